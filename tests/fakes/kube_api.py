@@ -29,6 +29,8 @@ class FakeKubeApi:
         self.before: Callable[[str, str, str, str], Any] | None = None
         self.after: Callable[[str, str, str, str], Any] | None = None
         self.namespace = namespace
+        # What an API server that lags behind has in memory; None = the present objects.
+        self.memory: dict[Key, dict[str, Any]] | None = None
         self._versions = itertools.count(1)
 
     # ---- for tests --------------------------------------------------------------------------
@@ -64,12 +66,14 @@ class FakeKubeApi:
         *,
         labels: str = "",
         keep: Any = None,
+        cached: bool = False,
         **_: Any,
     ) -> ListResult:
-        async with self._called("list", resource, namespace, ""):
+        async with self._called("list", resource, namespace, "memory" if cached else ""):
+            objects = self.memory if cached and self.memory is not None else self.objects
             items = [
                 copy.deepcopy(obj) if keep is None else keep(copy.deepcopy(obj))
-                for (plural, where, _), obj in sorted(self.objects.items())
+                for (plural, where, _), obj in sorted(objects.items())
                 if plural == resource.plural
                 and namespace in {None, where}
                 and _selected(obj, labels)

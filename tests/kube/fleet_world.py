@@ -83,7 +83,6 @@ class FleetWorld:
             from_file=None,
             enqueue=lambda names, key: None,
             on_listed=lambda: None,
-            clock=self.clock,
         )
         self._reconcilers: dict[str, ClusterReconciler] = {}
 
@@ -95,7 +94,7 @@ class FleetWorld:
                     identity="op", operator_namespace="ops", deletion_timeout=600.0
                 ),
                 cache=self.cache,
-                list_everything=self.list_everything,
+                list_everything=lambda _: self.list_everything(),
                 sessions=self.sessions[name],
                 writes=self.writer,
                 clock=self.clock,

@@ -260,7 +260,7 @@ def test_a_listing_that_failed_forgets_nothing_that_documents_hold() -> None:
     world.begin()
     obj = world.api.objects.pop(("clientquotas", "team", "alice"))
 
-    async def unlisted() -> bool:
+    async def unlisted(_: object) -> bool:
         return False
 
     world.work._context = type(world.work._context)(

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -151,7 +151,6 @@ class World:
             from_file=self.file,
             enqueue=lambda names, key: None,
             on_listed=lambda: None,
-            clock=clock,
         )
         self.work = self.reconciler()(
             "prod",
@@ -186,7 +185,7 @@ class World:
         """The class under test."""
         return ClusterReconciler
 
-    async def list_everything(self) -> bool:
+    async def list_everything(self, _: Callable[[], bool]) -> bool:
         """A complete listing, as a reconciliation asks for it."""
         return await self.everything()
 
@@ -289,7 +288,7 @@ class KubeWorld(World):
 
         return OrderedReconciler
 
-    async def list_everything(self) -> bool:
+    async def list_everything(self, _: Callable[[], bool]) -> bool:
         return self.is_complete and await self.everything()
 
     def restart(self) -> None:

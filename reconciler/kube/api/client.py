@@ -9,14 +9,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from reconciler.base import bounded_json
 from reconciler.base.protocols import Clock
-from reconciler.errors import Gone, KubernetesError
+from reconciler.errors import KubernetesError
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
-from reconciler.kube.api.collection_pages import Keep, full_object, read_pages
+from reconciler.kube.api.collection_pages import Keep, full_object, read_cached, read_collection
 from reconciler.kube.api.http_exchange import (
     LARGEST_ANSWER,
     ApiRequest,
@@ -29,8 +29,6 @@ from reconciler.kube.api.http_exchange import (
 from reconciler.kube.api.resource_paths import ACCESS_REVIEWS, EVENTS, ApiResource
 
 Obj: TypeAlias = dict[str, Any]
-
-LIST_RESTARTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +125,7 @@ class KubernetesApi:
         limit: int = 500,
         labels: str = "",
         keep: Keep = full_object,
+        cached: bool = False,
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
 
@@ -136,21 +135,21 @@ class KubernetesApi:
             limit: Objects per page, fewer if they are large.
             labels: Label selector.
             keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
+            cached: List what the API server has in memory, which may lack the last changes. Without ``limit``.
         """
         query = {"labelSelector": labels} if labels else {}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
-        for _ in range(LIST_RESTARTS):
-            try:
-                return await self._list_pages(request, limit, keep)
-            except Gone:
-                # The continue token expired; the pages read so far belong to an older resource version.
-                continue
-        return await self._list_pages(request, limit, keep)
-
-    async def _list_pages(self, listing_request: ApiRequest, limit: int, keep: Keep) -> ListResult:
-        items, version = await read_pages(
-            lambda request: self._object(request, checks_depth=False),
-            listing_request,
+        listing: tuple[list[Obj], str] | None = None
+        if cached:
+            patience = replace(self._patience, tries=1)
+            listing = await read_cached(
+                lambda cached_request: self._exchange.answer(cached_request, patience),
+                request,
+                keep=keep,
+            )
+        items, version = listing or await read_collection(
+            lambda page_request: self._object(page_request, checks_depth=False),
+            request,
             limit=limit,
             keep=keep,
         )

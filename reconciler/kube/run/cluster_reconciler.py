@@ -22,7 +22,7 @@ from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.known_state import KnownState, known_state, names_documents
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.partial_store import PartialStore
-from reconciler.kube.run.removal_guard import might_remove
+from reconciler.kube.run.removal_guard import is_recorded, might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
     assess_eligibility,
@@ -343,13 +343,17 @@ class ClusterReconciler:
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
         owned = await self._read_records(cluster_id, cluster)
-        if not trigger.resync and not might_remove(
-            owned,
-            resolve_desired_state(self._eligibilities(cluster).values(), owned),
-            cluster.rules().in_force,
-        ):
+
+        def settled() -> ResolvedClaims:
+            return resolve_desired_state(self._eligibilities(cluster).values(), owned)
+
+        if not trigger.resync and not might_remove(owned, settled(), cluster.rules().in_force):
             return False
-        complete = await self._context.list_everything()
+        complete = await self._context.list_everything(
+            lambda: (
+                self._inventory.is_undisturbed and is_recorded(owned, settled(), cluster.rules())
+            )
+        )
         if complete:
             self._inventory.note_listing()
         return complete

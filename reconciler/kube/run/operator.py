@@ -156,7 +156,6 @@ class Operator:
             else read_clusters(settings.quota_clusters),
             enqueue=self._loops.enqueue,
             on_listed=partial(self._record_watch_event, "listing"),
-            clock=clock,
         )
         self._leader: Candidate | None = None
         self._heard_at: float | None = None

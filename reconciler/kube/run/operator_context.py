@@ -34,7 +34,8 @@ class OperatorContext:
     Attributes:
         settings: The settings of the process.
         cache: The cached resources.
-        list_everything: Lists every watched namespace into the cache; returns whether the listing is complete.
+        list_everything: Lists every watched namespace into the cache; returns whether the listing is complete. Its
+            argument returns whether the cached documents declare exactly what the records have.
         sessions: Clients of Kafka clusters.
         writes: Writes statuses, finalizers and events.
         clock: Time.
@@ -49,7 +50,7 @@ class OperatorContext:
 
     settings: OperatorSettings
     cache: ResourceCache
-    list_everything: Callable[[], Awaitable[bool]]
+    list_everything: Callable[[Callable[[], bool]], Awaitable[bool]]
     sessions: SessionProvider
     writes: ResourceWriter
     clock: Clock

@@ -15,11 +15,11 @@ from reconciler.kube.api.resource_paths import (
     DEFINITIONS,
 )
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.keys import COLUMN_OF, COLUMNS
+from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.policy import Policy
+from reconciler.quota.policy import Policy, Rules
 
 BEING_DELETED: Final = (
     f"the definition {CLIENT_QUOTA_DEFINITION} is being deleted or does not exist, so no limit is removed from Kafka;"
@@ -106,3 +106,31 @@ def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Polic
             ):
                 return True
     return False
+
+
+def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims, rules: Rules) -> bool:
+    """Whether the documents declare exactly the owned values, so that only drift from them can be written.
+
+    Args:
+        owned: The records.
+        settled: The resolved claims of all documents.
+        rules: The rules of the QuotaCluster.
+    """
+    desired = settled.desired
+    if owned.intents or owned.overrides or rules.exclusive:
+        return False
+    for subject, limits in desired.limits.items():
+        record = owned.records.get(subject, NO_RECORD)
+        for key, limit, applied, owner in zip(
+            COLUMNS, limits, record.applied, record.owners, strict=True
+        ):
+            if limit is None:
+                continue
+            declaration = desired.claim(subject, key)
+            declared_by = (
+                None if declaration is None else (declaration.document, declaration.deletion_policy)
+            )
+            recorded_for = None if owner is None else (owner.document, owner.deletion_policy)
+            if limit != applied or declared_by != recorded_for:
+                return False
+    return not might_remove(owned, settled, rules.in_force)

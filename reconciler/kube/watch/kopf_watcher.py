@@ -88,6 +88,8 @@ def settings() -> kopf.OperatorSettings:
     # By default one worker per object, idle for 5 s: thousands after each listing.
     operator_settings.queueing.worker_limit = 64
     operator_settings.queueing.idle_timeout = 0.1
+    # A stop drops the events that wait for a worker, thousands after a listing: the next process lists.
+    operator_settings.queueing.exit_timeout = 0.0
     operator_settings.networking.error_backoffs = BACKOFFS
     operator_settings.networking.connect_timeout = 10
     operator_settings.networking.request_timeout = 60

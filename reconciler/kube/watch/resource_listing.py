@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from reconciler.base.protocols import Clock
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, name_of
@@ -15,9 +14,6 @@ _LOG: Final = logging.getLogger("reconciler.kube")
 
 PAGE: Final = 250
 """Objects per request: a page is parsed as a whole, and the process keeps the memory."""
-
-START_SECONDS: Final = 10.0
-"""Maximum seconds after the listing of a start in which it serves first reconciliations."""
 
 
 class FullListing:
@@ -30,7 +26,6 @@ class FullListing:
         from_file: QuotaClusters from a file; ``None`` = they are listed.
         enqueue: Called with the clusters to reconcile, and a key.
         on_listed: Called after each complete listing.
-        clock: Time.
     """
 
     def __init__(
@@ -42,44 +37,53 @@ class FullListing:
         from_file: Sequence[Obj] | None,
         enqueue: Callable[[Iterable[str], str], None],
         on_listed: Callable[[], None],
-        clock: Clock,
     ) -> None:
         self._api, self._cache = api, cache
         self._namespaces, self._from_file = namespaces, from_file
-        self._enqueue, self._on_listed, self._clock = enqueue, on_listed, clock
-        self._listed_at = clock.monotonic()
+        self._enqueue, self._on_listed = enqueue, on_listed
         self._unreconciled: set[str] = set()
 
     async def start(self, is_own: Callable[[str], bool]) -> bool:
         """List everything before the loops start; return whether it is complete.
 
+        ClientQuotas are listed as the API server has them in memory: the last changes may be missing.
+
         Args:
             is_own: Whether this operator serves a QuotaCluster.
         """
-        complete = await self()
-        self._listed_at = self._clock.monotonic()
+        complete = await self._list(cached=True)
         self._unreconciled = set(filter(is_own, self._cache.clusters)) if complete else set()
         return complete
 
-    async def for_cluster(self, name: str) -> bool:
+    async def for_cluster(self, name: str, is_recorded: Callable[[], bool]) -> bool:
         """List everything for a reconciliation of a QuotaCluster; return whether it is complete.
 
-        The listing of a start also serves the first reconciliation of each cluster, although it precedes the reading
-        of the records: only an operator that leads records documents, so every recorded document existed before
-        this process led. A cluster that another operator served at the start is listed for.
+        The listing of a start also serves the first reconciliation of each cluster that has nothing to do: if its
+        documents declare what the records have, documents that are missing or outdated in the listing change nothing.
+        The watch, which lists once more, reports them. A cluster that another operator served at the start is listed
+        for.
+
+        Args:
+            name: Name of the QuotaCluster.
+            is_recorded: Whether the cached documents declare exactly what the records have.
         """
         if name in self._unreconciled:
             self._unreconciled.remove(name)
-            if self._clock.monotonic() - self._listed_at <= START_SECONDS:
+            if is_recorded():
                 return True
         return await self()
 
     async def __call__(self) -> bool:
         """List everything; return whether it is complete. What could not be listed stays unchanged in the cache."""
+        return await self._list(cached=False)
+
+    async def _list(self, *, cached: bool) -> bool:
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             try:
-                listing = await self._api.list(CLIENT_QUOTAS, namespace, limit=PAGE, keep=stripped)
+                listing = await self._api.list(
+                    CLIENT_QUOTAS, namespace, limit=PAGE, keep=stripped, cached=cached
+                )
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False

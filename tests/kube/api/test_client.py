@@ -1,6 +1,7 @@
 """The translator to the API server: paths, bodies, pages, tries, errors; and that nothing secret comes out of it."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from contextlib import asynccontextmanager
@@ -19,7 +20,8 @@ from reconciler.errors import (
     NotFound,
 )
 from reconciler.kube.api import resource_paths
-from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.client import KubernetesApi, ListResult
+from reconciler.kube.api.collection_pages import ITEMS, LARGEST_CACHED
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.watch.resource_cache import stripped
 from tests.fakes.clock import FakeClock
@@ -178,6 +180,61 @@ def test_a_listing_that_never_ends_in_time_is_an_error_not_a_part() -> None:
                 await world.api.list(resource_paths.CLIENT_QUOTAS)
 
     asyncio.run(story())
+
+
+IN_MEMORY = {"items": [QUOTA, QUOTA], "metadata": {"resourceVersion": "5"}}
+
+
+def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
+    """A listing of what the API server has in memory, and the parameters of all requests for it."""
+
+    async def story() -> tuple[ListResult, list[dict[str, str]]]:
+        async with world_with(one_after_the_other(*answers)) as world:
+            listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=9, cached=True)
+            return listing, [dict(request.query) for request in world.server.requests]
+
+    return asyncio.run(story())
+
+
+@pytest.mark.parametrize("turns", [False, True], ids=["items first", "metadata first"])
+def test_a_listing_from_memory_is_one_request_without_managed_fields(turns: bool) -> None:
+    named = {"metadata": {"name": "ü😀", "annotations": {"a": ITEMS + '{"x":1}],"metadata":{}}'}}}
+    answer = {"items": [QUOTA, named], "metadata": {"resourceVersion": "5"}}
+    text = json.dumps(dict(reversed(answer.items())) if turns else answer, separators=(",", ":"))
+    listing, requests = list_cached(web.Response(text=text))
+    assert listing.resource_version == "5"
+    assert listing.items[1] == named
+    assert "managedFields" not in listing.items[0]["metadata"]
+    assert requests == [{"resourceVersion": "0"}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "not JSON",
+        json.dumps(IN_MEMORY, indent=1),
+        '{"items":null,"metadata":{"resourceVersion":"5"}}',
+        '{"items":[],"metadata":{}}',
+        '{"items":[],"metadata":7}',
+        '{"items":[{"metadata":7}],"metadata":{"resourceVersion":"5"}}',
+        '{"items":[{"a":1}',
+        '{"items":[{"a":1},7],"metadata":{"resourceVersion":"5"}}',
+        '{"items":[{"a":' + "[" * 300 + "]" * 300 + '}],"metadata":{"resourceVersion":"5"}}',
+        '{"items":[{"a":' + "[" * 200_000,
+        '{"items":[],"metadata":{"resourceVersion":"5","continue":"next"}}',
+        " " * (LARGEST_CACHED + 1),
+        None,
+    ],
+    ids=range(15),
+)
+def test_a_listing_from_memory_that_cannot_be_read_is_listed_in_pages(text: str | None) -> None:
+    last = {"items": [QUOTA], "metadata": {"resourceVersion": "9"}}
+    first = status(504, "Timeout") if text is None else web.Response(text=text)
+    listing, requests = list_cached(first, last)
+    assert (len(listing.items), listing.resource_version) == (1, "9")
+    assert requests == [{"resourceVersion": "0"}, {"limit": "9"}]
 
 
 @pytest.mark.parametrize("page", [{}, {"items": {}, "metadata": {}}, {"items": [], "metadata": 1}])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext
+from copy import deepcopy
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from reconciler.kube.leadership.election import ElectionSettings
 from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
 from reconciler.kube.watch.resource_cache import ResourceCache
-from reconciler.kube.watch.resource_listing import START_SECONDS, FullListing
+from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.metrics import Metrics
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -106,9 +107,9 @@ class RunningOperator:
 
         asyncio.run(both())
 
-    def listings(self) -> int:
-        """How often all ClientQuotas were listed so far."""
-        return [call[:2] for call in self.api.calls].count(("list", "clientquotas"))
+    def listings(self) -> list[str]:
+        """From where all ClientQuotas were listed so far: "memory" of the API server, or "" = its database."""
+        return [call[3] for call in self.api.calls if call[:2] == ("list", "clientquotas")]
 
     def next_sync_time(self) -> float:
         status = self.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
@@ -141,12 +142,14 @@ def test_a_change_that_an_answer_shows_before_its_event_is_reconciled_at_once() 
     running.run(story)
 
 
-def test_a_start_lists_all_documents_once_and_removes_what_none_declares_any_more() -> None:
+def test_a_start_lists_all_documents_from_the_database_before_it_removes_what_none_declares_any_more() -> (
+    None
+):
     running = RunningOperator()
     running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
 
     async def apply() -> None:
-        assert (running.limit(), running.listings()) == (2048, 1)
+        assert (running.limit(), running.listings()) == (2048, ["memory", ""])
 
     running.run(apply)
     obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
@@ -155,7 +158,7 @@ def test_a_start_lists_all_documents_once_and_removes_what_none_declares_any_mor
     following = RunningOperator(predecessor=running)
 
     async def remove() -> None:
-        assert (following.limit(), following.listings()) == (None, 1)
+        assert (following.limit(), following.listings()) == (None, ["memory", ""])
 
     following.run(remove)
 
@@ -174,13 +177,15 @@ def test_a_start_that_has_nothing_to_do_writes_nothing() -> None:
     following = RunningOperator(predecessor=running)
 
     async def compare() -> None:
-        assert following.listings() == 1
+        assert following.listings() == ["memory"]
         assert {call[0] for call in following.api.calls} <= {"get", "list"}
 
     following.run(compare)
 
 
-def test_a_listing_of_the_start_serves_one_reconciliation_of_an_own_cluster_soon_after() -> None:
+def test_the_listing_of_a_start_serves_one_reconciliation_of_an_own_cluster_with_nothing_to_do() -> (
+    None
+):
     running = RunningOperator()
     listing = FullListing(
         running.api,
@@ -189,24 +194,105 @@ def test_a_listing_of_the_start_serves_one_reconciliation_of_an_own_cluster_soon
         from_file=None,
         enqueue=lambda _, __: None,
         on_listed=lambda: None,
-        clock=running.clock,
     )
 
     async def story() -> None:
         assert await listing.start(lambda _: False)
-        assert await listing.for_cluster("prod")
-        assert running.listings() == 2, "another operator may have recorded documents since"
+        assert await listing.for_cluster("prod", lambda: True)
+        assert running.listings() == ["memory", ""], "another operator may have recorded more"
         assert await listing.start(lambda _: True)
-        assert await listing.for_cluster("prod")
-        assert running.listings() == 3
-        assert await listing.for_cluster("prod")
-        assert running.listings() == 4, "it serves one reconciliation only"
+        assert await listing.for_cluster("prod", lambda: True)
+        assert running.listings()[2:] == ["memory"]
+        assert await listing.for_cluster("prod", lambda: True)
+        assert running.listings()[3:] == [""], "it serves one reconciliation only"
         assert await listing.start(lambda _: True)
-        await running.clock.turn(START_SECONDS + 1)
-        assert await listing.for_cluster("prod")
-        assert running.listings() == 6
+        assert await listing.for_cluster("prod", lambda: False)
+        assert running.listings()[4:] == ["memory", ""], "there is something to do"
 
     asyncio.run(story())
+
+
+def applied_documents(*names: str) -> RunningOperator:
+    """An operator that applied and recorded 2048 for each of these users, and has ended."""
+    running = RunningOperator()
+    for name in names:
+        limits = {Key.PRODUCER_BYTE_RATE: 2048}
+        obj = resource(name, entity(user=name), limits, deletionPolicy="Delete")
+        running.api.put(CLIENT_QUOTAS, obj)
+
+    async def pause() -> None:
+        await running.clock.turn(5)
+
+    running.run(pause)
+    return running
+
+
+def change_document(running: RunningOperator, limit: int) -> None:
+    """Alice declares another limit."""
+    obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
+    obj["metadata"] |= {
+        "generation": obj["metadata"]["generation"] + 1,
+        "resourceVersion": running.api.next_version(),
+    }
+    obj["spec"]["limits"] = {"producerByteRate": limit}
+
+
+def test_a_document_that_the_api_server_has_not_in_memory_yet_keeps_its_limits() -> None:
+    running = applied_documents("alice", "bob")
+    running.api.memory = deepcopy(running.api.objects)
+    del running.api.memory[CLIENT_QUOTAS.plural, "team", "alice"]
+    following = RunningOperator(predecessor=running)
+
+    async def compare() -> None:
+        assert following.limit() == 2048
+        assert following.listings() == ["memory", ""]
+        assert {call[0] for call in following.api.calls} <= {"get", "list"}
+
+    following.run(compare)
+
+
+def test_a_document_of_which_the_api_server_has_an_older_version_in_memory_is_not_set_back() -> (
+    None
+):
+    running = applied_documents("alice")
+    running.api.memory = deepcopy(running.api.objects)
+    change_document(running, 4096)
+    second = RunningOperator(predecessor=running)
+
+    async def apply() -> None:
+        _ = second.handlers["clientquotas"]("", second.api.find(CLIENT_QUOTAS, "team", "alice"))
+        await second.clock.turn(10)
+        assert second.limit() == 4096
+
+    second.run(apply)
+    third = RunningOperator(predecessor=second)
+
+    async def compare() -> None:
+        assert third.limit() == 4096
+        assert third.listings() == ["memory", ""]
+        assert {call[0] for call in third.api.calls} <= {"get", "list"}
+
+    third.run(compare)
+
+
+def test_a_change_that_the_api_server_has_not_in_memory_yet_is_applied_when_the_watch_lists_it() -> (
+    None
+):
+    running = applied_documents("alice")
+    running.api.memory = deepcopy(running.api.objects)
+    change_document(running, 4096)
+    following = RunningOperator(predecessor=running)
+
+    async def apply() -> None:
+        assert following.limit() == 2048
+        assert following.listings() == ["memory"]
+        _ = following.handlers["clientquotas"](
+            "", following.api.find(CLIENT_QUOTAS, "team", "alice")
+        )
+        await following.clock.turn(10)
+        assert following.limit() == 4096
+
+    following.run(apply)
 
 
 def test_next_sync_time_is_when_the_next_resync_begins() -> None:
@@ -225,7 +311,7 @@ def test_next_sync_time_is_when_the_next_resync_begins() -> None:
         await running.clock.turn(remaining - 1)
         assert running.listings() == before
         await running.clock.turn(2)
-        assert running.listings() == before + 1
+        assert running.listings() == [*before, ""]
 
     running.run(story)
 

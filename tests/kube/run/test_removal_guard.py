@@ -1,6 +1,7 @@
 """A definition of ClientQuota that is being deleted takes no limit from Kafka; asking for it costs a request only where it matters."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,19 @@ from reconciler.kube.api.resource_paths import (
     DEFINITIONS,
     QUOTA_CLUSTERS,
 )
+from reconciler.kube.run.removal_guard import is_recorded
 from reconciler.quota.entity import entity
+from reconciler.quota.keys import key_columns
+from reconciler.quota.ownership import (
+    Intent,
+    Override,
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+)
+from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World
 from tests.kube.worlds import resource
 
@@ -168,3 +181,64 @@ def test_another_definition_that_goes_is_no_reason_to_wait() -> None:
     world.turn(resync=True)
     assert set(world.live()) == {BOB}
     assert (CLIENT_QUOTAS.plural, "team", "bob") in world.api.objects
+
+
+OWNER = Owner(document="team/alice", deletion_policy=DeletionPolicy.DELETE)
+ROW = key_columns([2048.0, None, None, None, None])
+OWNERS = key_columns([OWNER, None, None, None, None])
+PAIR = (ALICE, RATE)
+OWNED = OwnershipRecords(cluster_id="id", records={ALICE: OwnershipRecord(ROW, OWNERS)})
+RULES = Rules(policy=Policy.SYNC)
+DECLARED = Declaration(
+    document="team/alice", entity=ALICE, limits=ROW, deletion_policy=DeletionPolicy.DELETE
+)
+
+
+def is_recorded_for(
+    *declarations: Declaration, owned: OwnershipRecords = OWNED, rules: Rules = RULES
+) -> bool:
+    return is_recorded(owned, ResolvedClaims(desired=merge(declarations)), rules)
+
+
+def test_documents_that_declare_what_is_owned_are_recorded() -> None:
+    suspended = replace(DECLARED, suspended=True)
+    assert is_recorded_for(DECLARED)
+    assert is_recorded_for(suspended)
+    assert is_recorded_for(owned=OwnershipRecords(cluster_id="id"))
+    assert is_recorded_for(owned=replace(OWNED, orphaned=frozenset({PAIR})))
+
+
+@pytest.mark.parametrize(
+    "declarations",
+    [
+        (),
+        (replace(DECLARED, limits=key_columns([4096.0, None, None, None, None])),),
+        (replace(DECLARED, limits=key_columns([2048.0, 1.0, None, None, None])),),
+        (replace(DECLARED, limits=key_columns([None, 2048.0, None, None, None])),),
+        (replace(DECLARED, document="team/other"),),
+        (replace(DECLARED, deletion_policy=None),),
+        (DECLARED, replace(DECLARED, document="team/bob", entity=BOB)),
+    ],
+    ids=["missing", "value", "more", "key", "owner", "policy", "entity"],
+)
+def test_documents_that_differ_from_what_is_owned_are_not_recorded(
+    declarations: tuple[Declaration, ...],
+) -> None:
+    assert not is_recorded_for(*declarations)
+
+
+def test_what_may_change_without_a_document_is_not_recorded() -> None:
+    override = Override(
+        entity=ALICE,
+        key=RATE,
+        value=1.0,
+        until=9.0,
+        author="a",
+        reason="r",
+        before=None,
+        declared=2048.0,
+    )
+    intent = Intent(value=4096.0, owner=OWNER)
+    assert not is_recorded_for(DECLARED, owned=replace(OWNED, intents={PAIR: intent}))
+    assert not is_recorded_for(DECLARED, owned=replace(OWNED, overrides={PAIR: override}))
+    assert not is_recorded_for(DECLARED, rules=replace(RULES, exclusive=True))

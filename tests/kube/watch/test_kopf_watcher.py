@@ -13,3 +13,7 @@ def test_kopf_posts_no_events_and_watches_no_definitions():
     kopf_settings = settings()
     assert kopf_settings.posting.enabled is False
     assert kopf_settings.scanning.disabled is True
+
+
+def test_a_stop_waits_for_no_event_that_kopf_has_not_handled_yet():
+    assert settings().queueing.exit_timeout == 0
