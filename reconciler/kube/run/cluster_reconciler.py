@@ -342,19 +342,16 @@ class ClusterReconciler:
 
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
-        owned = await self._read_records(cluster_id, cluster)
+        owned, rules = await self._read_records(cluster_id, cluster), cluster.rules()
 
         def settled() -> ResolvedClaims:
             return resolve_desired_state(self._eligibilities(cluster).values(), owned)
 
-        if not trigger.resync and not might_remove(owned, settled(), cluster.rules().in_force):
+        if not trigger.resync and not might_remove(owned, settled(), rules.in_force):
             return False
-        complete = await self._context.list_everything(
-            lambda: (
-                self._inventory.is_undisturbed and is_recorded(owned, settled(), cluster.rules())
-            )
-        )
-        if complete:
+        if complete := await self._context.list_everything(
+            lambda: self._inventory.is_undisturbed and is_recorded(owned, settled(), rules)
+        ):
             self._inventory.note_listing()
         return complete
 
