@@ -1,6 +1,8 @@
 """The election: who leads, until when for certain, what a hang, a jump of a clock or a stranger does to it."""
 
 import asyncio
+import functools
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -65,465 +67,397 @@ class Candidate:
         await asyncio.wait({self.task})
 
 
-def story(test: Callable[[FakeKubeApi, Clocks], Awaitable[None]]) -> None:
-    async def run() -> None:
-        await test(FakeKubeApi(), Clocks())
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-
-    asyncio.run(run())
-
-
-def lease(api: FakeKubeApi) -> dict[str, Any]:
-    return api.find(LEASES, "kafka", "kquota")
+async def started(
+    api: FakeKubeApi, clock: Clocks, identity: str = "pod-1", *, seconds: float
+) -> Candidate:
+    """A candidate that runs for some seconds."""
+    candidate = Candidate(api, clock, identity)
+    await clock.turn(seconds)
+    return candidate
 
 
-def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        assert first.leads
-        assert first.leader.elected.is_set()
-        assert not first.leader.fenced
-        assert first.changes == [True]
-        spec = lease(api)["spec"]
-        assert spec["holderIdentity"].startswith("pod-1_")
-        assert spec["leaseDurationSeconds"] == 15
-        assert spec["renewTime"].endswith("Z")
-
-    story(test)
-
-
-def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_stands_by() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock, "pod-2")
-        for _ in range(600):
-            await clock.turn(1)
-            assert first.leads
-            assert not second.leads
-        updates = [call for call in api.calls if call[0] == "update"]
-        assert 299 <= len(updates) <= 301
-        assert second.leader.holder.startswith("pod-1_")
-
-    story(test)
-
-
-def test_a_killed_leader_is_followed_after_the_duration_and_the_next_one_is_fenced() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock, "pod-2")
-        await clock.turn(20)
-        await first.kill()
-        ended = first.leader.certain_until
-        assert ended is not None
-        await clock.turn(12)
-        assert not second.leads
-        await clock.turn(7)
-        assert second.leads
-        assert second.leader.fenced
-        await clock.turn(80)
-        assert second.leader.fenced
-        await clock.turn(10)
-        assert second.leads
-        assert not second.leader.fenced
-        assert lease(api)["spec"]["leaseTransitions"] == 1
-
-    story(test)
-
-
-def test_never_two_at_once_whenever_the_leader_stops() -> None:
-    for moment in range(0, 40, 3):
-
-        async def test(api: FakeKubeApi, clock: Clocks, moment: int = moment) -> None:
-            both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
-            await clock.turn(moment / 7)
-            leads = [candidate for candidate in both if candidate.leads]
-            assert len(leads) == 1
-            await leads[0].kill()
-            for _ in range(80):
-                await clock.turn(0.25)
-                assert sum(candidate.leads for candidate in both) <= 1
-            assert sum(candidate.leads for candidate in both) == 1
-
-        story(test)
-
-
-def test_a_lease_that_was_given_back_is_taken_at_once() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock, "pod-2")
-        await clock.turn(5)
-        first.resign.set()
-        await clock.turn(2.1)
-        assert first.task.done()
-        assert not first.leads
-        assert first.changes == [True, False]
-        assert second.leads
-        # Another pod gave it back: what it sent last may still land.
-        assert second.leader.fenced
-
-    story(test)
-
-
-def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neither() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(5)
-        first.resign.set()
-        await clock.turn(0)
-        assert lease(api)["metadata"]["annotations"][RELEASED_BY] == "pod-1"
-        second = Candidate(api, clock)
-        await clock.turn(0)
-        assert second.leads
-        assert not second.leader.fenced
-        assert RELEASED_BY not in lease(api)["metadata"]["annotations"]
-        await second.kill()
-        three = Candidate(api, clock)
-        await clock.turn(14)
-        assert not three.leads
-        await clock.turn(3)
-        assert three.leads
-        assert three.leader.fenced
-
-    story(test)
-
-
-def test_two_processes_of_one_name_do_not_take_each_other_for_themselves() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock)
-        await clock.turn(100)
-        assert (first.leads, second.leads) == (True, False)
-
-    story(test)
-
-
-@pytest.mark.parametrize("verb", ["update", "get"])
-def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(verb: str) -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(4)
-        renewed = clock.monotonic()
-
-        def hang(*_: str) -> Any:
-            return asyncio.Event().wait()
-
-        api.before = hang
-        await clock.turn(9.5)
-        assert first.leads
-        assert not first.leader.leadership_lost.is_set()
-        await clock.turn(1)
-        assert first.leader.leadership_lost.is_set()
-        assert not first.leads
-        assert clock.monotonic() - renewed < 15
-        with pytest.raises(LeaseLost, match="not renewed for 10 s"):
-            await first.task
-        assert first.changes == [True, False]
-
-    story(test)
+def hang(*_: str) -> Any:
+    return asyncio.Event().wait()
 
 
 def away(*_: str) -> None:
     raise KubernetesUnavailable("away")
 
 
-def test_a_leader_that_writes_nothing_pauses_while_the_api_server_is_away_and_goes_on() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        first.is_writing = False
-        await clock.turn(4)
-        api.before = away
-        await clock.turn(60)
-        assert not first.leads
-        assert first.leader.certain_until is None  # The watchdog has nothing to end.
-        assert not first.task.done()
-        api.before = None
-        await clock.turn(3)
+def lose_answers(api: FakeKubeApi, *, count: int) -> list[Any]:
+    """Let the next replacements be carried out and not be answered; return what was lost, which grows."""
+    replace, lost = api.replace, list[Any]()
+
+    async def replace_without_answer(*args: Any, **options: Any) -> Any:
+        answer = await replace(*args, **options)
+        if len(lost) < count:
+            lost.append(answer)
+            raise KubernetesUnavailable("the answer was lost")
+        return answer
+
+    api.replace = replace_without_answer
+    return lost
+
+
+def story(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test with an API server and the clocks of a machine; its other arguments are pytest's."""
+
+    async def run_test(arguments: dict[str, Any]) -> None:
+        await test(FakeKubeApi(), Clocks(), **arguments)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    @functools.wraps(test)
+    def run(**arguments: Any) -> None:
+        asyncio.run(run_test(arguments))
+
+    parameters = list(inspect.signature(test).parameters.values())[2:]
+    run.__signature__ = inspect.Signature(parameters)
+    return run
+
+
+def lease(api: FakeKubeApi) -> dict[str, Any]:
+    return api.find(LEASES, "kafka", "kquota")
+
+
+@story
+async def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence(api, clock):
+    first = await started(api, clock, seconds=0)
+    assert first.leads
+    assert first.leader.elected.is_set()
+    assert not first.leader.fenced
+    assert first.changes == [True]
+    spec = lease(api)["spec"]
+    assert spec["holderIdentity"].startswith("pod-1_")
+    assert spec["leaseDurationSeconds"] == 15
+    assert spec["renewTime"].endswith("Z")
+
+
+@story
+async def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_stands_by(
+    api, clock
+):
+    first = await started(api, clock, seconds=0)
+    second = Candidate(api, clock, "pod-2")
+    for _ in range(600):
+        await clock.turn(1)
         assert first.leads
-        assert first.changes == [True, False, True]
-        assert not first.leader.fenced
-
-    story(test)
-
-
-def test_a_leader_that_paused_ends_when_another_one_took_the_lease_meanwhile() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        first.is_writing = False
-        await clock.turn(4)
-        api.before = away
-        await clock.turn(30)
-        rival_lease = lease(api)
-        rival_lease["spec"]["holderIdentity"] = "pod-2_x"
-        rival_lease["metadata"]["resourceVersion"] = api.next_version()
-        api.before = None
-        await clock.turn(3)
-        assert not first.leads
-        with pytest.raises(LeaseLost, match="taken by pod-2_x"):
-            await first.task
-
-    story(test)
+        assert not second.leads
+    updates = [call for call in api.calls if call[0] == "update"]
+    assert 299 <= len(updates) <= 301
+    assert second.leader.holder.startswith("pod-1_")
 
 
-def test_a_leader_that_paused_ends_when_the_lease_is_gone() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        first.is_writing = False
-        await clock.turn(4)
-        api.before = away
-        await clock.turn(30)
-        del api.objects["leases", "kafka", "kquota"]
-        api.before = None
-        await clock.turn(3)
-        with pytest.raises(LeaseLost, match="deleted"):
-            await first.task
+@story
+async def test_a_killed_leader_is_followed_after_the_duration_and_the_next_one_is_fenced(
+    api, clock
+):
+    first = await started(api, clock, seconds=0)
+    second = await started(api, clock, "pod-2", seconds=20)
+    await first.kill()
+    ended = first.leader.certain_until
+    assert ended is not None
+    await clock.turn(12)
+    assert not second.leads
+    await clock.turn(7)
+    assert second.leads
+    assert second.leader.fenced
+    await clock.turn(80)
+    assert second.leader.fenced
+    await clock.turn(10)
+    assert second.leads
+    assert not second.leader.fenced
+    assert lease(api)["spec"]["leaseTransitions"] == 1
 
-    story(test)
+
+@pytest.mark.parametrize("moment", range(0, 40, 3))
+@story
+async def test_never_two_at_once_whenever_the_leader_stops(api, clock, moment):
+    both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
+    await clock.turn(moment / 7)
+    leads = [candidate for candidate in both if candidate.leads]
+    assert len(leads) == 1
+    await leads[0].kill()
+    for _ in range(80):
+        await clock.turn(0.25)
+        assert sum(candidate.leads for candidate in both) <= 1
+    assert sum(candidate.leads for candidate in both) == 1
+
+
+@story
+async def test_a_lease_that_was_given_back_is_taken_at_once(api, clock):
+    first = await started(api, clock, seconds=0)
+    second = await started(api, clock, "pod-2", seconds=5)
+    first.resign.set()
+    await clock.turn(2.1)
+    assert first.task.done()
+    assert not first.leads
+    assert first.changes == [True, False]
+    assert second.leads
+    # Another pod gave it back: what it sent last may still land.
+    assert second.leader.fenced
+
+
+@story
+async def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neither(api, clock):
+    first = await started(api, clock, seconds=5)
+    first.resign.set()
+    await clock.turn(0)
+    assert lease(api)["metadata"]["annotations"][RELEASED_BY] == "pod-1"
+    second = await started(api, clock, seconds=0)
+    assert second.leads
+    assert not second.leader.fenced
+    assert RELEASED_BY not in lease(api)["metadata"]["annotations"]
+    await second.kill()
+    three = await started(api, clock, seconds=14)
+    assert not three.leads
+    await clock.turn(3)
+    assert three.leads
+    assert three.leader.fenced
+
+
+@story
+async def test_two_processes_of_one_name_do_not_take_each_other_for_themselves(api, clock):
+    first = await started(api, clock, seconds=0)
+    second = await started(api, clock, seconds=100)
+    assert (first.leads, second.leads) == (True, False)
+
+
+@story
+async def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(api, clock):
+    first = await started(api, clock, seconds=4)
+    renewed = clock.monotonic()
+    api.before = hang
+    await clock.turn(9.5)
+    assert first.leads
+    assert not first.leader.leadership_lost.is_set()
+    await clock.turn(1)
+    assert first.leader.leadership_lost.is_set()
+    assert not first.leads
+    assert clock.monotonic() - renewed < 15
+    with pytest.raises(LeaseLost, match="not renewed for 10 s"):
+        await first.task
+    assert first.changes == [True, False]
+
+
+@story
+async def test_a_leader_that_writes_nothing_pauses_while_the_api_server_is_away_and_goes_on(
+    api, clock
+):
+    first = Candidate(api, clock)
+    first.is_writing = False
+    await clock.turn(4)
+    api.before = away
+    await clock.turn(60)
+    assert not first.leads
+    assert first.leader.certain_until is None  # The watchdog has nothing to end.
+    assert not first.task.done()
+    api.before = None
+    await clock.turn(3)
+    assert first.leads
+    assert first.changes == [True, False, True]
+    assert not first.leader.fenced
+
+
+@story
+async def test_a_leader_that_paused_ends_when_another_one_took_the_lease_meanwhile(api, clock):
+    first = Candidate(api, clock)
+    first.is_writing = False
+    await clock.turn(4)
+    api.before = away
+    await clock.turn(30)
+    rival_lease = lease(api)
+    rival_lease["spec"]["holderIdentity"] = "pod-2_x"
+    rival_lease["metadata"]["resourceVersion"] = api.next_version()
+    api.before = None
+    await clock.turn(3)
+    assert not first.leads
+    with pytest.raises(LeaseLost, match="taken by pod-2_x"):
+        await first.task
+
+
+@story
+async def test_a_leader_that_paused_ends_when_the_lease_is_gone(api, clock):
+    first = Candidate(api, clock)
+    first.is_writing = False
+    await clock.turn(4)
+    api.before = away
+    await clock.turn(30)
+    del api.objects["leases", "kafka", "kquota"]
+    api.before = None
+    await clock.turn(3)
+    with pytest.raises(LeaseLost, match="deleted"):
+        await first.task
 
 
 @pytest.mark.parametrize(
     "failure", [KubernetesUnavailable("away"), ConfigError("no token"), KubernetesConflict("busy")]
 )
-def test_failures_for_some_seconds_are_ridden_out(failure: Exception) -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(4)
+@story
+async def test_failures_for_some_seconds_are_ridden_out(api, clock, failure):
+    first = await started(api, clock, seconds=4)
 
-        def fail(verb: str, *_: str) -> None:
-            if verb == "update":
-                raise failure
+    def fail(verb: str, *_: str) -> None:
+        if verb == "update":
+            raise failure
 
-        api.before = fail
-        await clock.turn(9)
-        assert first.leads
-        api.before = None
-        await clock.turn(30)
-        assert first.leads
-
-    story(test)
+    api.before = fail
+    await clock.turn(9)
+    assert first.leads
+    api.before = None
+    await clock.turn(30)
+    assert first.leads
 
 
-def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(1)
-        replace = api.replace
-        lost = 0
-
-        async def carried_out_but_unanswered(*args: Any, **options: Any) -> Any:
-            nonlocal lost
-            answer = await replace(*args, **options)
-            if lost < 3:
-                lost += 1
-                raise KubernetesUnavailable("the answer was lost")
-            return answer
-
-        api.replace = carried_out_but_unanswered
-        await clock.turn(60)
-        assert lost == 3
-        assert first.leads
-
-    story(test)
+@story
+async def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm(api, clock):
+    first = await started(api, clock, seconds=1)
+    lost = lose_answers(api, count=3)
+    await clock.turn(60)
+    assert len(lost) == 3
+    assert first.leads
 
 
-def test_a_takeover_whose_answer_was_lost_is_still_fenced() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        api.put(
-            LEASES,
-            {
-                "metadata": {"name": "kquota", "namespace": "kafka"},
-                "spec": {
-                    "holderIdentity": "other",
-                    "leaseDurationSeconds": 15,
-                    "renewTime": "x",
-                },
+@story
+async def test_a_takeover_whose_answer_was_lost_is_still_fenced(api, clock):
+    api.put(
+        LEASES,
+        {
+            "metadata": {"name": "kquota", "namespace": "kafka"},
+            "spec": {
+                "holderIdentity": "other",
+                "leaseDurationSeconds": 15,
+                "renewTime": "x",
             },
-        )
-        replace = api.replace
-        lost = False
-
-        async def carried_out_but_unanswered(*args: Any, **options: Any) -> Any:
-            nonlocal lost
-            answer = await replace(*args, **options)
-            if not lost:
-                lost = True
-                raise KubernetesUnavailable("the answer was lost")
-            return answer
-
-        api.replace = carried_out_but_unanswered
-        first = Candidate(api, clock)
-        await clock.turn(25)
-        assert lost
-        assert first.leads
-        assert first.leader.fenced
-
-    story(test)
+        },
+    )
+    lost = lose_answers(api, count=1)
+    first = await started(api, clock, seconds=25)
+    assert len(lost) == 1
+    assert first.leads
+    assert first.leader.fenced
 
 
-def test_a_stranger_who_takes_the_lease_ends_us_at_once() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(4)
-        stolen = dict(lease(api))
-        stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
-        api.put(LEASES, stolen)
-        await clock.turn(2.1)
-        assert first.leader.leadership_lost.is_set()
-        assert not first.leads
-        with pytest.raises(LeaseLost, match="taken by thief"):
-            await first.task
-
-    story(test)
+@story
+async def test_a_stranger_who_takes_the_lease_ends_us_at_once(api, clock):
+    first = await started(api, clock, seconds=4)
+    stolen = dict(lease(api))
+    stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
+    api.put(LEASES, stolen)
+    await clock.turn(2.1)
+    assert first.leader.leadership_lost.is_set()
+    assert not first.leads
+    with pytest.raises(LeaseLost, match="taken by thief"):
+        await first.task
 
 
-def test_a_lease_that_was_deleted_is_made_again() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(4)
-        api.objects.clear()
-        await clock.turn(2.1)
-        assert first.leads
-        assert lease(api)["spec"]["holderIdentity"].startswith("pod-1_")
-
-    story(test)
+@story
+async def test_a_lease_that_was_deleted_is_made_again(api, clock):
+    first = await started(api, clock, seconds=4)
+    api.objects.clear()
+    await clock.turn(2.1)
+    assert first.leads
+    assert lease(api)["spec"]["holderIdentity"].startswith("pod-1_")
 
 
-def test_wall_clocks_do_not_matter_ours_or_theirs() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock, "pod-2")
-        for jump in (3600.0, -7200.0, 10 * 365 * 86400.0, -86400.0):
-            clock.jump(jump)
-            for _ in range(20):
-                await clock.turn(1)
-                assert (first.leads, second.leads) == (True, False)
-
-    story(test)
+@story
+async def test_wall_clocks_do_not_matter_ours_or_theirs(api, clock):
+    first = await started(api, clock, seconds=0)
+    second = Candidate(api, clock, "pod-2")
+    for jump in (3600.0, -7200.0, 10 * 365 * 86400.0, -86400.0):
+        clock.jump(jump)
+        for _ in range(20):
+            await clock.turn(1)
+            assert (first.leads, second.leads) == (True, False)
 
 
-def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(4)
-        assert first.leads
-        clock.freeze(11)
-        assert not first.leads  # before any task had a turn
-        await clock.turn(0.1)
-        assert first.leader.leadership_lost.is_set()
-
-    story(test)
+@story
+async def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes(api, clock):
+    first = await started(api, clock, seconds=4)
+    assert first.leads
+    clock.freeze(11)
+    assert not first.leads  # before any task had a turn
+    await clock.turn(0.1)
+    assert first.leader.leadership_lost.is_set()
 
 
-def test_a_candidate_that_cannot_ask_stands_by_until_it_can() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        def away(*_: str) -> None:
-            raise KubernetesUnavailable("away")
-
-        api.before = away
-        first = Candidate(api, clock)
-        await clock.turn(60)
-        assert not first.leads
-        api.before = None
-        await clock.turn(2)
-        assert first.leads
-
-    story(test)
+@story
+async def test_a_candidate_that_cannot_ask_stands_by_until_it_can(api, clock):
+    api.before = away
+    first = await started(api, clock, seconds=60)
+    assert not first.leads
+    api.before = None
+    await clock.turn(2)
+    assert first.leads
 
 
-def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock, "pod-2")
-        await clock.turn(3)
+@story
+async def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned(api, clock):
+    first = await started(api, clock, seconds=0)
+    second = await started(api, clock, "pod-2", seconds=3)
 
-        blind = True
+    blind = True
 
-        def before(verb: str, *_: str) -> None:
-            if blind and asyncio.current_task() is not None and verb == "get":
-                raise KubernetesUnavailable("only the one who stands by reads")
+    def before(verb: str, *_: str) -> None:
+        if blind and asyncio.current_task() is not None and verb == "get":
+            raise KubernetesUnavailable("only the one who stands by reads")
 
-        api.before = before
-        await clock.turn(120)
-        blind = False
-        await clock.turn(30)
-        assert (first.leads, second.leads) == (True, False)
-
-    story(test)
+    api.before = before
+    await clock.turn(120)
+    blind = False
+    await clock.turn(30)
+    assert (first.leads, second.leads) == (True, False)
 
 
 @pytest.mark.parametrize("duration", [None, 0, -5, 10**9, "15"])
-def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(duration: Any) -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        spec = {"holderIdentity": "other", "leaseDurationSeconds": duration}
-        api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}, "spec": spec})
-        first = Candidate(api, clock)
-        await clock.turn(14)
-        assert not first.leads
-        await clock.turn(4)
-        assert first.leads
-
-    story(test)
-
-
-def test_a_lease_without_any_holder_is_free() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}})
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        assert first.leads
-
-    story(test)
+@story
+async def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(
+    api, clock, duration
+):
+    spec = {"holderIdentity": "other", "leaseDurationSeconds": duration}
+    api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}, "spec": spec})
+    first = await started(api, clock, seconds=14)
+    assert not first.leads
+    await clock.turn(4)
+    assert first.leads
 
 
-def test_who_resigns_before_being_elected_just_ends() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(0)
-        second = Candidate(api, clock, "pod-2")
-        await clock.turn(3)
-        second.resign.set()
-        await settle()
-        assert second.task.done()
-        await second.task
-        assert second.changes == []
-        assert first.leads
-
-    story(test)
+@story
+async def test_a_lease_without_any_holder_is_free(api, clock):
+    api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}})
+    first = await started(api, clock, seconds=0)
+    assert first.leads
 
 
-def test_a_release_that_hangs_does_not_hold_up_the_end() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        first = Candidate(api, clock)
-        await clock.turn(4)
-
-        def hang(*_: str) -> Any:
-            return asyncio.Event().wait()
-
-        api.before = hang
-        first.resign.set()
-        await clock.turn(3.1)
-        assert first.task.done()
-        await first.task
-
-    story(test)
+@story
+async def test_who_resigns_before_being_elected_just_ends(api, clock):
+    first = await started(api, clock, seconds=0)
+    second = await started(api, clock, "pod-2", seconds=3)
+    second.resign.set()
+    await settle()
+    assert second.task.done()
+    await second.task
+    assert second.changes == []
+    assert first.leads
 
 
-def test_a_candidate_who_loses_the_race_for_a_free_lease_stands_by() -> None:
-    async def test(api: FakeKubeApi, clock: Clocks) -> None:
-        both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
-        await clock.turn(0)
-        assert sum(candidate.leads for candidate in both) == 1
-        with pytest.raises(NotFound):
-            api._found(LEASES, "kafka", "other")
+@story
+async def test_a_release_that_hangs_does_not_hold_up_the_end(api, clock):
+    first = await started(api, clock, seconds=4)
+    api.before = hang
+    first.resign.set()
+    await clock.turn(3.1)
+    assert first.task.done()
+    await first.task
 
-    story(test)
+
+@story
+async def test_a_candidate_who_loses_the_race_for_a_free_lease_stands_by(api, clock):
+    both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
+    await clock.turn(0)
+    assert sum(candidate.leads for candidate in both) == 1
+    with pytest.raises(NotFound):
+        api._found(LEASES, "kafka", "other")
 
 
 @pytest.mark.parametrize(
