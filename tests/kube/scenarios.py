@@ -21,7 +21,7 @@ from reconciler.errors import (
 )
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
-from reconciler.kube.status.client_quota import document_status, pending_status
+from reconciler.kube.status.client_quota import document_status
 from reconciler.kube.status.eligibility import assess_eligibility, cluster_problems
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import (
@@ -200,7 +200,7 @@ def _conflict() -> dict[str, Any]:
 
 def _pending() -> dict[str, Any]:
     standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
-    return {**CREATED, "status": pending_status(standing, now=NOW)}
+    return {**CREATED, "status": document_status(standing, previous={}, now=NOW)}
 
 
 DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {

@@ -17,7 +17,6 @@ from aiohttp import web
 
 from reconciler.base import bounded_json
 from reconciler.base.clock import SystemClock
-from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission.broker_validation import LiveBrokerValidator
 from reconciler.kube.admission.review import (
@@ -74,8 +73,6 @@ async def serving(
     api: KubernetesApi,
     settings: OperatorSettings,
     sessions: SessionKeeper,
-    *,
-    clock: Clock | None = None,
 ) -> AsyncIterator["Webhook"]:
     """Run the webhook of an operator while the context lasts.
 
@@ -89,7 +86,7 @@ async def serving(
     broker = LiveBrokerValidator(
         api,
         sessions,
-        clock=clock or SystemClock(),
+        clock=SystemClock(),
         operator_class=settings.operator_class,
         allow_references=settings.allow_references,
         from_file=None

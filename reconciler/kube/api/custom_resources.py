@@ -10,11 +10,6 @@ from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
 
-VERSION: Final = API_VERSION.partition("/")[2]
-CLIENT_QUOTAS: Final = "clientquotas"
-QUOTA_CLUSTERS: Final = "quotaclusters"
-"""Plural names, as used in paths."""
-
 FINALIZER: Final = f"{GROUP}/release"
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
 """Annotation that requests a reconciliation; its value is returned in ``status.lastHandledReconcileAt``."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from reconciler.manifest.schema_names import API_VERSION, GROUP
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiResource:
@@ -26,6 +28,11 @@ class ApiResource:
         """``apiVersion`` of its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """Group, version and plural, as Kopf names a kind."""
+        return self.group, self.version, self.plural
+
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the path of an object or, without a name, of a collection.
 
@@ -45,7 +52,7 @@ class ApiResource:
 
 def _own_resource(plural: str, *, namespaced: bool) -> ApiResource:
     return ApiResource(
-        group="kafka-quotas.io", version="v1alpha1", plural=plural, namespaced=namespaced
+        group=GROUP, version=API_VERSION.partition("/")[2], plural=plural, namespaced=namespaced
     )
 
 

@@ -92,20 +92,6 @@ class _ObservedLease:
         return (self.holder, self.spec.get("renewTime"), self.spec.get("leaseTransitions"))
 
 
-def _ignore_change(leading: bool) -> None:  # noqa: FBT001 - a callback's only argument
-    """Do nothing."""
-
-
-def _nothing() -> str:
-    """Return no reason."""
-    return ""
-
-
-def _always() -> bool:
-    """Assume that a write is in flight."""
-    return True
-
-
 class Leader:
     """A candidate that may become the leader once. Create it inside a running loop.
 
@@ -120,9 +106,9 @@ class Leader:
         election: ElectionSettings,
         *,
         clock: Clock,
-        on_change: Callable[[bool], None] = _ignore_change,
-        block_reason: Callable[[], str] = _nothing,
-        is_writing: Callable[[], bool] = _always,
+        on_change: Callable[[bool], None] = lambda _: None,
+        block_reason: Callable[[], str] = lambda: "",
+        is_writing: Callable[[], bool] = lambda: True,
     ) -> None:
         self.elected = asyncio.Event()
         self.leadership_lost = asyncio.Event()
@@ -153,11 +139,6 @@ class Leader:
     def fenced(self) -> bool:
         """Whether a write of the previous leader may still take effect."""
         return self._clock.monotonic() < self._fenced_until
-
-    @property
-    def holder(self) -> str:
-        """The holder of the Lease, as last observed; "" = none or unknown."""
-        return "" if self._observed is None else self._observed.holder
 
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.

@@ -44,11 +44,6 @@ class Presence(Enum):
     MISSING = "missing"
 
 
-def may_always_remove(_: str, __: Entity) -> bool:
-    """Return True: every deleted document may remove what it owns."""
-    return True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPresence:
     """The current documents of one cluster.
@@ -67,7 +62,7 @@ class DocumentPresence:
     deleted_documents: Mapping[str, Obj] = field(default_factory=dict[str, Obj])
     uids: Mapping[str, str]
     is_complete: bool
-    may_remove: Callable[[str, Entity], bool] = may_always_remove
+    may_remove: Callable[[str, Entity], bool]
 
     def of(self, document: str) -> Presence:
         """Return the state of the document that owns a record."""

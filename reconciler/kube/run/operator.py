@@ -29,15 +29,12 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
-    CLIENT_QUOTAS,
-    GROUP,
-    QUOTA_CLUSTERS,
-    VERSION,
     Obj,
     document_of,
     name_of,
     operator_class_of,
 )
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
@@ -203,7 +200,7 @@ class Operator:
                 self._watched(), namespaces=self._settings.namespaces, stop=ended
             ),
             "secrets": self._ports.watch(
-                {("", "v1", "secrets"): self._secret},
+                {SECRETS.kind: self._secret},
                 namespaces=[self._settings.operator_namespace],
                 stop=ended,
             ),
@@ -223,10 +220,10 @@ class Operator:
 
     def _watched(self) -> dict[tuple[str, str, str], EventHandler]:
         handlers: dict[tuple[str, str, str], EventHandler] = {
-            (GROUP, VERSION, CLIENT_QUOTAS): self._client_quota
+            CLIENT_QUOTAS.kind: self._client_quota
         }
         if self._settings.quota_clusters is None:
-            handlers[GROUP, VERSION, QUOTA_CLUSTERS] = self._quota_cluster
+            handlers[QUOTA_CLUSTERS.kind] = self._quota_cluster
         return handlers
 
     # ---- events from Kopf --------------------------------------------------------------------

@@ -98,11 +98,6 @@ def document_status(
     return status
 
 
-def pending_status(eligibility: Eligibility, *, now: float) -> _Status:
-    """Return the status of a document without any status while the first reconciliation takes long."""
-    return document_status(eligibility, previous={}, now=now)
-
-
 def _entity(eligibility: Eligibility) -> Entity | None:
     return (
         entity_of(eligibility.obj)

@@ -87,11 +87,6 @@ class Eligibility:
             )
 
     @property
-    def claims(self) -> bool:
-        """Whether it claims its pairs."""
-        return self.claim is not None
-
-    @property
     def freezes(self) -> bool:
         """Whether pairs recorded as its own are neither written nor removed."""
         return self.reason not in _CLAIMING and self.reason is not Reason.DELETING

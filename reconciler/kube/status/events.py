@@ -44,21 +44,24 @@ class ResourceEvent:
         object.__setattr__(self, "note", _cut(self.note))
 
 
-def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[ResourceEvent, ...]:
-    """Return the Events of a ClientQuota's status change.
+def transitions(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, on: Literal["Q", "C"]
+) -> Iterator[ResourceEvent]:
+    """Yield the Events of a status change.
 
     Args:
-        before: Its current status, empty if there is none.
+        before: The current status, empty if there is none.
         after: The status that is written.
+        on: ``Q`` for a ClientQuota, ``C`` for a QuotaCluster.
     """
-    return tuple(_all(before, after, on="Q"))
-
-
-def cluster_transitions(
-    before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[ResourceEvent, ...]:
-    """Return the Events of a QuotaCluster's status change."""
-    return tuple(_all(before, after, on="C"))
+    was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
+    reason = _reason(now)
+    if reason is not None and now.get("reason") != was.get("reason"):
+        yield from _reached(reason, was, str(now.get("message", "")), on)
+    yield from _resumed(before, after)
+    yield from _drift(before, after)
+    if on == "Q" and reason is not None and reason.ready == "True" and was.get("status") == "True":
+        yield from _applied(before, after)
 
 
 def released(document: str, limits: int, reason: str) -> ResourceEvent:
@@ -77,19 +80,6 @@ def released_more(documents: int, limits: int, reason: str) -> ResourceEvent:
     """Return the summary Event for further deleted documents whose limits stay."""
     words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {reason}"
     return ResourceEvent(kind="Warning", reason="Released", note=words)
-
-
-def _all(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, on: str
-) -> Iterator[ResourceEvent]:
-    was, now = condition_of(before, "Ready"), condition_of(after, "Ready")
-    reason = _reason(now)
-    if reason is not None and now.get("reason") != was.get("reason"):
-        yield from _reached(reason, was, str(now.get("message", "")), on)
-    yield from _resumed(before, after)
-    yield from _drift(before, after)
-    if on == "Q" and reason is not None and reason.ready == "True" and was.get("status") == "True":
-        yield from _applied(before, after)
 
 
 def _reason(ready: Mapping[str, Any]) -> Reason | None:

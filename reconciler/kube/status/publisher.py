@@ -17,6 +17,7 @@ from reconciler.kube.api.custom_resources import (
     has_finalizer,
     is_terminating,
     projected_cluster,
+    request_state,
     status_of,
 )
 from reconciler.kube.records import finalizers
@@ -25,13 +26,11 @@ from reconciler.kube.status.budget_wait import waited_for_budget
 from reconciler.kube.status.client_quota import (
     GRACE_SECONDS,
     document_status,
-    pending_status,
 )
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.events import (
     ResourceEvent,
-    cluster_transitions,
     released,
     released_more,
     transitions,
@@ -40,7 +39,6 @@ from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reconcile_result import (
     ReconcileResult,
-    document_token,
     leaving_documents,
     mentioned_documents,
     next_sync,
@@ -101,7 +99,7 @@ class StatusPublisher:
         """
         now = self._clock.now()
         _ = await self._writer.statuses(
-            (eligibility.obj, pending_status(eligibility, now=now))
+            (eligibility.obj, document_status(eligibility, previous={}, now=now))
             for eligibility in takewhile(lambda _: not is_over(), eligibilities.values())
             if not status_of(eligibility.obj).get("conditions")
         )
@@ -247,7 +245,9 @@ class StatusPublisher:
             )
             if not unchanged(before, after):
                 if len(events) < MOST_EVENTS:
-                    events.extend((eligibility.obj, each) for each in transitions(before, after))
+                    events.extend(
+                        (eligibility.obj, each) for each in transitions(before, after, on="Q")
+                    )
                 yield eligibility.obj, after
 
     async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
@@ -285,7 +285,7 @@ class StatusPublisher:
             secret=result.secret,
         )
         events = [
-            *cluster_transitions(before, after),
+            *transitions(before, after, on="C"),
             *_releases(gave_up),
         ]
         if not unchanged(before, after):
@@ -317,7 +317,7 @@ def _is_quiet(before: _QuietDocument | None, now: _QuietDocument, *, everything:
         return False
     if before[1].obj is now[1].obj:
         return True
-    return not everything and document_token(before[1]) == document_token(now[1])
+    return not everything and request_state(before[1].obj) == request_state(now[1].obj)
 
 
 def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:

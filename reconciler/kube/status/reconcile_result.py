@@ -11,9 +11,7 @@ from reconciler.kube.api.custom_resources import (
     generation_of,
     has_finalizer,
     is_terminating,
-    projected_spec,
     request_state,
-    requested_at,
     status_of,
     uid_of,
 )
@@ -76,12 +74,6 @@ def next_sync(result: ReconcileResult) -> float | None:
     """Return when the next resync is due; ``None`` after a failure, which is retried sooner."""
     failed = result.cluster is None or result.report.error is not None
     return None if failed else result.next_resync_at
-
-
-def document_token(eligibility: Eligibility) -> tuple[object, ...]:
-    """Return all parts of a document that its status depends on."""
-    obj = eligibility.obj
-    return uid_of(obj), generation_of(obj), requested_at(obj), projected_spec(obj)
 
 
 def result_token(result: ReconcileResult) -> tuple[object, ...]:

@@ -55,7 +55,7 @@ def test_what_is_not_there_is_nothing(obj):
 
 
 def test_names_are_those_of_the_crds():
-    assert (r.GROUP, r.VERSION) == ("kafka-quotas.io", "v1alpha1")
+    assert (r.GROUP, r.API_VERSION) == ("kafka-quotas.io", "kafka-quotas.io/v1alpha1")
     assert r.FINALIZER == "kafka-quotas.io/release"
     assert r.REQUESTED_AT == "kafka-quotas.io/requestedAt"
 

@@ -10,7 +10,6 @@ from reconciler.kube.status.client_quota import (
     GRACE_SECONDS,
     MOST_ENTITY,
     document_status,
-    pending_status,
 )
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.conditions import condition_of
@@ -469,18 +468,20 @@ def test_what_a_broken_pass_had_compared_already_counts():
 
 
 def test_a_pending_document_says_so_and_a_faulty_one_says_what_is_wrong():
-    waiting = pending_status(assess_eligibility(CREATED, CLUSTERS), now=NOW)
+    waiting = document_status(assess_eligibility(CREATED, CLUSTERS), previous={}, now=NOW)
     assert condition_of(waiting, "Ready")["reason"] == "Pending"
     assert condition_of(waiting, "Reconciling")["status"] == "True"
-    faulty = pending_status(assess_eligibility(resource("a", ALICE, {RATE: 0}), CLUSTERS), now=NOW)
+    faulty = document_status(
+        assess_eligibility(resource("a", ALICE, {RATE: 0}), CLUSTERS), previous={}, now=NOW
+    )
     assert condition_of(faulty, "Ready")["reason"] == "Invalid"
 
 
 def test_a_request_is_answered_by_the_pass_that_saw_it_and_not_before():
     obj = resource("a", ALICE, {RATE: 4096})
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 300}
-    assert "lastHandledReconcileAt" not in pending_status(
-        assess_eligibility(obj, CLUSTERS), now=NOW
+    assert "lastHandledReconcileAt" not in document_status(
+        assess_eligibility(obj, CLUSTERS), previous={}, now=NOW
     )
     assert ran(kube_world(None, obj))["status"]["lastHandledReconcileAt"] == "r" * 128
     assert after(AWAY, {}, obj)["lastHandledReconcileAt"] == "r" * 128
