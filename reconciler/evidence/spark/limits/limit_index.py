@@ -1,5 +1,6 @@
 """The limits of a fleet in Python workers: sent as columns, with the job, and looked up there by entity."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -39,8 +40,16 @@ ClusterLimits = Mapping[Entity, Mapping[str, LiveLimit]]
 """Limits by entity and key."""
 
 
+_Clusters = Mapping[str, ClusterLimits]
+
+_index_of_process: dict[str, _Clusters] = {}
+"""The last index of this process, by the digest of its rows: Spark reuses a Python worker for many tasks."""
+
+
 class LimitIndex:
-    """The limits that can apply to a client, by cluster. A worker indexes them when it looks for the first one.
+    """The limits that can apply to a client, by cluster.
+
+    A worker process indexes equal rows once, when it looks for the first limit; it keeps the last index only.
 
     Args:
         entries: ``quota_entry`` of one snapshot per cluster; foreign types and keys, and live entities with an empty
@@ -54,7 +63,8 @@ class LimitIndex:
         self._rows = bounded_rows.table(
             entries.where(is_known()).select(*_READ), MOST_LIMITS, "limits"
         )
-        self._clusters: dict[str, dict[Entity, dict[str, LiveLimit]]] | None = None
+        self._digest = _digest(self._rows)
+        self._clusters: _Clusters | None = None
 
     def of(self, cluster_id: str) -> ClusterLimits:
         """Return the limits of a cluster.
@@ -63,8 +73,22 @@ class LimitIndex:
             LakeDamaged: Two rows are of one pair.
         """
         if self._clusters is None:
-            self._clusters = _by_cluster(self._rows)
+            self._clusters = self._shared_index()
         return self._clusters.get(cluster_id, {})
+
+    def _shared_index(self) -> _Clusters:
+        clusters = _index_of_process.get(self._digest)
+        if clusters is None:
+            _index_of_process.clear()
+            clusters = _index_of_process[self._digest] = _by_cluster(self._rows)
+        return clusters
+
+
+def _digest(rows: pa.Table) -> str:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    return hashlib.sha256(stream.getvalue()).hexdigest()
 
 
 def _by_cluster(rows: pa.Table) -> dict[str, dict[Entity, dict[str, LiveLimit]]]:
