@@ -1,7 +1,7 @@
 """Converts series to rows of ``point``: cluster, meaning and replica; drops duplicates and points with wrong times."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -60,7 +60,6 @@ class PointCollector:
         clusters: Clusters whose series are accepted.
         dialect: The dialect of the series.
         read_ms: Time of reading; points more than :data:`AHEAD_MS` later are dropped.
-        replica_labels: Replaces :data:`REPLICA_LABELS`.
     """
 
     def __init__(
@@ -69,13 +68,11 @@ class PointCollector:
         dialect: Dialect,
         *,
         read_ms: int,
-        replica_labels: Sequence[str] = REPLICA_LABELS,
     ) -> None:
         self.counts = DropCounts()
         self._clusters = clusters
         self._dialect = dialect
         self._latest_ms = read_ms + AHEAD_MS
-        self._replica_labels = tuple(replica_labels)
         self._keys: dict[_Key, int] = {}
         self._rows = _PointColumns()
         self._slots: set[tuple[int, int]] = set()
@@ -143,9 +140,7 @@ class PointCollector:
         return rows.filter(pc.invert(pc.or_(is_ahead, early)))
 
     def _replica(self, series: RecordedSeries) -> str:
-        return next(
-            (replica for name in self._replica_labels if (replica := series.label(name))), ""
-        )
+        return next((replica for name in REPLICA_LABELS if (replica := series.label(name))), "")
 
     def _key(
         self, source: ClusterSource, target: ScrapeTarget, replica: str, meaning: SeriesMeaning

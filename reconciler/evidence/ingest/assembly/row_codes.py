@@ -81,9 +81,9 @@ def integers(values: Sequence[int]) -> pa.Int64Array:
     return pa.array(values, pa.int64())
 
 
-def shifted(column: pa.Array, first: object = None) -> pa.Array:
-    """Return the value of the previous row; ``first`` for the first row."""
-    head = pa.array([first], column.type)
+def shifted(column: pa.Array) -> pa.Array:
+    """Return the value of the previous row; null for the first row."""
+    head = pa.nulls(1, column.type)
     return pa.concat_arrays([head, column.slice(0, max(0, len(column) - 1))]).slice(0, len(column))
 
 

@@ -13,9 +13,6 @@ from reconciler.manifest.project.cluster import QuotaCluster, seconds
 from reconciler.usage import samples
 from reconciler.usage.samples import Cadence
 
-MAX_EVIDENCE_AGE_MS: Final = 48 * 3_600_000
-"""Maximum age of evidence, if ``maxEvidenceAge`` is not set."""
-
 CLUSTER_LABELS: Final = (
     "kafka_cluster_id",
     "cluster_id",
@@ -105,7 +102,6 @@ class ClusterSource:
         scrape_ms: Scrape interval of the brokers; ``None`` = not set.
         max_gap_ms: Longest gap within a session; ``None`` = five scrape intervals, at most five minutes.
         evidence_uri: Where evidence is published; "" = not set.
-        max_evidence_age_ms: Maximum age of evidence.
     """
 
     cluster: str
@@ -116,7 +112,6 @@ class ClusterSource:
     scrape_ms: int | None = None
     max_gap_ms: int | None = None
     evidence_uri: str = ""
-    max_evidence_age_ms: int = MAX_EVIDENCE_AGE_MS
 
     @property
     def cadence(self) -> Cadence:
@@ -153,35 +148,29 @@ class ClusterSource:
         return self.prometheus
 
 
-def source_of(cluster: QuotaCluster, cluster_id: str | None = None) -> ClusterSource:
+def source_of(cluster: QuotaCluster) -> ClusterSource:
     """Parse the telemetry of a QuotaCluster.
 
-    Args:
-        cluster: The configuration.
-        cluster_id: The id that the cluster returned; ``None`` = use ``expectedClusterId``.
-
     Raises:
-        TelemetryError: A value is invalid, or the cluster id is unknown.
+        TelemetryError: A value is invalid, or there is no ``expectedClusterId``.
     """
-    resolved_id = cluster_id or cluster.expected_cluster_id
-    if not resolved_id:
+    cluster_id = cluster.expected_cluster_id
+    if not cluster_id:
         raise TelemetryError(
             f"the cluster id of {cluster.name} is not known, and recorded use is kept by it",
             hint="write expectedClusterId (`kquota doctor` shows it)",
         )
     spec: Mapping[str, Any] = cluster.telemetry
-    age = _milliseconds(spec, "maxEvidenceAge")
     rule = spec.get("brokerId")
     return ClusterSource(
         cluster=cluster.name,
-        cluster_id=resolved_id,
+        cluster_id=cluster_id,
         prometheus=str(spec.get("prometheus", "")),
         matchers=label_matchers.parsed(str(spec.get("matchers", ""))),
         broker_rule=None if rule is None else BrokerIdRule.parsed(str(rule)),
         scrape_ms=_milliseconds(spec, "scrapeStep"),
         max_gap_ms=_milliseconds(spec, "maxGap"),
         evidence_uri=str(spec.get("evidenceUri", "")),
-        max_evidence_age_ms=MAX_EVIDENCE_AGE_MS if age is None else age,
     )
 
 

@@ -109,19 +109,13 @@ def test_a_quotacluster_gives_its_source() -> None:
             scrapeStep="15s",
             maxGap="2m",
             evidenceUri="s3://b",
-            maxEvidenceAge="1h30m",
         )
     )
     assert source.address == "http://p:9090"
     assert source.cadence.step_ms == 15_000
     assert source.cadence.max_gap_ms == 120_000
-    assert source.max_evidence_age_ms == 5_400_000
     assert source.broker_rule == BrokerIdRule(label="broker")
     assert source.cluster_id == "ORDERS"
-
-
-def test_evidence_counts_for_two_days_unless_told_otherwise() -> None:
-    assert source_of(cluster()).max_evidence_age_ms == 48 * 3_600_000
 
 
 def test_what_is_not_set_is_missed_only_where_it_is_needed() -> None:
@@ -142,7 +136,6 @@ def test_without_a_cluster_id_nothing_is_kept() -> None:
     nameless = from_spec("orders", {"bootstrapServers": "b:9092"})
     with pytest.raises(TelemetryError, match="cluster id"):
         source_of(nameless)
-    assert source_of(nameless, "SEEN").cluster_id == "SEEN"
 
 
 @pytest.mark.parametrize(
