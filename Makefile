@@ -45,7 +45,7 @@ $(CERTIFICATES): $(PLAIN)
 demo: $(if $(filter kafka,$(BROKER)),$(CERTIFICATES),$(PLAIN))  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/demo.py --broker $(BROKER)
 
-pipeline: env  ## recorded use on Spark: ingest a recording, simulate a change, a page (needs Java 17)
+pipeline: env  ## recorded use on Spark, from a recording to the text of a pull request (needs Java 17)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/pipeline.py
 
 test: env  ## the main claims in ten minutes, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)

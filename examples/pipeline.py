@@ -1,30 +1,39 @@
-"""The whole pipeline on a recording of a real broker: ingest, simulate a change of manifests on Spark, a page. Run by ``make pipeline``.
+"""Recorded use from a recording of a real broker to the text of a pull request. Run by ``make pipeline``.
 
     python examples/pipeline.py                    everything, in a scratch folder
-    python examples/pipeline.py --keep FOLDER      the same, and leave lake, evidence and report.html there
+    python examples/pipeline.py --keep FOLDER      the same, and leave lake, evidence, page and proposals there
     python examples/pipeline.py --recording 2      another of the eight recordings
 
-Every command is printed as it would be typed. Needs the extras ``usage`` and ``spark``, and Java 17; no broker. At the end
-the forecast stands beside what the broker then did to the same clients under the same limits.
+Every command is printed as it would be typed, and the beginning of its output. Needs the extras ``usage`` and ``spark``,
+and Java 17; no broker. All Spark jobs of this process share one session. After the simulation the forecast is compared with
+what the broker then did to the same clients under the same limits.
 """
 
 import argparse
+import contextlib
 import gzip
+import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDINGS = ROOT / "tests" / "recording" / "fixture"
+WIDTH = min(shutil.get_terminal_size((100, 24)).columns, 120)
+APART = timedelta(days=5)
+COPIES = 4
+"""A recommendation needs a fortnight, and a recording has five minutes: the recording is repeated every fifth day."""
 FIELDS = {"producer_byte_rate": "producerByteRate", "consumer_byte_rate": "consumerByteRate"}
 SLOTS = {"user": "user", "client-id": "clientId"}
 PROJECT = """\
@@ -51,30 +60,82 @@ spec:
 
 @dataclass(slots=True)
 class Pipeline:
-    """A folder with a project, a lake to be, and how long each command took."""
+    """A folder with a project and a lake to be, and how long each command took."""
 
     folder: Path
     took: list[tuple[str, float]] = field(default_factory=list)
 
-    def run(self, line: str, *, codes: Sequence[int] = (0,), shown: bool = True) -> str:
-        """Type a command, show what it prints unless it is for a program, and note the time."""
-        print(f"\n$ {line}", flush=True)
-        began = time.monotonic()
-        done = subprocess.run(
+    def begin(self, line: str) -> "subprocess.Popen[str]":
+        """Type a command and return its process."""
+        show_command(line)
+        return subprocess.Popen(
             [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]],
             cwd=self.folder,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
+
+    def run(self, line: str, *, codes: Sequence[int] = (0,), most: int = 0) -> str:
+        """Run a command in this process, show the first lines of its output, and return all of it."""
+        from reconciler.cli.main import main as kquota  # noqa: PLC0415 - while ingest runs
+
+        show_command(line)
+        began = time.monotonic()
+        output, messages = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(messages):
+            code = kquota(shlex.split(line)[1:])
         self.took.append((line.split(" --", maxsplit=1)[0], time.monotonic() - began))
-        if shown:
-            print(done.stdout, end="", flush=True)
-        if done.returncode not in codes:
-            print(done.stderr, file=sys.stderr)
-            raise SystemExit(f"exit code {done.returncode}")
-        return done.stdout
+        check(code, codes, messages.getvalue())
+        show(output.getvalue(), most)
+        return output.getvalue()
+
+
+def check(code: int, codes: Sequence[int], messages: str) -> None:
+    """End the program if a command failed."""
+    if code not in codes:
+        print(messages, file=sys.stderr)
+        raise SystemExit(f"exit code {code}")
+
+
+def show_command(line: str) -> None:
+    """Print a command, continued on further lines where it is longer than the terminal."""
+    lines = textwrap.wrap(
+        f"$ {line}",
+        WIDTH - 2,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    print("\n" + " \\\n".join(lines), flush=True)
+
+
+def show(text: str, most: int) -> None:
+    """Print the first lines, without empty ones, and how many follow; each line fits the terminal."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in lines[:most]:
+        print(f"  {line}" if len(line) < WIDTH - 1 else f"  {line[: WIDTH - 5]} …")
+    if most and len(lines) > most:
+        print(f"  … {len(lines) - most} more lines", flush=True)
+
+
+def show_sizes(text: str) -> None:
+    """Print the columns that matter of the table of recommendations."""
+    for line in text.partition("### Recommended limits")[2].splitlines():
+        cells = [cell.strip(" `") for cell in line.split("|")]
+        if len(cells) > 8 and cells[1].startswith(("who", "user=")):
+            who, _, kind, _, advice, now, target = cells[1:8]
+            print(f"    {who:22} {kind:8} {advice:8} {now:>10} {target:>14}")
+
+
+@contextlib.contextmanager
+def spark_session() -> Iterator[None]:
+    """One Spark for all jobs of this process."""
+    from reconciler.evidence.spark.runtime import session  # noqa: PLC0415 - while ingest runs
+
+    with session.opened(session.SessionSettings(brief=True)):
+        yield
 
 
 def instant(at_ms: int) -> str:
@@ -106,10 +167,20 @@ def prepared(folder: Path, number: int) -> dict[str, Any]:
     about: dict[str, Any] = json.loads((RECORDINGS / f"{stem}.json").read_text(encoding="utf-8"))
     looks = [RECORDINGS / f"{stem}.{half}.quotas.json" for half in ("free", "limited")]
     before, after = (json.loads(one.read_text(encoding="utf-8")) for one in looks)
-    (folder / "recorded.json").write_bytes(
-        gzip.decompress((RECORDINGS / f"{stem}.matrix.json.gz").read_bytes())
-    )
+    recorded = json.loads(gzip.decompress((RECORDINGS / f"{stem}.matrix.json.gz").read_bytes()))
+    for series in recorded["data"]["result"]:
+        series["values"] = [
+            [at - (APART * number).total_seconds(), value]
+            for number in reversed(range(COPIES))
+            for at, value in series["values"]
+            if round(at * 1000) < about["spans"]["free"][1]
+        ]
+    (folder / "recorded.json").write_text(json.dumps(recorded), encoding="utf-8")
     (folder / "before.json").write_bytes(looks[0].read_bytes())
+    first = datetime.fromisoformat(before["takenAt"]) - APART * (COPIES - 1)
+    (folder / "first.json").write_text(
+        json.dumps(before | {"takenAt": first.strftime("%Y-%m-%dT%H:%M:%SZ")}), encoding="utf-8"
+    )
     (folder / "kquota.yaml").write_text(
         PROJECT.format(cluster_id=about["clusterId"], evidence=folder / "evidence"),
         encoding="utf-8",
@@ -140,30 +211,68 @@ def compare(rows: Sequence[dict[str, Any]], number: int) -> None:
 
 def walk(pipeline: Pipeline, number: int) -> None:
     """All steps."""
+    began = time.monotonic()
     about = prepared(pipeline.folder, number)
-    begin, end = (instant(at) for at in about["spans"]["free"])
-    window = f"--from {begin} --to {end}"
-    pipeline.run(
-        f"kquota spark ingest --cluster recorded --lake lake {window} --file recorded.json --snapshot before.json --publish"
+    os.chdir(pipeline.folder)
+    span = about["spans"]["free"]
+    fortnight_ms = round((APART * (COPIES - 1)).total_seconds() * 1000)
+    begin, first, end = (instant(at) for at in (span[0], span[0] - fortnight_ms, span[1]))
+    print(
+        "1. Ingest what a real broker recorded: five minutes, repeated every fifth day for a fortnight"
     )
-    # The preview of a pull request: no JVM. It exits 3 where the project's policy refuses what it sees.
-    pipeline.run(
-        "kquota plan --offline --snapshot before.json --evidence auto --no-inventory", codes=(0, 3)
+    line = (
+        f"kquota spark ingest --cluster recorded --lake lake --from {first} --to {end} --file recorded.json"
+        " --snapshot first.json --snapshot before.json --publish"
     )
-    answer = pipeline.run(
-        f"kquota spark simulate --lake lake --cluster recorded {window} --engine spark --brief --format json",
-        codes=(0, 3),
-        shown=False,
-    )
-    pipeline.run(
-        f"kquota spark report --lake lake --cluster recorded {window} --brief --out report.html"
-    )
-    compare(json.loads(answer)["simulation"]["rows"], number)
-    page = pipeline.folder / "report.html"
-    print(f"\nreport.html: {page.stat().st_size:,} bytes, no network and no script needed")
-    for line, seconds in pipeline.took:
-        print(f"{seconds:6.1f} s  {line}")
-    print(f"{sum(seconds for _, seconds in pipeline.took):6.1f} s  in all, JVM starts included")
+    ingest = pipeline.begin(line)
+    with spark_session():  # starts while ingest runs
+        output, messages = ingest.communicate()
+        pipeline.took.append(
+            ("kquota spark ingest, beside the start of Spark", time.monotonic() - began)
+        )
+        check(ingest.returncode, (0,), messages)
+        show(output, 6)
+        print(
+            "\n2. Plan seven new limits: what changes, and what recorded use says about each (no JVM)"
+        )
+        # It exits 3 where the project's policy refuses what it sees.
+        plan = pipeline.run(
+            "kquota plan --offline --snapshot before.json --evidence auto --no-inventory --page plan.html",
+            codes=(0, 3),
+        )
+        show(plan, 3)
+        show(plan.partition("Effect by recorded use")[2], 6)
+        print("\n3. Resolve: which limit each client has today (Spark, as all below)")
+        limits = pipeline.run(f"kquota spark resolve --lake lake --cluster recorded --to {end}")
+        show(limits, 1)
+        show(limits.partition("\nLimits in force\n")[2], 4)
+        print("\n4. Simulate the new limits on the last five minutes")
+        answer = pipeline.run(
+            f"kquota spark simulate --lake lake --cluster recorded --from {begin} --to {end} --engine spark --format json",
+            codes=(0, 3),
+        )
+        compare(json.loads(answer)["simulation"]["rows"], number)
+        print("\n5. Right-size: the limit that each client needs, and the text of its pull request")
+        text = pipeline.run(
+            f"kquota spark recommend --lake lake --cluster recorded --from {first} --to {end} --out proposals"
+            " --format markdown"
+        )
+    show(text, 2)
+    show_sizes(text)
+    print("  In proposals/recorded.yaml:")
+    show((pipeline.folder / "proposals" / "recorded.yaml").read_text(encoding="utf-8"), 9)
+    print()
+    for command, seconds in pipeline.took:
+        print(f"{seconds:6.1f} s  {command}")
+    print(f"{time.monotonic() - began:6.1f} s  in all, with one start of Spark")
+
+
+NEXT = """
+Next
+  python examples/pipeline.py --keep FOLDER   keeps the project, the lake, plan.html and proposals/
+  kquota post recommendations github …        opens it (examples/github, examples/gitlab)
+  kquota spark report --lake lake …           one page for people
+  docs/recorded-use.md                        the same for your clusters"""
 
 
 def main() -> int:
@@ -177,9 +286,11 @@ def main() -> int:
     if given.keep is not None:
         given.keep.mkdir(parents=True, exist_ok=True)
         walk(Pipeline(folder=given.keep.resolve()), given.recording)
-        return 0
-    with tempfile.TemporaryDirectory(prefix="kquota-pipeline-") as folder:
-        walk(Pipeline(folder=Path(folder)), given.recording)
+    else:
+        with tempfile.TemporaryDirectory(prefix="kquota-pipeline-") as folder:
+            walk(Pipeline(folder=Path(folder)), given.recording)
+            os.chdir(ROOT)
+    print(NEXT)
     return 0
 
 

@@ -210,14 +210,20 @@ def opened(
 ) -> Iterator[SparkSession]:
     """Open a session while the block runs; Ctrl-C also ends its jobs and the JVM. Arguments as for :func:`started`.
 
+    A classic session that the caller of several jobs opened before is used, and stays open, unless the settings name a
+    place or an amount of memory.
+
     Raises:
         ConfigError: As for :func:`started`, or ANSI mode is off.
         SparkError: As for :func:`started`.
     """
-    spark = started(settings, tell)
+    place = settings.master or settings.remote or settings.memory or os.environ.get("SPARK_REMOTE")
+    active = None if place or submitted() else SparkSession.getActiveSession()
+    spark = active or started(settings, tell)
     try:
         needs_ansi(spark)
         with shipped(spark):
             yield spark
     finally:
-        stopped(spark)
+        if active is None:
+            stopped(spark)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError
 from reconciler.evidence.spark.runtime import class_archive, jvm, masters, session
@@ -147,6 +148,16 @@ class Conf:
     def get(self, name: str) -> str:
         assert name == "spark.sql.ansi.enabled"
         return self.value
+
+
+@pytest.mark.integration
+def test_jobs_use_the_session_that_their_caller_opened_and_leave_it_open(
+    spark: SparkSession,
+) -> None:
+    for _ in range(2):
+        with session.opened(session.SessionSettings(brief=True)) as shared:
+            assert shared.sparkContext is spark.sparkContext
+        assert spark.range(3).count() == 3
 
 
 def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
