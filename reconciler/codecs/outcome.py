@@ -14,7 +14,7 @@ from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
-from reconciler.render.json_values import Json, JsonText, dump, text_of, value_json
+from reconciler.render.json_values import Json, JsonText, dump, text_of, value_json, value_text
 from reconciler.render.units import instant
 
 KIND: Final = "kquota-outcome"
@@ -90,19 +90,11 @@ def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:
         if type(result) is Unknown:
             reason = f',"why":{names.get(result.reason) or text(result.reason, result.reason)}'
         yield JsonText(
-            f'{{"after":{_value_text(change.after)},"before":{_value_text(change.before)}'
+            f'{{"after":{value_text(change.after)},"before":{value_text(change.before)}'
             f',"cause":"{change.cause}","entity":{names.get(entity) or text(entity, entity_json(entity))}'
-            f',"found":{_value_text(pair.observed_value)},"key":"{change.key}","outcome":"{word}","seen":"{visibility}"'
+            f',"found":{value_text(pair.observed_value)},"key":"{change.key}","outcome":"{word}","seen":"{visibility}"'
             f',"text":{names.get((entity,)) or text((entity,), entity_text(entity))}{reason}}}'
         )
-
-
-def _value_text(value: float | None) -> str:
-    """Return the result of :func:`value_json` as text."""
-    json_value = value_json(value)
-    if json_value is None:
-        return "null"
-    return f'"{json_value}"' if isinstance(json_value, str) else repr(json_value)
 
 
 def _pair(pair: PairOutcome) -> dict[str, Json]:

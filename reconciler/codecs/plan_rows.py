@@ -1,8 +1,7 @@
 """Rows of a plan document about one pair each: changes, findings, preconditions. Writer and reader.
 
 A plan may have 30,000 changes, so their rows are read without a :class:`DocumentReader` for each field, and compared
-with the row that is written for the decoded change. An invalid row is read again, field by field, to
-report the place of the error.
+with the row that is written for the decoded change (``plan_text`` compares their texts). An invalid row is read again, field by field, to report the place of the error.
 """
 
 from collections.abc import Callable, Mapping
@@ -143,7 +142,7 @@ class ChangeReader:
         """
         row: Any = reader.value
         try:
-            change_read = self._read(row)
+            change_read = self.read(row)
         except (TypeError, ValueError, KeyError, OverflowError, QuotaValueError):
             _fail_change(reader)
         expected = change_row(change_read.change, change_read.effect, change_read.precondition)
@@ -151,7 +150,12 @@ class ChangeReader:
             reader.expect(expected)
         return change_read
 
-    def _read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
+    def read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
+        """Return the change of a row, without a comparison with what :func:`change_row` writes.
+
+        Raises:
+            ValueError: A value is invalid (also TypeError, KeyError, OverflowError, QuotaValueError).
+        """
         parts, name, cause, live, desired, note, owner, record, path, line, document = _CHANGE(row)
         if parts != self._parts:
             self._entity, self._parts = from_parts(read_json_parts(parts)), parts

@@ -63,3 +63,14 @@ def value_json(value: float | None) -> float | int | str | None:
     if value == 0 and math.copysign(1, value) < 0:
         return "-0.0"
     return json_number(value)
+
+
+def value_text(value: float | None) -> str:
+    """Return the result of :func:`value_json` as :func:`text_of` writes it."""
+    if value is not None and 0 < value <= _EXACT:
+        integer = int(value)
+        return str(integer) if integer == value else repr(value)
+    json_value = value_json(value)
+    if json_value is None:
+        return "null"
+    return f'"{json_value}"' if isinstance(json_value, str) else repr(json_value)

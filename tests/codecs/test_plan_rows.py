@@ -66,10 +66,11 @@ def test_another_kind_is_no_plan():
         read('{"kind": "kquota-outcome", "format": 1}')
 
 
-def edited(change) -> str:
+def edited(change) -> tuple[str, str]:
+    """An edited plan as any JSON, and with the layout of the writer."""
     document = json.loads(TEXT)
     change(document)
-    return json.dumps(document)
+    return json.dumps(document), dump(document)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,9 @@ def edited(change) -> str:
     ],
 )
 def test_an_edit_is_refused_with_its_place(change, words):
-    with pytest.raises(ConfigError, match=words):
-        read(edited(change))
+    for text in edited(change):
+        with pytest.raises(ConfigError, match=words):
+            read(text)
 
 
 def test_thirty_thousand_changes_are_written_and_read_in_a_second():
@@ -153,5 +155,6 @@ def test_thirty_thousand_changes_are_written_and_read_in_a_second():
     ],
 )
 def test_no_field_of_a_change_takes_another_type(field, value):
-    with pytest.raises(ConfigError, match=r"changes\[1\]"):
-        read(edited(lambda document: document["changes"][1].update({field: value})))
+    for text in edited(lambda document: document["changes"][1].update({field: value})):
+        with pytest.raises(ConfigError, match=r"changes\[1\]"):
+            read(text)
