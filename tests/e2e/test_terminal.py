@@ -13,7 +13,7 @@ from tests.servers.terminal import screenshot
 
 pytestmark = pytest.mark.integration
 
-WIDTHS = (80, 100, 120, 200)
+WIDTHS = (80, 200)
 KQUOTA = (sys.executable, "-m", "reconciler")
 TREE = str(Path(__file__).parents[2])
 DOCUMENTS = (

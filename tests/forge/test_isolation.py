@@ -6,7 +6,6 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -278,22 +277,61 @@ def test_every_job_of_the_gitlab_example_that_has_a_secret_names_an_environment(
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checkout, str]]:
-    """kquota as the actions install it, from within a hostile checkout; and the PATH of later steps."""
+    """kquota as GitLab's example installs it, by the script of the actions, in a hostile checkout; the PATH of later steps."""
     top = tmp_path_factory.mktemp("installed")
     (top / "temp").mkdir()
     folder = repository(top / "checkout")
     plant(folder, top / "executed")
-    checkout = Checkout(folder=folder, temp=top / "temp", witness=top / "executed")
-    answer = checkout.step("install.sh")
+    (folder / "kquota-results").symlink_to(top / "elsewhere")
+    jobs = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text(encoding="utf-8"))
+    script = "\n".join(
+        [*jobs[".kquota"]["before_script"], "kquota --version", "ls -d kquota-results"]
+    )
+    product = released(top / "product")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(top),
+        "KQUOTA_EXTRAS": "http",
+        "KQUOTA_SOURCE": str(product),
+        "KQUOTA_COMMIT": git(product, "rev-parse", "HEAD"),
+        "PYTHONPATH": ".",
+        "PYTHONSTARTUP": ".pythonrc.py",
+        "QUOTA_PASSWORD": SECRET,
+        **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))},
+    }
+    answer = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script.replace("/opt/", f"{top}/")],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    yield checkout, f"{(checkout.temp / 'path').read_text().strip()}:{os.environ['PATH']}"
+    assert answer.stdout.startswith("kquota ")
+    checkout = Checkout(folder=folder, temp=top / "temp", witness=top / "executed")
+    yield checkout, f"{top}/kquota/bin:{os.environ['PATH']}"
     shutil.rmtree(top)
+
+
+def released(folder: Path) -> Path:
+    """A repository with what an installation needs, in one commit."""
+    product = repository(folder)
+    for name in (".github/actions", ".ci/locks", "reconciler"):
+        shutil.copytree(ROOT / name, product / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, product / name)
+    git(product, "add", "-A")
+    git(product, "commit", "--quiet", "-m", "release")
+    return product
 
 
 @pytest.mark.integration
 def test_an_installation_executes_no_file_of_the_checkout(installed: tuple[Checkout, str]) -> None:
     checkout, path = installed
     assert checkout.executed == ""
+    assert not (checkout.folder / "kquota-results").is_symlink()
     programs = Path(path.partition(":")[0])
     assert sorted(program.name for program in programs.iterdir()) == [
         "kafka-client-quotas",
@@ -342,45 +380,3 @@ def test_a_download_with_another_hash_is_refused(checkout: Checkout, tmp_path: P
     assert "click" in answer.stderr
     assert re.search("THESE PACKAGES DO NOT MATCH THE HASHES", answer.stderr)
     assert not (checkout.temp / "kquota" / "bin").exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the example is for Linux runners")
-@pytest.mark.integration
-def test_the_gitlab_example_installs_from_the_pinned_commit_outside_the_checkout(
-    checkout: Checkout, tmp_path: Path
-) -> None:
-    jobs = yaml.safe_load((ROOT / "examples/gitlab/.gitlab-ci.yml").read_text(encoding="utf-8"))
-    product = repository(tmp_path / "product")
-    for name in (".github/actions", ".ci/locks", "reconciler"):
-        shutil.copytree(ROOT / name, product / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, product / name)
-    git(product, "add", "-A")
-    git(product, "commit", "--quiet", "-m", "release")
-    (checkout.folder / "kquota-results").symlink_to(tmp_path / "elsewhere")
-    script = "\n".join(
-        [*jobs[".kquota"]["before_script"], "kquota --version", "ls -d kquota-results"]
-    )
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "KQUOTA_EXTRAS": "http",
-        "KQUOTA_SOURCE": str(product),
-        "KQUOTA_COMMIT": git(product, "rev-parse", "HEAD"),
-        "PYTHONPATH": ".",
-        "QUOTA_PASSWORD": SECRET,
-        **{name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))},
-    }
-    answer = subprocess.run(
-        ["bash", "-eo", "pipefail", "-c", script.replace("/opt/", f"{tmp_path}/")],
-        cwd=checkout.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.startswith("kquota ")
-    assert not (checkout.folder / "kquota-results").is_symlink()
-    assert checkout.executed == ""

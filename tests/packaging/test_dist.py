@@ -258,7 +258,7 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
-def test_the_base_install_runs_and_names_a_command_for_each_extra(
+def test_the_base_install_names_a_command_for_each_extra_and_a_checkout_installs_one(
     wheel: Path, tmp_path: Path
 ) -> None:
     environment = Environment(tmp_path / "environment")
@@ -277,24 +277,25 @@ def test_the_base_install_runs_and_names_a_command_for_each_extra(
             assert "needs the extra 'kerberos'" in text
         else:
             assert install_hint(extra) in text
+    from_checkout, _ = install_commands("http")
+    folder = wheels.wheel_folder("http")
+    environment.install(from_checkout, folder=wheel.parents[1], wheel_folder=folder)
+    answer = environment.run(*USES["http"].words, folder=place)
+    assert USES["http"].output in answer.stdout, answer.stdout
 
 
 @pytest.mark.parametrize("extra", USES)
-def test_an_extra_is_installed_by_the_commands_of_its_hint(
+def test_an_extra_is_installed_by_the_command_beside_the_wheel(
     extra: str, wheel: Path, tmp_path: Path
 ) -> None:
     folder = wheels.wheel_folder(extra)
-    from_checkout, from_wheel = install_commands(extra)
+    _, from_wheel = install_commands(extra)
     environment = Environment(tmp_path / "environment")
     environment.install(from_wheel, folder=wheel.parent, wheel_folder=folder)
     use = USES[extra]
     answer = environment.run(*use.words, folder=prepare(tmp_path))
     assert (answer.returncode, use.output in answer.stdout) == (use.code, True), answer.stdout
     assert environment.run("pip", "check", folder=tmp_path).returncode == 0
-    environment.install(from_checkout, folder=wheel.parents[1], wheel_folder=folder)
-    assert (
-        environment.run("kquota", "--version", folder=tmp_path).stdout == f"kquota {__version__}\n"
-    )
 
 
 def test_every_extra_has_a_command() -> None:

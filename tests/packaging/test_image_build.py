@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
 SECONDS = 900
 USER = "65532:65532"
+EXAMPLES = "tmp/examples"
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PROGRAMS = ("buildah", "mmdebstrap", "umoci")
 
@@ -100,16 +101,16 @@ class Layout:
         config: dict[str, Any] = self.blob(self.blob(self.digest)["config"]["digest"])["config"]
         return config
 
-    def run(self, *arguments: str) -> str:
-        """What the entry point prints in the file system of the image, as the user of the image."""
-        variables = dict(line.split("=", 1) for line in self.config["Env"])
+    def run(self, *arguments: str, program: str = "kquota", **more: str) -> str:
+        """What a program prints in the file system of the image, as the user of the image."""
+        variables = dict(line.split("=", 1) for line in self.config["Env"]) | more
         chroot = jars.program("chroot", "coreutils")
         answer = subprocess.run(
             [
                 chroot,
                 f"--userspec={self.config['User']}",
                 str(self.root),
-                *self.config["Entrypoint"],
+                program,
                 *arguments,
             ],
             capture_output=True,
@@ -166,12 +167,51 @@ def layout() -> Iterator[Layout]:
 def test_kquota_runs_in_the_file_system_of_the_image_as_its_user(layout: Layout) -> None:
     assert layout.run("--version") == f"kquota {reconciler.__version__}\n"
     assert "--leader-elect" in layout.run("operator", "--help")
-    assert layout.config["User"] == USER
+    assert (layout.config["User"], layout.config["Entrypoint"]) == (USER, ["kquota"])
+    assert "kquota plan --cluster prod" in layout.run(*layout.config["Cmd"])
+
+
+def test_everything_that_the_operator_needs_can_be_imported(layout: Layout) -> None:
+    modules = "aiohttp, cryptography, kopf, kubernetes, prometheus_client, yaml, reconciler.kube, reconciler.app.loop"
+    words = ("-I", "-W", "error", "-c", f"import {modules}")
+    assert layout.run(*words, program="/opt/kquota/bin/python") == ""
+
+
+def test_offline_work_is_done_by_a_user_who_may_write_nothing_else(layout: Layout) -> None:
+    shutil.copytree(ROOT / "examples", layout.root / EXAMPLES)
+    variables = {
+        "KQUOTA_DEMO_BOOTSTRAP": "a:1",
+        "ANALYTICS_BOOTSTRAP": "b:1",
+        "ANALYTICS_PASSWORD": "c",
+    }
+    arguments = ("validate", "--all", "--project", f"/{EXAMPLES}/kquota.yaml")
+    assert layout.run(*arguments, **variables)
+    files = [path for path in (layout.root / "opt").rglob("*") if not path.is_symlink()]
+    assert [path for path in files if path.stat().st_mode & 0o022 or path.stat().st_uid] == []
+
+
+def test_the_versions_in_the_image_are_the_tested_ones(layout: Layout) -> None:
+    pinned = dict(
+        line.lower().replace("_", "-").split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    )
+    installed = {
+        re.sub(r"[._]", "-", match["name"].lower()): match["version"]
+        for path in layout.root.glob("opt/kquota/lib/python*/site-packages/*.dist-info")
+        if (match := re.match(r"(?P<name>.+)-(?P<version>[^-]+)\.dist-info$", path.name))
+    }
+    assert installed.pop("kafka-quota-reconciler") == reconciler.__version__
+    assert "pip" not in installed
+    assert {
+        name: version for name, version in installed.items() if pinned.get(name) != version
+    } == {}
 
 
 def test_the_image_says_what_it_is_and_has_no_pip(layout: Layout) -> None:
     labels = layout.config["Labels"]
     assert labels["org.opencontainers.image.version"] == reconciler.__version__
+    assert labels["org.opencontainers.image.revision"] == "unknown"  # the page's command names none
+    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
     assert list((layout.root / "opt" / "kquota" / "bin").glob("pip*")) == []
 
 

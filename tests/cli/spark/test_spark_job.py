@@ -60,8 +60,7 @@ def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_rollup_tells_what_it_made(tmp_path: Path, form: str) -> None:
+def test_rollup_tells_what_it_made(tmp_path: Path) -> None:
     lake = lakes.lake(tmp_path)
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
     done = subprocess.run(
@@ -74,7 +73,7 @@ def test_rollup_tells_what_it_made(tmp_path: Path, form: str) -> None:
             "--lake",
             str(tmp_path),
             "--format",
-            form,
+            "text",
             "--master",
             "local[2]",
             "--memory",
@@ -89,9 +88,6 @@ def test_rollup_tells_what_it_made(tmp_path: Path, form: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    if form == "json":
-        assert json.loads(done.stdout)["tables"][0]["units"] == 1
-    else:
-        first, second = done.stdout.splitlines()
-        assert first.startswith("usage_5m: 1 days made (")
-        assert second.endswith("0 were up to date")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("usage_5m: 1 days made (")
+    assert second.endswith("0 were up to date")

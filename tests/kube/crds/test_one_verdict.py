@@ -19,8 +19,8 @@ from tools.file_schemas import CRDS
 
 pytestmark = pytest.mark.integration
 
-EXAMPLES = 500
-EACH_WAY = 60  # of EXAMPLES: a generator that only makes one kind of document proves nothing
+EXAMPLES = 200
+EACH_WAY = 15  # of EXAMPLES: a generator that only makes one kind of document proves nothing
 
 FULL_QUOTAS = (
     quota(
@@ -59,6 +59,7 @@ def test_generated_documents_get_one_verdict(kube: KubeCluster, kind: str) -> No
 def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, kind: str) -> None:
     """One field of a right document at a time; fields with the same schema stand for each other."""
     verdicts: Counter[bool] = Counter()
+    judged: set[str] = set()
     for full in FULL[kind]:
         schemas: set[str] = set()
         for path, node in PLACES[kind]:
@@ -68,7 +69,9 @@ def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, k
             for value in values_of_interest(node):
                 document = in_default(full)
                 put(document, path, own(value))
-                if document != in_default(full):
+                text = json.dumps(document, sort_keys=True)
+                if document != in_default(full) and text not in judged:
+                    judged.add(text)
                     schemas.add(schema)
                     verdicts[judging.judge(kube.api, document)] += 1
     assert verdicts[True] > 200, verdicts
