@@ -1,22 +1,28 @@
 """``python -m tests.simulation.planted [WORDS]``: lists which planted faults the simulation finds, and with which seed.
 
-Plants each fault of `tests.mutants` and of the operator, in code that the simulation runs, in a copy of the project; then
-runs seeds 1, 2, … there until a law is violated or the time is over.
+Each fault of `tests.mutants` and of the operator in code that the simulation runs gets a process of its own, which imports
+the product with the faulty text of its module and runs worlds until a law is violated or its CPU time is used up. No file
+is written. The processes are forked from one that has imported everything else.
 """
 
 import argparse
+import importlib
+import importlib.abc
+import importlib.machinery
+import logging
+import multiprocessing
 import os
-import re
+import resource
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from types import CodeType, ModuleType
 
-from tests.mutants.__main__ import FAULTS, copy_project
+from tests.mutants.__main__ import FAULTS, ROOT
 from tests.mutants.fault import Fault
 from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
 
@@ -42,117 +48,133 @@ SIMULATED = (
 OPERATED = "reconciler/kube/"
 """Prefix of files whose faults are searched in simulations of operators."""
 
-SEARCHED = (*FAULTS, *OPERATOR_FAULTS)
+SEARCHED = tuple(
+    fault for fault in (*FAULTS, *OPERATOR_FAULTS) if fault.file.startswith((*SIMULATED, OPERATED))
+)
 
-FOUND = re.compile(r"again: make simulate SEED=(\d+)")
-LAW = re.compile(r"law broken: (.*)")
+DAYS = {"watch": 0.007, "operator": 0.004}
+"""Kind of world -> days of faults in its worlds: a short world has as many writes for a second of CPU as a long one."""
+
+LONGEST_WORLD_SECONDS = 60
+"""CPU seconds after which a world counts as one that does not end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlantedResult:
-    """The result of the search for a fault: the seed that found it (0 = none), the law, the number of worlds, the time."""
+    """The result of the search for a fault: the seed that found it (0 = none), the law, the number of worlds, CPU seconds."""
 
-    fault: Fault
     seed: int
     law: str
     worlds: int
     seconds: float
 
 
-def search(fault: Fault, *, seconds: float, seeds: int, days: float) -> PlantedResult:
-    """Plant a fault and run the simulation until it is found.
+class FaultySource(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):
+    """Imports the faulty text of one module, and counts as its loader."""
 
-    Args:
-        fault: The fault.
-        seconds: Maximum time.
-        seeds: Maximum number of worlds.
-        days: Length of a world in days; 0 = by its seed.
-    """
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="planted-") as place:
-        folder = copy_project(Path(place))
-        path = folder / fault.file
-        text = path.read_text()
-        if text.count(fault.old) != 1:
-            raise SystemExit(f"{fault.file} has not exactly one: {fault.old}")
-        _ = path.write_text(text.replace(fault.old, fault.new))
-        command = [
-            sys.executable,
-            "-m",
-            "tests.simulation",
-            "--world",
-            "operator" if fault.file.startswith(OPERATED) else "watch",
-            "--first",
-            "1",
-            "--seeds",
-            str(seeds),
-            "--seconds",
-            str(seconds),
-            "--workers",
-            "1",
-            "--failures",
-            "1",
-            "--no-shrink",
-            "--days",
-            str(days),
-        ]
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(folder),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONHASHSEED": "0",
-        }
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-    seed, law = FOUND.search(done.stdout), LAW.search(done.stdout)
-    worlds = re.search(r"(\d+) worlds", done.stdout)
+    def __init__(self, fault: Fault) -> None:
+        name = fault.file.removesuffix(".py").replace("/", ".")
+        importlib.machinery.SourceFileLoader.__init__(self, name, str(ROOT / fault.file))
+        self._fault = fault
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the specification of the module of the fault."""
+        if fullname != self.name:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, origin=self.path)
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the text with the fault; bytecode of the correct text does not count."""
+        text = (ROOT / self._fault.file).read_text()
+        if text.count(self._fault.old) != 1:
+            raise SystemExit(f"{self._fault.file} has not exactly one: {self._fault.old}")
+        return compile(text.replace(self._fault.old, self._fault.new), self.path, "exec")
+
+
+def world_of(fault: Fault) -> str:
+    """Return the kind of world whose programs run the code of the fault."""
+    return "operator" if fault.file.startswith(OPERATED) else "watch"
+
+
+def import_product() -> None:
+    """Import everything that worlds import, then forget the product and the simulation."""
+    _ = importlib.import_module("tests.simulation.search")
+    for name in [name for name in sys.modules if name.startswith(("reconciler", "tests."))]:
+        del sys.modules[name]
+
+
+def search(number: int, *, first: int, seeds: int, seconds: float, days: float) -> PlantedResult:
+    """Run worlds with a fault in this process, which has not imported the product."""
+    fault = SEARCHED[number]
+    sys.meta_path.insert(0, FaultySource(fault))
+    _ = signal.signal(signal.SIGXCPU, signal.default_int_handler)
+    world, started, worlds = world_of(fault), time.process_time(), 0
+    seed, law = 0, ""
+    try:
+        simulate = importlib.import_module("tests.simulation.search").simulate
+        scenario_of = importlib.import_module("tests.simulation.scenario").scenario_of
+        while not law and worlds < seeds and time.process_time() - started < seconds:
+            seed, worlds = first + worlds, worlds + 1
+            limit = int(time.process_time()) + LONGEST_WORLD_SECONDS
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+            law = simulate(scenario_of(seed, world, days=days or DAYS[world])).violation
+    except KeyboardInterrupt:
+        law = f"no end within {LONGEST_WORLD_SECONDS} s of CPU"
     return PlantedResult(
-        fault=fault,
-        seed=int(seed[1]) if seed else 0,
-        law=law[1][:100] if law else done.stderr[-200:].strip().replace("\n", " "),
-        worlds=int(worlds[1]) if worlds else 0,
-        seconds=time.monotonic() - started,
+        seed=seed if law else 0, law=law, worlds=worlds, seconds=time.process_time() - started
     )
 
 
 def main(words: Sequence[str]) -> int:
     """Print a line for each fault; return 0 if all were found."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets of strings depends on it, and a seed must always give the same world.
+        command = [sys.executable, "-m", "tests.simulation.planted", *words]
+        return subprocess.call(command, env={**os.environ, "PYTHONHASHSEED": "0"})
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.planted", description=__doc__)
     parser.add_argument(
         "words", nargs="*", help="faults whose file or description holds all of them"
     )
     parser.add_argument(
-        "--seconds", type=float, default=60.0, help="how long one fault is looked for"
+        "--seconds", type=float, default=60.0, help="CPU seconds in which one fault is looked for"
     )
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--seeds", type=int, default=10_000)
     parser.add_argument(
-        "--days", type=float, default=0.0, help="length of a world; 0 = by its seed"
+        "--days", type=float, default=0.0, help="length of a world; 0 = short worlds"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args(words)
-    faults = [
-        fault
-        for fault in SEARCHED
-        if fault.file.startswith((*SIMULATED, OPERATED))
-        and all(word in f"{fault.file} {fault.what}" for word in arguments.words)
+    numbers = [
+        number
+        for number, fault in enumerate(SEARCHED)
+        if all(word in f"{fault.file} {fault.what}" for word in arguments.words)
     ]
+    import_product()
+    logging.disable()
     missed = 0
-    with ThreadPoolExecutor(arguments.workers) as pool:
-        for result in pool.map(
-            lambda fault: search(
-                fault, seconds=arguments.seconds, seeds=arguments.seeds, days=arguments.days
-            ),
-            faults,
-        ):
+    work = partial(
+        search,
+        first=arguments.first,
+        seeds=arguments.seeds,
+        seconds=arguments.seconds,
+        days=arguments.days,
+    )
+    processes = multiprocessing.get_context("fork")
+    with processes.Pool(arguments.workers, maxtasksperchild=1) as pool:
+        results = pool.imap(work, numbers, chunksize=1)
+        for number, result in zip(numbers, results, strict=True):
+            fault = SEARCHED[number]
             missed += not result.seed
             word = f"seed {result.seed}" if result.seed else f"not in {result.worlds}"
-            file = result.fault.file.removeprefix("reconciler/")
-            sys.stdout.write(
-                f"{word:14} {result.seconds:5.0f} s  {file:36} {result.fault.what}: {result.law}\n"
+            file = fault.file.removeprefix("reconciler/")
+            _ = sys.stdout.write(
+                f"{word:14} {result.seconds:5.0f} s  {file:36} {fault.what}: {result.law[:100]}\n"
             )
-            sys.stdout.flush()
-    sys.stdout.write(f"{len(faults)} faults, {len(faults) - missed} found, {missed} not\n")
+            _ = sys.stdout.flush()
+    _ = sys.stdout.write(f"{len(numbers)} faults, {len(numbers) - missed} found, {missed} not\n")
     return 1 if missed else 0
 
 

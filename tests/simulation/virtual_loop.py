@@ -4,8 +4,8 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Coroutine, Iterable
-from contextvars import Context
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextvars import Context, copy_context
 from typing import Any, Protocol
 
 DEFERRED_SHARE = 0.15
@@ -41,6 +41,49 @@ class VirtualTask(asyncio.Task[Any]):
         return self._number
 
 
+class VirtualFuture(asyncio.Future[Any]):
+    """A future with such a hash, for the sets that tasks and futures share."""
+
+    numbers = itertools.count()
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+        self._number = next(self.numbers)
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class VirtualHandle(asyncio.Handle):
+    """A scheduled callback without the parts for debugging."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: "VirtualLoop",
+        context: Context | None,
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
+class VirtualTimer(VirtualHandle, asyncio.TimerHandle):
+    """A callback at a time of the loop. Timers are compared by their time alone."""
+
+    __slots__ = ()
+
+    def __lt__(self, later: asyncio.TimerHandle) -> bool:
+        return self._when < later._when
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs callbacks without waiting; time jumps to the next timer.
 
@@ -58,7 +101,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def __init__(self, chance: random.Random, adopt: Callable[[asyncio.Task[Any]], None]) -> None:
         super().__init__()
-        VirtualTask.numbers = itertools.count()
+        VirtualTask.numbers, VirtualFuture.numbers = itertools.count(), itertools.count()
         self.sockets: LoopSockets | None = None
         self.callbacks = 0
         self.hold: Callable[[asyncio.Handle], bool] | None = None
@@ -85,11 +128,45 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Schedule held callbacks in their order."""
         self._ready.extend(handles)
 
+    def create_future(self) -> asyncio.Future[Any]:
+        return VirtualFuture(loop=self)
+
+    # -- scheduling, without the checks for other threads and closed loops ------------------------------
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = VirtualHandle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._time + delay, callback, *args, context=context)
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        timer = VirtualTimer(callback, args, self, context)
+        timer._when = when
+        timer._scheduled = True
+        heapq.heappush(self._scheduled, timer)
+        return timer
+
     # -- abstract methods of BaseEventLoop --------------------------------------------------------
 
     def _run_once(self) -> None:
         self._drop_cancelled_timers()
-        ready, timers = self._ready, self._scheduled
+        ready, timers, random_share = self._ready, self._scheduled, self._chance.random
         if not ready and not self._stopping:
             if not timers:
                 raise Deadlocked
@@ -106,7 +183,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if (
                 ready
                 and isinstance(getattr(callback, "__self__", None), asyncio.Task)
-                and self._chance.random() < DEFERRED_SHARE
+                and random_share() < DEFERRED_SHARE
             ):
                 ready.append(handle)
                 continue

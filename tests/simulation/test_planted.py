@@ -1,0 +1,33 @@
+"""Tests of the search for planted faults: the faulty text is what runs; a fault that no world reaches is counted as missed."""
+
+import subprocess
+import sys
+
+from tests.mutants.__main__ import ROOT
+
+
+def search(what: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.simulation.planted", what),
+            *("--seeds", "1", "--workers", "1"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_world_finds_removals_that_are_sent_before_sets():
+    done = search("removals are sent before sets")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("seed 1 ")
+    assert "order: client" in done.stdout
+    assert "1 faults, 1 found, 0 not" in done.stdout
+
+
+def test_a_fault_that_no_world_reaches_is_counted_as_missed():
+    done = search("a chunk holds one entity too many")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.startswith("not in 1 ")
