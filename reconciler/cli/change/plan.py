@@ -14,7 +14,9 @@ from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.options.plan import (
     evidence_options,
     limit_options,
+    offline_option,
     principals_option,
+    snapshot_option,
     source_options,
 )
 from reconciler.cli.options.shared import FILE, format_option, where_options
@@ -56,10 +58,8 @@ Example:
 @click.option(
     "--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file."
 )
-@click.option("--offline", is_flag=True, help="Connect to no cluster.")
-@click.option(
-    "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."
-)
+@offline_option
+@snapshot_option
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
 @click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
 @principals_option

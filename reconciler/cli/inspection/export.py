@@ -1,7 +1,8 @@
 """``kquota export`` and ``kquota adopt``: write live quotas as manifests, and list what no manifest can express."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -60,14 +61,18 @@ layout_options: Final = OptionPack(
 """The options of :class:`ExportLayout`, passed as ``layout``."""
 
 
+def _out_dir_option(text: str) -> Callable[[Any], Any]:
+    return click.option(
+        "--out-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="FOLDER",
+        help=text,
+    )
+
+
 @command(help=HELP)
 @out_option()
-@click.option(
-    "--out-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Folder for several files; no existing file is replaced.",
-)
+@_out_dir_option("Folder for several files; no existing file is replaced.")
 @layout_options
 @where_options(many=False)
 @click.pass_obj
@@ -142,12 +147,7 @@ Exit code 1: a value cannot be expressed in manifests (see --partial), or the pl
 
 
 @command(help=ADOPT_HELP)
-@click.option(
-    "--out-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Folder of the files; one that spec.manifests covers.",
-)
+@_out_dir_option("Folder of the files; one that spec.manifests covers.")
 @layout_options
 @where_options(many=False)
 @click.pass_obj

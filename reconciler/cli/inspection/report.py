@@ -11,7 +11,12 @@ from reconciler.app.requests import RecordSource, TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.plan import principals_option, source_options
+from reconciler.cli.options.plan import (
+    offline_option,
+    principals_option,
+    snapshot_option,
+    source_options,
+)
 from reconciler.cli.options.shared import FILE, out_option, where_options
 from reconciler.errors import UsageError
 
@@ -36,10 +41,8 @@ Example:
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @out_option()
-@click.option("--offline", is_flag=True, help="Connect to no cluster.")
-@click.option(
-    "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."
-)
+@offline_option
+@snapshot_option
 @click.option("--history", type=FILE, metavar="FILE", help="Audit log to show.")
 @principals_option
 @where_options(revisions=True)

@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from reconciler.app.requests import AUTO, EvidenceRequest, PlanLimits, RecordSource
-from reconciler.cli.options.shared import OptionPack
+from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.cli.options.value_types import EntityParameter
 
 POLICIES: Final = ("Observe", "CreateOnly", "Upsert", "Sync")
@@ -135,6 +135,11 @@ evidence_options: Final = OptionPack(
     ),
 )
 """The options of :class:`EvidenceRequest`, passed as ``evidence_request``."""
+
+offline_option: Final = click.option("--offline", is_flag=True, help="Connect to no cluster.")
+snapshot_option: Final = click.option(
+    "--snapshot", type=FILE, metavar="FILE", help="Snapshot to plan against (requires --offline)."
+)
 
 principals_option: Final = click.option(
     "--principals",

@@ -15,6 +15,7 @@ from reconciler.cli.spark.options import (
     clusters_options,
     engine_option,
     lake_option,
+    most_option,
     running_options,
     window_options,
 )
@@ -59,13 +60,9 @@ Example:
 @click.option(
     "--require-evidence", is_flag=True, help="Exit 5 unless there is evidence for every change."
 )
-@click.option(
-    "--most",
-    type=click.IntRange(1, 10_000),
-    default=200,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.",
+@most_option(
+    200,
+    "Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.",
 )
 @engine_option()
 @running_options()
@@ -141,14 +138,7 @@ Example:
     metavar="DIR",
     help="Folder for the documents, one file per cluster; it must not be a folder of manifests.",
 )
-@click.option(
-    "--most",
-    type=click.IntRange(1, 10_000),
-    default=200,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of rows to print.",
-)
+@most_option(200, "Maximum number of rows to print.")
 @running_options()
 @format_option("text", "json", "markdown")
 @click.pass_obj

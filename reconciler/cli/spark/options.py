@@ -95,13 +95,9 @@ def lake_option() -> Callable[[F], F]:
 
 def clusters_options() -> Callable[[F], F]:
     """Return ``--cluster``, ``--all``, ``--project`` and ``--cluster-id``, passed as ``clusters``."""
-
-    def make(**option_values: Any) -> ClusterSelection:  # noqa: ANN401 - click's values, checked by the dataclass
-        return ClusterSelection(**option_values)
-
     return OptionPack(
         "clusters",
-        make,
+        ClusterSelection,
         [
             click.option(
                 "--cluster",
@@ -155,6 +151,18 @@ def running_options() -> Callable[[F], F]:
                 help="Start faster and compute slower; for little data on this machine.",
             ),
         ],
+    )
+
+
+def most_option(default: int, text: str) -> Callable[[F], F]:
+    """Return ``--most``, at most 10,000; ``text`` says of what."""
+    return click.option(
+        "--most",
+        type=click.IntRange(1, 10_000),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=text,
     )
 
 
