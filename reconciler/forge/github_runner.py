@@ -97,12 +97,12 @@ def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
     _append(path, "".join(lines))
 
 
-def room_in(path: Path, *, max_bytes: int = SUMMARY_BYTES) -> int:
+def room_in(path: Path) -> int:
     """Return how many bytes the summary may still get."""
     try:
-        return max(max_bytes - path.stat().st_size, 0)
+        return max(SUMMARY_BYTES - path.stat().st_size, 0)
     except FileNotFoundError:
-        return max_bytes
+        return SUMMARY_BYTES
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
 

@@ -106,8 +106,8 @@ class Repository:
         )
         return code == 0
 
-    def ancestor(self, revision: str, newer: str = "HEAD") -> str:
-        """Return the commit id of a revision that must be an ancestor of ``newer``.
+    def ancestor(self, revision: str) -> str:
+        """Return the commit id of a revision that must be an ancestor of HEAD.
 
         What is read at a revision counts as "declared before" only if the checkout descends from it.
 
@@ -115,24 +115,24 @@ class Repository:
             GitError: It is unknown, or not an ancestor; the hint mentions fetch-depth in a shallow clone.
         """
         commit = self.commit(revision)
-        if self.is_ancestor(commit, newer):
+        if self.is_ancestor(commit, "HEAD"):
             return commit
         raise GitError(
-            f"{revision!r} ({commit[:12]}) is not an ancestor of {newer}",
+            f"{revision!r} ({commit[:12]}) is not an ancestor of HEAD",
             hint=_FETCH_HINT
             if self.is_shallow()
-            else f"give a commit that {newer} was made from, such as git merge-base {revision} {newer}",
+            else f"give a commit that HEAD was made from, such as git merge-base {revision} HEAD",
         )
 
-    def merge_base(self, revision: str, second_revision: str = "HEAD") -> str | None:
-        """Return the newest common ancestor of two revisions; ``None`` if none is known.
+    def merge_base(self, revision: str) -> str | None:
+        """Return the newest common ancestor of a revision and HEAD; ``None`` if none is known.
 
         Raises:
-            GitError: A revision is unknown.
+            GitError: The revision is unknown.
         """
         code, answer = run(
             self.top,
-            ("merge-base", self.commit(revision), self.commit(second_revision)),
+            ("merge-base", self.commit(revision), self.commit("HEAD")),
             answers=(0, 1),
             variables=self.variables,
         )

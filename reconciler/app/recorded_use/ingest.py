@@ -119,22 +119,19 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
     )
 
 
-def run_ingest(
-    work: IngestRequest, progress: "Progress", clock: "Clock | None" = None
-) -> IngestSummary:
+def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
     """Run an ingest. A failure of one cluster is reported, and the others are processed.
 
     Args:
         work: The request.
         progress: Receives the progress.
-        clock: Time; ``None`` = that of the machine.
 
     Raises:
         UsageError: Options contradict each other.
         TelemetryError: A setting, a snapshot or a log cannot be used.
         LakeError: The lake cannot be opened, or snapshots and logs cannot be stored.
     """
-    now = clock or SystemClock()
+    clock = SystemClock()
     if work.rebuild and not (work.files or work.asks or work.publish):
         raise UsageError(
             "--rebuild needs a source",
@@ -147,10 +144,10 @@ def run_ingest(
                 f"--publish: no URI is configured for {source.cluster}",
                 hint="set telemetry.evidenceUri, or pass --publish URI",
             )
-    lake = Lake(object_store.opened(work.lake, create=True), clock=now)
+    lake = Lake(object_store.opened(work.lake, create=True), clock=clock)
     ids = {source.cluster_id for source in work.sources}
     start_remarks = {
-        source.cluster_id: _begun_anew(lake, work, source, now) for source in work.sources
+        source.cluster_id: _begun_anew(lake, work, source, clock) for source in work.sources
     }
     documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
     own_documents = [document for document in documents if document.cluster_id in ids]
@@ -163,14 +160,14 @@ def run_ingest(
         arrived={cluster_id: ClusterArrivals() for cluster_id in ids}, counts=DropCounts()
     )
     if work.files:
-        import_result = _from_files(lake, work, now, progress)
+        import_result = _from_files(lake, work, clock, progress)
     clusters = tuple(
         _ingest_cluster(
             lake,
             work,
             source,
             import_result.arrived[source.cluster_id],
-            clock=now,
+            clock=clock,
             progress=progress,
         )
         for source in work.sources
