@@ -122,4 +122,5 @@ def test_on_two_executors(
     lake = filled(tmp_path)
     done = cluster.submit(Path(every_job.__file__), words_of(tmp_path), package=wheel)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert cluster.log().count("Launching executor") >= 2
     assert_same(local_run, lake, tmp_path / "results")
