@@ -112,8 +112,9 @@ OTHER_PROGRAMS = {
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
     " --require-hashes --storage-driver --tag --volume --wheel-dir",
     "systemctl, git, jq": "--depth --now --quiet",
+    "apt-get": "--no-install-recommends",
     "tools that others wrote": "--continuous --dry --unsafemode",
-    "programs of this repository": "--broker --config --days --divide --documents --include --public --recording --scale --variant --write",
+    "programs of this repository": "--broker --config --divide --documents --include --public --recording --scale --variant --write",
 }
 """Options that texts name and that are not those of kquota, by the program that has them."""
 

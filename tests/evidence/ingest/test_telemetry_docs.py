@@ -27,8 +27,10 @@ def test_every_decoder_and_replica_label_is_told() -> None:
 
 
 def test_the_example_of_a_cluster_is_read() -> None:
-    (block,) = re.findall(r"```yaml\nkind: QuotaCluster\n.*?```", OPERATIONS, re.DOTALL)
-    source = source_of(from_spec("orders", yaml.safe_load(block[8:-3])["spec"]))
+    (block,) = re.findall(
+        r"```yaml\n(apiVersion: [^\n]*\nkind: QuotaCluster\n.*?)```", OPERATIONS, re.DOTALL
+    )
+    source = source_of(from_spec("orders", yaml.safe_load(block)["spec"]))
     assert source.cadence.step_ms == 10_000
     assert source.broker_rule is not None
     assert source.broker_rule.of({"pod": "kafka-3"}) == "3"
