@@ -117,10 +117,13 @@ class OperatorLaws(Laws):
         """Check that Ready is true only if the spec is live, or was when it was observed."""
         status = obj["status"]
         ready = condition(status, "Ready")
-        current = status.get("observedGeneration") == obj["metadata"]["generation"]
-        if ready.get("status") != "True" or ready.get("reason") != "Synced" or not current:
-            return
         entity, document = entity_of(obj), document_of(obj)
+        if ready.get("status") != "True" or ready.get("reason") != "Synced":
+            for pair in [pair for pair in self.unconfirmed if pair[0] == entity]:
+                del self.unconfirmed[pair]
+            return
+        if status.get("observedGeneration") != obj["metadata"]["generation"]:
+            return
         status_values = {item["key"]: item.get("live") for item in status.get("keys", ())}
         for key, value in values_of(obj).items():
             pair = entity, key

@@ -109,6 +109,25 @@ def test_a_status_that_claims_ready_for_a_value_that_is_not_live_is_seen() -> No
         history.show(lastHandledReconcileAt="now")
 
 
+def test_the_time_that_drift_may_be_unconfirmed_begins_again_when_a_document_was_not_ready() -> (
+    None
+):
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    drifted = [{"key": RATE.value, "live": 50.0}]
+    history.commit(50.0, "foreign")
+    history.show(keys=drifted)
+    history.now += SHOWN_SECONDS - 1
+    lost = {"type": "Ready", "status": "False", "reason": "ClusterNotFound"}
+    history.show(keys=drifted, conditions=[lost])
+    history.now += SHOWN_SECONDS - 1
+    history.show(keys=drifted)
+    history.now += SHOWN_SECONDS + 1
+    with pytest.raises(LawBroken, match="says Ready and the value is not live"):
+        history.show(keys=drifted, lastHandledReconcileAt="now")
+
+
 def test_a_status_of_an_older_generation_may_say_ready() -> None:
     history = History()
     _ = history.declare(100.0)
