@@ -23,7 +23,8 @@ from reconciler.cli.options.code_host import (
     required_option,
 )
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.post_recommendations import post_to_host, recommendations, warn_of_failure
+from reconciler.cli.output.posting import post_to_host, warn_of_failure
+from reconciler.cli.post_recommendations import recommendations
 from reconciler.errors import KquotaError
 
 HELP: Final = """Post a plan, an outcome or drift to a code host.

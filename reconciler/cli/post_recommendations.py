@@ -1,8 +1,7 @@
 """``kquota post recommendations``: a pull request with the documents of ``spark recommend``; nothing is applied."""
 
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -23,7 +22,7 @@ from reconciler.cli.options.code_host import (
     required_option,
 )
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.errors import ForgeError, KquotaError
+from reconciler.cli.output.posting import post_to_host
 
 HELP: Final = """Keep a pull request with recommended limits up to date; nothing is applied.
 
@@ -58,36 +57,6 @@ The token is GITLAB_TOKEN: that of a project access token with scope api and the
 \b
 Example:
   kquota post recommendations gitlab recommendations.json --folder proposals --label prod"""
-
-
-def warn_of_failure(console: Console, error: KquotaError, *, required: bool) -> ExitCode:
-    """Print an error of the code host as a warning, unless posting is required.
-
-    Raises:
-        KquotaError: Posting is required, or the error does not come from the code host.
-    """
-    if required or not isinstance(error, ForgeError):
-        raise error
-    console.warning(f"posting failed: {error.message}")
-    console.hint(error.hint)
-    return ExitCode.DONE
-
-
-def post_to_host(
-    console: Console, posting: Coroutine[Any, Any, None], *, required: bool
-) -> ExitCode:
-    """Post, and print an error of the code host as a warning, unless posting is required.
-
-    Raises:
-        KquotaError: Posting is required, or the error does not come from the code host.
-    """
-    from reconciler.app.event_loop import run
-
-    try:
-        run(posting)
-    except KquotaError as error:
-        return warn_of_failure(console, error, required=required)
-    return ExitCode.DONE
 
 
 def _request_options(api: HostApi) -> OptionPack:

@@ -1,13 +1,18 @@
 """What GitHub and GitLab have in common: an API with a path for each repository, and fields that differ only in their names."""
 
+import base64
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
+from reconciler.errors import ForgeError
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import PullRequest
 from reconciler.forge.rest_client import Json, RestClient
 from reconciler.forge.sticky_comment import Comment
+
+REGULAR_FILES: Final = frozenset({"100644", "100755"})
+"""Modes of files in a Git tree; symbolic links and submodules have others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +114,15 @@ class RepositoryBranches(RepositoryPart):
         repository = await self._host.client.get(self._host.path)
         default = required_field(repository, "default_branch", str)
         return self._base or default
+
+
+def blob_text(blob: Json) -> str:
+    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced.
+
+    Raises:
+        ForgeError: The content is not base64.
+    """
+    try:
+        return base64.b64decode(required_field(blob, "content", str)).decode("utf-8", "replace")
+    except ValueError as error:
+        raise ForgeError("the host sent a file that is not base64") from error

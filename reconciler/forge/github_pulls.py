@@ -1,17 +1,14 @@
 """Branches, commits and pull requests of recommendations on GitHub, by its API alone: no checkout, no git."""
 
-import base64
 from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError
-from reconciler.forge.code_host import RepositoryBranches
+from reconciler.forge.code_host import REGULAR_FILES, RepositoryBranches, blob_text
 from reconciler.forge.github import FIELDS
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import BranchState, Commit, PullRequest
 from reconciler.forge.rest_client import Json
-
-REGULAR_FILES = frozenset({"100644", "100755"})
 
 
 class GitHubPulls(RepositoryBranches):
@@ -134,18 +131,6 @@ class GitHubPulls(RepositoryBranches):
 
     def _git(self, kind: str, name: str) -> str:
         return f"{self._host.path}/git/{kind}/{quote(name, safe='')}"
-
-
-def blob_text(blob: Json) -> str:
-    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced.
-
-    Raises:
-        ForgeError: The content is not base64.
-    """
-    try:
-        return base64.b64decode(required_field(blob, "content", str)).decode("utf-8", "replace")
-    except ValueError as error:
-        raise ForgeError("the host sent a file that is not base64") from error
 
 
 def _tree_entry(path: str, text: str | None) -> dict[str, Json]:

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError
-from reconciler.forge.code_host import RepositoryBranches
-from reconciler.forge.github_pulls import REGULAR_FILES, blob_text
+from reconciler.forge.code_host import REGULAR_FILES, RepositoryBranches, blob_text
 from reconciler.forge.gitlab import FIELDS
 from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import BranchState, Commit, PullRequest
