@@ -100,7 +100,7 @@ class FleetWorld:
                 clock=self.clock,
                 audit=MemoryAuditLog(),
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
-                fenced=lambda: False,
+                fence_seconds=lambda: 0.0,
                 is_watch_ordered=lambda: True,
                 manager_of=lambda cluster_id, own: own,
                 secret_of=lambda own: SecretState(),

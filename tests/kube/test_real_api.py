@@ -206,7 +206,7 @@ async def test_a_lease_goes_from_hand_to_hand(api, kube, namespace):
     resigns[0].set()
     await first
     await asyncio.wait_for(both[1].elected.wait(), 2)
-    assert both[1].fenced
+    assert both[1].fence_seconds
     resigns[1].set()
     await second
     lease = kube.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/l").need()

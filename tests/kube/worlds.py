@@ -43,6 +43,9 @@ from tests.reconcile.scenarios import OPEN, state
 DELETED = "2023-11-14T22:13:20Z"
 """When the fake clock begins."""
 
+FENCE_SECONDS = 60.0
+"""What a fenced world answers."""
+
 FIELD = {key: rule.field for key, rule in RULES.items()}
 
 
@@ -165,7 +168,7 @@ class World:
                 clock=clock,
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
-                fenced=lambda: self.fenced,
+                fence_seconds=lambda: FENCE_SECONDS if self.fenced else 0.0,
                 is_watch_ordered=lambda: self.is_watch_ordered,
                 manager_of=lambda cluster_id, name: name,
                 secret_of=lambda name: SecretState(),

@@ -45,11 +45,13 @@ class LoopOutcome:
         retry: Whether it failed in a way that a retry may correct.
         note: The problem, for the log; "" = none.
         confirm: Whether it observed something that needs another observation soon, such as drift.
+        confirm_after: Seconds until that observation can prove something; ``None`` = as the intervals have it.
     """
 
     retry: bool = False
     note: str = ""
     confirm: bool = False
+    confirm_after: float | None = None
 
 
 Work: TypeAlias = Callable[[LoopTrigger], Awaitable[LoopOutcome]]
@@ -178,7 +180,9 @@ class ClusterLoop:
     def _follow(self, loop_outcome: LoopOutcome) -> None:
         pace, ended = self._pace(), self._clock.monotonic()
         self._rested_at = ended + pace.gap
-        self._confirm_at = ended + pace.confirm if loop_outcome.confirm else None
+        after = loop_outcome.confirm_after
+        confirm = pace.confirm if after is None else after
+        self._confirm_at = ended + confirm if loop_outcome.confirm else None
         if not loop_outcome.retry:
             self.failures, self._retry_at = 0, None
             if loop_outcome.note:

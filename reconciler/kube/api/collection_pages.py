@@ -1,6 +1,7 @@
-"""Reads a collection in pages of bounded size; only the kept part of each object stays in memory.
+"""Reads all objects of a collection: from the API server's database in pages, or in one response from its memory.
 
-Authors decide how large their objects are, so a page that is too large is requested again with fewer objects.
+Only the kept part of each object stays in memory. Authors decide how large their objects are, so a page that is too
+large is requested again with fewer objects.
 """
 
 import json
@@ -17,13 +18,11 @@ Obj: TypeAlias = dict[str, Any]
 Keep: TypeAlias = Callable[[Obj], Mapping[str, Any]]
 """Returns what is kept of an object of a listing."""
 
-
-def full_object(obj: Obj) -> Mapping[str, Any]:
-    """Keep the whole object."""
-    return obj
-
-
 LIST_RESTARTS: Final = 3
+"""Maximum number of listings in pages that begin anew because their continue token expired."""
+
+LARGEST_PAGE: Final = 4 * 1024 * 1024
+"""Maximum bytes of one page; parsed, short labels take fifteen times that. One object has at most 3 MiB."""
 
 LARGEST_CACHED: Final = 32 * 1024 * 1024
 """Maximum bytes of a listing from memory: about 10,000 documents."""
@@ -31,54 +30,10 @@ LARGEST_CACHED: Final = 32 * 1024 * 1024
 ITEMS: Final = '"items":['
 """Begins the objects of a listing. What precedes it is not written by users."""
 
-LARGEST_PAGE: Final = 4 * 1024 * 1024
-"""Maximum bytes of one page; parsed, short labels take fifteen times that. One object has at most 3 MiB."""
 
-
-async def read_cached(
-    answer: Callable[[ApiRequest], Awaitable[bytes]], request: ApiRequest, *, keep: Keep
-) -> tuple[list[Obj], str] | None:
-    """Return a collection as the API server has it in memory, which may lack the last changes, and its resource version.
-
-    It takes the API server a fifth of the CPU of pages that it reads from etcd, but memory has no pages: the objects
-    are parsed one after another.
-
-    Args:
-        answer: Sends one request; returns the body of the response.
-        request: The listing.
-        keep: Returns what is kept of each object.
-
-    Returns:
-        ``None`` if the collection is too large, or there is no response that can be read.
-    """
-    query = {**request.query, "resourceVersion": "0"}
-    try:
-        text = (await answer(replace(request, query=query, largest=LARGEST_CACHED))).decode()
-        items: list[Obj] = []
-        end = _take_items(text, lambda item: items.append(dict(keep(item))))
-        envelope = text[: text.index(ITEMS)] + ITEMS + text[end:]
-        metadata = bounded_json.parse(envelope, most_bytes=bounded_json.SMALL)["metadata"]
-        version, is_whole = str(metadata["resourceVersion"]), not metadata.get("continue")
-    except (KubernetesError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return (items, version) if is_whole else None
-
-
-def _take_items(text: str, take: Callable[[Obj], object]) -> int:
-    """Parse the objects of a listing one after another; return where they end.
-
-    Raises:
-        ValueError: The text is no compact JSON, or an object is nested too deep.
-    """
-    decoder, at = json.JSONDecoder(), text.index(ITEMS) + len(ITEMS)
-    while not text.startswith("]", at):
-        item, at = decoder.raw_decode(text, at)
-        _ = item.get("metadata", {}).pop("managedFields", None)
-        if is_deep(item):
-            raise ValueError("nested too deep")
-        take(item)
-        at += text.startswith(",", at)
-    return at
+def full_object(obj: Obj) -> Mapping[str, Any]:
+    """Keep the whole object."""
+    return obj
 
 
 async def read_collection(
@@ -140,3 +95,49 @@ async def _read_pages(
         token = page["metadata"].get("continue") or ""
         if not token:
             return items, str(page["metadata"].get("resourceVersion", ""))
+
+
+async def read_cached(
+    answer: Callable[[ApiRequest], Awaitable[bytes]], request: ApiRequest, *, keep: Keep
+) -> tuple[list[Obj], str] | None:
+    """Return a collection as the API server has it in memory, which may lack the last changes, and its resource version.
+
+    It takes the API server a fifth of the CPU of pages that it reads from etcd, but memory has no pages: the objects
+    are parsed one after another.
+
+    Args:
+        answer: Sends one request; returns the body of the response.
+        request: The listing.
+        keep: Returns what is kept of each object.
+
+    Returns:
+        ``None`` if the collection is too large, or there is no response that can be read.
+    """
+    query = {**request.query, "resourceVersion": "0"}
+    try:
+        text = (await answer(replace(request, query=query, largest=LARGEST_CACHED))).decode()
+        items: list[Obj] = []
+        end = _take_items(text, lambda item: items.append(dict(keep(item))))
+        envelope = text[: text.index(ITEMS)] + ITEMS + text[end:]
+        metadata = bounded_json.parse(envelope, most_bytes=bounded_json.SMALL)["metadata"]
+        version, is_whole = str(metadata["resourceVersion"]), not metadata.get("continue")
+    except (KubernetesError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return (items, version) if is_whole else None
+
+
+def _take_items(text: str, take: Callable[[Obj], object]) -> int:
+    """Parse the objects of a listing one after another; return where they end.
+
+    Raises:
+        ValueError: The text is no compact JSON, or an object is nested too deep.
+    """
+    decoder, at = json.JSONDecoder(), text.index(ITEMS) + len(ITEMS)
+    while not text.startswith("]", at):
+        item, at = decoder.raw_decode(text, at)
+        _ = item.get("metadata", {}).pop("managedFields", None)
+        if is_deep(item):
+            raise ValueError("nested too deep")
+        take(item)
+        at += text.startswith(",", at)
+    return at

@@ -136,9 +136,9 @@ class Leader:
         return self._certain_until
 
     @property
-    def fenced(self) -> bool:
-        """Whether a write of the previous leader may still take effect."""
-        return self._clock.monotonic() < self._fenced_until
+    def fence_seconds(self) -> float:
+        """Seconds for which writes of the previous leader may still take effect; 0 = none."""
+        return max(0.0, self._fenced_until - self._clock.monotonic())
 
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.

@@ -69,9 +69,9 @@ class LeaseThread:
         return None if self._leader is None else self._leader.certain_until
 
     @property
-    def fenced(self) -> bool:
-        """Whether a write of the previous leader may still take effect."""
-        return self._leader is not None and self._leader.fenced
+    def fence_seconds(self) -> float:
+        """Seconds for which writes of the previous leader may still take effect; 0 = none."""
+        return 0.0 if self._leader is None else self._leader.fence_seconds
 
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.

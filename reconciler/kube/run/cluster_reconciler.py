@@ -14,7 +14,6 @@ from reconciler.kube.api.custom_resources import (
     Obj,
     has_finalizer,
     is_terminating,
-    status_of,
     uid_of,
 )
 from reconciler.kube.records import finalizers
@@ -35,6 +34,7 @@ from reconciler.kube.status.eligibility_index import (
     resolve_scope,
 )
 from reconciler.kube.status.publisher import StatusPublisher
+from reconciler.kube.status.quota_cluster import pinned_id
 from reconciler.kube.status.reconcile_result import ReconcileResult, as_compared
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.ports import QuotaStore
@@ -76,6 +76,7 @@ class ClusterReconciler:
         self._inventory, self._runner = inventory, runner
         self._index = EligibilityIndex(name)
         self._known: KnownState | None = None
+        self._is_fenced = False
         # Whether the records could be read in the current reconciliation; None = not tried.
         self._records_known: bool | None = None
         self._publisher = StatusPublisher(
@@ -95,18 +96,23 @@ class ClusterReconciler:
         if (obj := self._context.cache.clusters.get(self._name)) is None:
             return LoopOutcome(note="the QuotaCluster no longer exists")
         baseline, self._known = self._known, None
+        # Until the fence ends, differences may be late writes of the previous leader: none counts as drift.
+        self._is_fenced = self._context.fence_seconds() > 0
         result = await self._reconcile_once(obj, trigger, baseline)
         lost_pairs = {pair for pairs in result.settled.losses.values() for pair in pairs}
         self._context.passed(result.report, len(lost_pairs))
         pending = await self._publisher.publish(result, everything=trigger.resync)
-        if self._inventory.is_undisturbed and not self._context.fenced():
+        if self._inventory.is_undisturbed and not self._is_fenced:
             self._known = known_state(result, self._inventory.owned, pending=pending)
         error = result.report.error
         if error is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
-        # Do not confirm while writes of an earlier leader may still take effect.
-        confirm = not self._context.fenced() and needs_confirmation(result.report)
-        return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)
+        return LoopOutcome(
+            retry=bool(pending),
+            note=pending,
+            confirm=self._is_fenced or needs_confirmation(result.report),
+            confirm_after=self._context.fence_seconds() if self._is_fenced else None,
+        )
 
     async def _reconcile_once(
         self, obj: Obj, trigger: LoopTrigger, baseline: KnownState | None
@@ -130,7 +136,7 @@ class ClusterReconciler:
             answering = await self._await_with_status(cluster, store.cluster())
             behaves_as = answering.behaves_as
             self._check_sole_manager(answering.id)
-            expected = cluster.expected_cluster_id or _pinned(obj) or answering.id
+            expected = cluster.expected_cluster_id or pinned_id(obj) or answering.id
             if baseline is not None and expected == self._inventory.owned.cluster_id:
                 changed = frozenset(trigger.keys)
                 scope, store = await self._scoped(cluster, baseline, changed, store, answering)
@@ -156,7 +162,7 @@ class ClusterReconciler:
                     ports,
                     options,
                     settled.desired,
-                    counts_drift=not self._context.fenced(),
+                    counts_drift=not self._is_fenced,
                     refuses_removals=partial(self._context.refuses_removals, self._name),
                 ),
             )
@@ -185,8 +191,6 @@ class ClusterReconciler:
             secret=self._context.secret_of(self._name),
             next_resync_at=trigger.next_resync_at,
         )
-
-    # ---- the words of it ---------------------------------------------------------------------
 
     async def _read_records(
         self, cluster_id: str, cluster: QuotaCluster | None
@@ -239,7 +243,7 @@ class ClusterReconciler:
         context = self._context
         if (
             baseline.cluster != cluster
-            or context.fenced()
+            or self._is_fenced
             or not context.is_watch_ordered()
             or any(map(context.cache.selects_clusters, changed))
         ):
@@ -397,12 +401,6 @@ class ClusterReconciler:
                 _ = await asyncio.wait({task})
 
 
-def _pinned(obj: Obj) -> str | None:
-    """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
-    cluster_id = status_of(obj).get("clusterId")
-    return cluster_id if isinstance(cluster_id, str) else None
-
-
 def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:
     """Return the expected cluster id without a request to Kafka."""
-    return (cluster.expected_cluster_id if cluster is not None else None) or _pinned(obj)
+    return (cluster.expected_cluster_id if cluster is not None else None) or pinned_id(obj)

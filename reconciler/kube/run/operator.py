@@ -301,7 +301,7 @@ class Operator:
             clock=self._clock,
             audit=self._ports.audit,
             refuses_removals=self._definition.refusal,
-            fenced=lambda: leader is not None and leader.fenced,
+            fence_seconds=lambda: 0.0 if leader is None else leader.fence_seconds,
             is_watch_ordered=self._order.is_kept,
             manager_of=self._assignments.of,
             secret_of=self._sessions.state,

@@ -41,7 +41,7 @@ class OperatorContext:
         clock: Time.
         audit: Audit log of applies.
         refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan is allowed now; "" = allowed.
-        fenced: Whether writes of an earlier leader may still take effect.
+        fence_seconds: Seconds for which writes of an earlier leader may still take effect; 0 = none.
         is_watch_ordered: Whether watch events arrive in the order in which the objects were changed.
         manager_of: ``manager_of(cluster id, name)``: the name of the QuotaCluster that manages a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
@@ -56,7 +56,7 @@ class OperatorContext:
     clock: Clock
     audit: AuditLog
     refuses_removals: Callable[[str, Plan], Awaitable[str]]
-    fenced: Callable[[], bool]
+    fence_seconds: Callable[[], float]
     is_watch_ordered: Callable[[], bool]
     manager_of: Callable[[str, str], str]
     secret_of: Callable[[str], SecretState]

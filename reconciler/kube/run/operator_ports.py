@@ -44,8 +44,8 @@ class Candidate(Protocol):
         ...
 
     @property
-    def fenced(self) -> bool:
-        """Whether a write of the previous leader may still take effect."""
+    def fence_seconds(self) -> float:
+        """Seconds for which writes of the previous leader may still take effect; 0 = none."""
         ...
 
     async def run(self, resign: asyncio.Event) -> None:

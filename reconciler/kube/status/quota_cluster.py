@@ -14,6 +14,7 @@ from reconciler.kube.api.custom_resources import (
     generation_of,
     requested_at,
     spec_of,
+    status_of,
     time_text,
 )
 from reconciler.kube.configuration.cluster_references import refused_references
@@ -124,6 +125,12 @@ _KEPT: Final = (
 
 
 # ---- facts -----------------------------------------------------------------------------------
+
+
+def pinned_id(obj: Obj) -> str | None:
+    """Return the cluster id that was pinned at first contact, to prevent writes to another cluster by mistake."""
+    cluster_id = status_of(obj).get("clusterId")
+    return cluster_id if isinstance(cluster_id, str) else None
 
 
 def _secret(use: SecretState) -> dict[str, Any]:

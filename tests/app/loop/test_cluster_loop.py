@@ -398,3 +398,11 @@ def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
         assert [wake.resync for wake in stage.wakes] == [True, False, False, True]
 
     Stage(ends=[LoopOutcome(confirm=True), LoopOutcome(confirm=True)]).play(story)
+
+
+def test_an_observation_that_can_prove_something_only_later_is_repeated_then() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.clock.turn(110.0)
+        assert stage.began == pytest.approx([0.0, 40.0, 100.0])
+
+    Stage(ends=[LoopOutcome(confirm=True, confirm_after=40.0)]).play(story)

@@ -23,7 +23,7 @@ from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, OverrideSet
-from tests.kube.worlds import World, resource
+from tests.kube.worlds import FENCE_SECONDS, World, resource
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -153,7 +153,7 @@ def test_drift_that_one_pass_observed_asks_for_another_pass_soon_and_is_confirme
     assert world.reason("alice") == "Drifted"
     world.fenced = True
     world.kafka.write(ALICE, RATE, 9001.0)
-    assert not world.turn().confirm, "nothing counts as drift after a takeover"
+    assert world.turn().confirm_after == FENCE_SECONDS, "nothing counts as drift before"
 
 
 def test_a_listing_that_fails_removes_nothing():

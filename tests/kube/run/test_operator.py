@@ -38,12 +38,17 @@ class OneSession(Sessions):
 
 
 class PausedLeader:
-    """A candidate that leads until a test pauses it."""
+    """A candidate that leads until a test pauses it; its fence ends at a time that a test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: TurnedClock) -> None:
         self.elected, self.leadership_lost = asyncio.Event(), asyncio.Event()
         self.elected.set()
-        self.leading, self.fenced, self.certain_until = True, False, None
+        self.leading, self.certain_until = True, None
+        self.fenced_until, self._clock = 0.0, clock
+
+    @property
+    def fence_seconds(self) -> float:
+        return max(0.0, self.fenced_until - self._clock.monotonic())
 
     async def run(self, resign: asyncio.Event) -> None:
         _ = await resign.wait()
@@ -62,7 +67,7 @@ class RunningOperator:
             self.api.put(QUOTA_CLUSTERS, quota_cluster())
         self.api.calls.clear()
         self.handlers: dict[str, Callable[[str, Any], object]] = {}
-        self.leader = PausedLeader()
+        self.leader = PausedLeader(self.clock)
         sessions: Any = OneSession(self.kafka)
         self.operator = Operator(
             OperatorSettings(identity="op", operator_namespace="ops", leader_elect=leader_elect),
@@ -293,6 +298,29 @@ def test_a_change_that_the_api_server_has_not_in_memory_yet_is_applied_when_the_
         assert following.limit() == 4096
 
     following.run(apply)
+
+
+def test_drift_that_a_new_leader_observes_behind_its_fence_is_confirmed_when_the_fence_ends() -> (
+    None
+):
+    running = applied_documents("alice")
+    running.kafka.write(ALICE, Key.PRODUCER_BYTE_RATE, 9000.0)
+    following = RunningOperator(leader_elect=True, predecessor=running)
+    following.leader.fenced_until = following.clock.monotonic() + 90
+
+    def drifted() -> str:
+        status = following.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+        conditions = {each["type"]: each["status"] for each in status["conditions"]}
+        return str(conditions["Drifted"])
+
+    async def story() -> None:
+        await following.clock.turn(84)
+        assert drifted() == "False"
+        # The next resync would be due after 108 seconds at the earliest.
+        await following.clock.turn(6)
+        assert drifted() == "True"
+
+    following.run(story)
 
 
 def test_next_sync_time_is_when_the_next_resync_begins() -> None:

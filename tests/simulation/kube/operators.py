@@ -102,8 +102,8 @@ class Candidate:
         return self._leader.certain_until
 
     @property
-    def fenced(self) -> bool:
-        return self._leader.fenced
+    def fence_seconds(self) -> float:
+        return self._leader.fence_seconds
 
     async def run(self, resign: asyncio.Event) -> None:
         try:

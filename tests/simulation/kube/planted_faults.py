@@ -98,8 +98,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "an unfinished reconciliation is not tried again",
         "run/cluster_reconciler.py",
-        "return LoopOutcome(retry=bool(pending), note=pending, confirm=confirm)",
-        "return LoopOutcome(note=pending, confirm=confirm)",
+        "            retry=bool(pending),\n",
+        "",
     ),
     _fault(
         "a document without its cluster is released without a mark",
