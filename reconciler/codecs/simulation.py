@@ -3,16 +3,14 @@
 Keys of rows are the columns of ``impact_row``, so names contain the units.
 """
 
-from collections.abc import Mapping
-from enum import StrEnum
 from typing import Final
 
 from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import json_of, read_row, row_document
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.render.json_values import Json
 from reconciler.usage.demand_bounds import FigureBound
-from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import (
     EvidenceNote,
     ImpactRow,
@@ -21,37 +19,11 @@ from reconciler.usage.impact.result_rows import (
 )
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.impact.what_if import REASONS
-from reconciler.usage.samples import QuotaType
-from reconciler.usage.tags import Bucket, GroupKind, bucket_of
-from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
+from reconciler.usage.samples import LATEST_MOMENT_MS
+from reconciler.usage.tags import bucket_of
+from reconciler.usage.throttle_models import MODEL_OF
 
 FORMAT: Final = 1
-
-_TEXTS: Final = ("cluster_id", "broker_id", "source_entity", "why")
-_WHOLES: Final = ("covered_ms", "censored_ms")
-_FIGURES: Final = (
-    "before_units",
-    "after_units",
-    "before_throttled_ms",
-    "before_max_delay_ms",
-    "observed_throttled_ms",
-    "after_throttled_ms",
-    "after_max_delay_ms",
-    "after_over_timeout_ms",
-    "delayed_units",
-    "unfinished",
-    "worst_throttled_ms",
-    "worst_max_delay_ms",
-)
-_WORDS: Final[Mapping[str, type[StrEnum]]] = {
-    "quota_type": QuotaType,
-    "answer": Identifiability,
-    "verdict": ImpactVerdict,
-    "bound": FigureBound,
-    "model": ThrottleModel,
-}
-_EVIDENCE_TEXTS: Final = ("cluster_id", "source", "snapshot_id", "stale")
-_EVIDENCE_WHOLES: Final = ("from_ms", "to_ms", "made_ms", "step_ms", "coverage_ppm")
 
 
 def whatif_document(simulation: Simulation) -> dict[str, Json]:
@@ -63,48 +35,16 @@ def whatif_document(simulation: Simulation) -> dict[str, Json]:
     return {
         "format": FORMAT,
         "enough": simulation.enough,
-        "evidence": [_evidence(cluster_evidence) for cluster_evidence in simulation.evidence],
-        "rows": [_row(row) for row in simulation.rows],
+        "evidence": json_of(simulation.evidence),
+        "rows": json_of(simulation.rows),
         "leftOut": simulation.left_out,
         "leftBlind": simulation.left_blind,
-        "verdicts": {verdict.value: amount for verdict, amount in simulation.verdicts.items()},
+        "verdicts": json_of(simulation.verdicts),
         "breaches": [
-            {
-                "tier": breach.tier,
-                "what": breach.breach.what,
-                "found_ms": breach.breach.found_ms,
-                "allowed_ms": breach.breach.allowed_ms,
-                "row": _row(breach.row),
-            }
+            {"tier": breach.tier, "row": json_of(breach.row), **row_document(breach.breach)}
             for breach in simulation.breaches
         ],
         "notes": list(simulation.notes),
-    }
-
-
-def _bucket(bucket: Bucket) -> dict[str, Json]:
-    return {
-        "group_kind": bucket.kind.value,
-        "user": bucket.user,
-        "client_id": bucket.client_id,
-        "ip": bucket.ip,
-    }
-
-
-def _row(row: ImpactRow) -> dict[str, Json]:
-    return {
-        **_bucket(row.bucket),
-        "any_name": row.any_name,
-        **{name: getattr(row, name) for name in (*_TEXTS, *_WHOLES, *_FIGURES)},
-        **{name: getattr(row, name).value for name in _WORDS},
-    }
-
-
-def _evidence(cluster_evidence: EvidenceNote) -> dict[str, Json]:
-    return {
-        **{name: getattr(cluster_evidence, name) for name in (*_EVIDENCE_TEXTS, *_EVIDENCE_WHOLES)},
-        "partial": list(cluster_evidence.partial),
-        "counts": dict(cluster_evidence.counts),
     }
 
 
@@ -119,7 +59,7 @@ def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
     """
     if reader["format"].integer() != FORMAT:
         reader["format"].fail(f"{FORMAT}, the format of this version")
-    left_out, left_blind = _count(reader["leftOut"]), _count(reader["leftBlind"])
+    left_out, left_blind = reader["leftOut"].amount(), reader["leftBlind"].amount()
     if left_blind > left_out:
         reader["leftBlind"].fail("at most leftOut")
     rows, verdicts = reader["rows"].rows(_read_row), _read_verdicts(reader["verdicts"])
@@ -147,61 +87,27 @@ def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
     return simulation
 
 
-def _count(reader: DocumentReader) -> int:
-    number = reader.integer()
-    if number < 0:
-        reader.fail("0 or more")
-    return number
-
-
-def _read_bucket(row: DocumentReader, *, any_name: bool) -> Bucket:
-    bucket = Bucket(
-        kind=row["group_kind"].word(GroupKind),
-        user=row["user"].text(),
-        client_id=row["client_id"].text(),
-        ip=row["ip"].text(),
-    )
-    if not any_name and bucket != bucket_of(bucket.user, bucket.client_id, bucket.ip):
-        row["group_kind"].fail(repr(bucket_of(bucket.user, bucket.client_id, bucket.ip).kind.value))
-    return bucket
-
-
 def _read_verdicts(reader: DocumentReader) -> dict[ImpactVerdict, int]:
     words = {verdict.value: verdict for verdict in ImpactVerdict}
     amounts: dict[ImpactVerdict, int] = {}
     for name, amount in reader.pairs():
         if name not in words or not amount.integer():
             amount.fail("the number of rows, above 0, of a known verdict")
-        amounts[words[name]] = _count(amount)
+        amounts[words[name]] = amount.amount()
     return amounts
 
 
 def _read_row(row: DocumentReader) -> ImpactRow:
-    any_name = row["any_name"].boolean()
-    kind = row["quota_type"].word(QuotaType)
-    source = row["source_entity"].text()
-    if source and not _is_entity(source):
+    impact_row = read_row(row, ImpactRow)
+    bucket = impact_row.bucket
+    named_bucket = bucket_of(bucket.user, bucket.client_id, bucket.ip)
+    if not impact_row.any_name and bucket != named_bucket:
+        row["group_kind"].fail(repr(named_bucket.kind.value))
+    if impact_row.source_entity and not _is_entity(impact_row.source_entity):
         row["source_entity"].fail("an entity as canonical JSON")
-    reason = row["why"].text()
-    if reason not in REASONS:
+    if impact_row.why not in REASONS:
         row["why"].fail("one of the reasons of a preview")
-    figures = {name: row[name].optional(_count) for name in _FIGURES}
-    impact_row = ImpactRow(
-        quota_type=kind,
-        bucket=_read_bucket(row, any_name=any_name),
-        any_name=any_name,
-        answer=row["answer"].word(Identifiability),
-        verdict=row["verdict"].word(ImpactVerdict),
-        bound=row["bound"].word(FigureBound),
-        model=row["model"].word(ThrottleModel),
-        cluster_id=row["cluster_id"].text(),
-        broker_id=row["broker_id"].text(),
-        source_entity=source,
-        why=reason,
-        covered_ms=_count(row["covered_ms"]),
-        censored_ms=_count(row["censored_ms"]),
-        **figures,
-    )
+    kind = impact_row.quota_type
     if impact_row.model is not MODEL_OF[kind]:
         row["model"].fail(repr(MODEL_OF[kind].value))
     if (impact_row.worst_throttled_ms is None) is (impact_row.bound is FigureBound.BETWEEN):
@@ -222,8 +128,8 @@ def _is_entity(text: str) -> bool:
 def _read_breach(row: DocumentReader) -> TierBreach:
     breach = ToleranceBreach(
         what=row["what"].choice({"newly throttled per day": 0, "worst delay": 0}),
-        found_ms=_count(row["found_ms"]),
-        allowed_ms=_count(row["allowed_ms"]),
+        found_ms=row["found_ms"].amount(),
+        allowed_ms=row["allowed_ms"].amount(),
     )
     if breach.found_ms <= breach.allowed_ms:
         row["found_ms"].fail("more than what is allowed")
@@ -231,26 +137,10 @@ def _read_breach(row: DocumentReader) -> TierBreach:
 
 
 def _read_evidence(row: DocumentReader) -> EvidenceNote:
-    evidence = EvidenceNote(
-        cluster_id=row["cluster_id"].text(),
-        source=row["source"].text(),
-        snapshot_id=row["snapshot_id"].text(),
-        stale=row["stale"].text(),
-        from_ms=_moment(row["from_ms"]),
-        to_ms=_moment(row["to_ms"]),
-        made_ms=_moment(row["made_ms"]),
-        step_ms=_count(row["step_ms"]),
-        coverage_ppm=_count(row["coverage_ppm"]),
-        partial=row["partial"].rows(DocumentReader.text),
-        counts={name: _count(count_reader) for name, count_reader in row["counts"].pairs()},
-    )
+    evidence = read_row(row, EvidenceNote)
+    for name in ("from_ms", "to_ms", "made_ms"):
+        if row[name].amount() > LATEST_MOMENT_MS:
+            row[name].fail("a time between the years 1 and 9999")
     if evidence.from_ms > evidence.to_ms:
         row["from_ms"].fail("before to_ms")
     return evidence
-
-
-def _moment(reader: DocumentReader) -> int:
-    moment = _count(reader)
-    if moment > 253_402_300_799_000:
-        reader.fail("a time between the years 1 and 9999")
-    return moment

@@ -15,6 +15,9 @@ from reconciler.quota.keys import Key
 
 MILLION: Final = 1_000_000
 DAY_MS: Final = 86_400_000
+LATEST_MOMENT_MS: Final = 253_402_300_799_000
+"""The end of the year 9999, the last year of Python's ``datetime``."""
+
 _FIRST_DAY: Final = date(1970, 1, 1)
 
 MAX_UNITS: Final = 10_000_000_000_000

@@ -17,7 +17,7 @@ from reconciler.evidence.store import manifest as manifests_
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.files.thread_pool import each
-from reconciler.evidence.store.json_object import MOST_BYTES
+from reconciler.evidence.store.json_files import MOST_BYTES
 from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
 from reconciler.usage.tables import SCHEMA_VERSION, Table
 

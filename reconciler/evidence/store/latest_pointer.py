@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
-from reconciler.errors import LakeDamaged, QuotaValueError
-from reconciler.evidence.store import manifest as manifests_
-from reconciler.evidence.store.json_object import JsonObject
-from reconciler.evidence.store.manifest import UnitFile
-from reconciler.usage.samples import Cadence, QuotaType
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import json_of, read_row, row_document
+from reconciler.errors import LakeDamaged
+from reconciler.evidence.store import json_files
+from reconciler.evidence.store.manifest import UnitFile, safe
+from reconciler.render.json_values import Json
+from reconciler.usage.samples import LATEST_MOMENT_MS, Cadence, QuotaType
 from reconciler.usage.tables import (
     QUOTA_ENTRY,
     SCHEMA_VERSION,
@@ -24,9 +26,6 @@ from reconciler.usage.tables import (
 FORMAT: Final = "kquota-evidence"
 FORMAT_VERSION: Final = 1
 NAME: Final = "LATEST.json"
-
-LATEST_MOMENT_MS: Final = 253_402_300_799_000
-"""The end of the year 9999, the last year of Python's ``datetime``."""
 
 MOST_ROWS_READ: Final = 5_000_000
 """Maximum number of rows of all tables except samples; they are read completely and need 200 bytes each."""
@@ -109,9 +108,9 @@ class LatestPointer:
         """Return the files of one table, sorted by day."""
         return tuple(evidence_file for evidence_file in self.parts if evidence_file.table is table)
 
-    def json(self) -> bytes:
-        """Return the content of the file."""
-        content = {
+    def document(self) -> dict[str, Json]:
+        """Return the content of the file as JSON values."""
+        return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "schema_version": self.schema_version,
@@ -119,38 +118,34 @@ class LatestPointer:
             "from_ms": self.from_ms,
             "to_ms": self.to_ms,
             "made_ms": self.created_ms,
-            "step_ms": self.pace.step_ms,
-            "max_gap_ms": self.pace.max_gap_ms,
+            **row_document(self.pace),
             "coverage_ppm": self.coverage_ppm,
             "snapshot_id": self.snapshot_id,
             "observed_at_ms": self.observed_at_ms,
-            "measured": [str(quota_type) for quota_type in self.measured],
+            "measured": json_of(self.measured),
             "partial": list(self.partial),
             "counts": dict(sorted(self.counts.items())),
             "files": [
                 {
-                    "path": evidence_file.file.path,
-                    "table": evidence_file.table.name,
-                    "day": evidence_file.day.isoformat(),
-                    "size": evidence_file.file.size,
-                    "rows": evidence_file.file.rows,
-                    "sha256": evidence_file.file.sha256,
-                    "source": evidence_file.source,
-                    "end_sha256": evidence_file.end_sha256,
+                    **row_document(part.file),
+                    "table": part.table.name,
+                    "day": part.day.isoformat(),
+                    "source": part.source,
+                    "end_sha256": part.end_sha256,
                 }
-                for evidence_file in self.parts
+                for part in self.parts
             ],
-            "retired": [
-                {"path": retired_file.path, "since_ms": retired_file.since_ms}
-                for retired_file in self.retired
-            ],
+            "retired": json_of(self.retired),
         }
-        return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode()
+
+    def json(self) -> bytes:
+        """Return the content of the file."""
+        return (json.dumps(self.document(), ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def folder(cluster_id: str) -> str:
     """Return the folder of a cluster's evidence."""
-    return manifests_.safe(cluster_id)
+    return safe(cluster_id)
 
 
 def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
@@ -159,25 +154,25 @@ def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
     Raises:
         LakeDamaged: It is damaged, of an unsupported version or another cluster, or lists too many rows.
     """
-    top = JsonObject.parsed(content, path)
-    manifests_.check_format(top, FORMAT, FORMAT_VERSION)
-    latest = LatestPointer(
-        schema_version=manifests_.schema_version(top),
-        cluster_id=top.text("cluster_id"),
-        from_ms=top.number("from_ms"),
-        to_ms=top.number("to_ms"),
-        created_ms=top.number("made_ms"),
-        pace=_pace(top),
-        coverage_ppm=top.number("coverage_ppm"),
-        snapshot_id=top.text("snapshot_id"),
-        observed_at_ms=top.number("observed_at_ms"),
-        measured=tuple(_type(name, path) for name in top.texts("measured")),
-        partial=top.texts("partial"),
-        counts=top.numbers("counts"),
-        parts=tuple(_part(row) for row in top.objects("files")),
-        retired=tuple(_retired(row) for row in top.objects("retired")),
-    )
-    top.end()
+    top = json_files.opened(content, path, FORMAT, FORMAT_VERSION)
+    with json_files.damage_located(path):
+        latest = LatestPointer(
+            schema_version=json_files.schema_version(top, path),
+            cluster_id=top["cluster_id"].text(),
+            from_ms=top["from_ms"].amount(),
+            to_ms=top["to_ms"].amount(),
+            created_ms=top["made_ms"].amount(),
+            pace=read_row(top, Cadence),
+            coverage_ppm=top["coverage_ppm"].amount(),
+            snapshot_id=top["snapshot_id"].text(),
+            observed_at_ms=top["observed_at_ms"].amount(),
+            measured=top["measured"].rows(lambda word: word.word(QuotaType)),
+            partial=top["partial"].rows(DocumentReader.text),
+            counts={state: count.amount() for state, count in top["counts"].pairs()},
+            parts=top["files"].rows(_read_part),
+            retired=top["retired"].rows(lambda row: read_row(row, RetiredFile)),
+        )
+        top.expect(latest.document())
     if latest.cluster_id != cluster_id:
         raise LakeDamaged(f"is of the cluster {latest.cluster_id}, not of {cluster_id}", path=path)
     if not latest.from_ms <= latest.to_ms <= LATEST_MOMENT_MS:
@@ -198,41 +193,11 @@ def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
     return latest
 
 
-def _pace(top: JsonObject) -> Cadence:
-    try:
-        return Cadence(step_ms=top.number("step_ms"), max_gap_ms=top.number("max_gap_ms"))
-    except QuotaValueError as error:
-        raise LakeDamaged(str(error), path=top.path) from error
-
-
-def _type(text: str, path: str) -> QuotaType:
-    try:
-        return QuotaType(text)
-    except ValueError as error:
-        raise LakeDamaged(f"{text!r} is not a quota type", path=path) from error
-
-
-def _part(row: JsonObject) -> EvidenceFile:
-    table = TABLES.get(name := row.text("table"))
-    if table is None:
-        raise LakeDamaged(f"the table {name!r} is not known", path=row.path, hint="upgrade kquota")
-    evidence_file = EvidenceFile(
-        file=UnitFile(
-            path=row.text("path"),
-            size=row.number("size"),
-            rows=row.number("rows"),
-            sha256=row.text("sha256"),
-        ),
-        table=table,
-        day=row.day("day"),
-        source=row.text("source"),
-        end_sha256=row.text("end_sha256"),
+def _read_part(row: DocumentReader) -> EvidenceFile:
+    return EvidenceFile(
+        file=read_row(row, UnitFile),
+        table=TABLES[row["table"].choice(TABLES)],
+        day=json_files.read_day(row["day"]),
+        source=row["source"].text(),
+        end_sha256=row["end_sha256"].text(),
     )
-    row.end()
-    return evidence_file
-
-
-def _retired(row: JsonObject) -> RetiredFile:
-    retired_file = RetiredFile(path=row.text("path"), since_ms=row.number("since_ms"))
-    row.end()
-    return retired_file

@@ -9,9 +9,12 @@ from datetime import date
 from typing import Final
 from urllib.parse import quote
 
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import json_of, read_row
 from reconciler.errors import LakeDamaged, LakeError
-from reconciler.evidence.store.json_object import JsonObject
-from reconciler.usage.tables import SCHEMA_VERSION, TABLES, Table
+from reconciler.evidence.store import json_files
+from reconciler.render.json_values import Json
+from reconciler.usage.tables import TABLES, Table
 
 FORMAT: Final = "kquota-lake-manifest"
 FORMAT_VERSION: Final = 1
@@ -126,38 +129,27 @@ class Manifest:
             if name.startswith(_COVERED)
         }
 
+    def document(self) -> dict[str, Json]:
+        """Return the content of the file as JSON values."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "table": self.unit.table.name,
+            "cluster_id": self.unit.cluster_id,
+            "day": self.unit.day.isoformat(),
+            "generation": self.generation,
+            "schema_version": self.schema_version,
+            "run_id": self.run_id,
+            "made_ms": self.created_ms,
+            "files": json_of(self.files),
+            "counts": dict(sorted(self.counts.items())),
+            "inputs": dict(sorted(self.inputs.items())),
+            "partial": list(self.partial),
+        }
+
     def json(self) -> bytes:
         """Return the content of the file."""
-        return (
-            json.dumps(
-                {
-                    "format": FORMAT,
-                    "format_version": FORMAT_VERSION,
-                    "table": self.unit.table.name,
-                    "cluster_id": self.unit.cluster_id,
-                    "day": self.unit.day.isoformat(),
-                    "generation": self.generation,
-                    "schema_version": self.schema_version,
-                    "run_id": self.run_id,
-                    "made_ms": self.created_ms,
-                    "files": [
-                        {
-                            "path": file.path,
-                            "size": file.size,
-                            "rows": file.rows,
-                            "sha256": file.sha256,
-                        }
-                        for file in self.files
-                    ],
-                    "counts": dict(sorted(self.counts.items())),
-                    "inputs": dict(sorted(self.inputs.items())),
-                    "partial": list(self.partial),
-                },
-                ensure_ascii=False,
-                indent=1,
-            )
-            + "\n"
-        ).encode()
+        return (json.dumps(self.document(), ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def counts_of(states: Mapping[str, int], coverage: Mapping[str, int]) -> dict[str, int]:
@@ -191,80 +183,31 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
     Raises:
         LakeDamaged: It is not a manifest, damaged, of an unsupported version, or of another unit.
     """
-    top = JsonObject.parsed(content, path)
-    check_format(top, FORMAT, FORMAT_VERSION)
-    name = top.text("table")
-    table = TABLES.get(name)
-    if table is None:
-        raise LakeDamaged(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
-    manifest = Manifest(
-        unit=Unit(table=table, cluster_id=top.text("cluster_id"), day=top.day("day")),
-        generation=top.number("generation"),
-        schema_version=schema_version(top),
-        run_id=top.text("run_id"),
-        created_ms=top.number("made_ms"),
-        files=tuple(_file(row) for row in top.objects("files")),
-        counts=top.numbers("counts"),
-        inputs=top.texts_by_name("inputs"),
-        partial=top.texts("partial"),
-    )
-    top.end()
+    top = json_files.opened(content, path, FORMAT, FORMAT_VERSION)
+    with json_files.damage_located(path):
+        name = top["table"].text()
+        table = TABLES.get(name)
+        if table is None:
+            raise LakeDamaged(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
+        manifest = Manifest(
+            unit=Unit(
+                table=table,
+                cluster_id=top["cluster_id"].text(),
+                day=json_files.read_day(top["day"]),
+            ),
+            generation=top["generation"].amount(),
+            schema_version=json_files.schema_version(top, path),
+            run_id=top["run_id"].text(),
+            created_ms=top["made_ms"].amount(),
+            files=top["files"].rows(lambda row: read_row(row, UnitFile)),
+            counts={state: count.amount() for state, count in top["counts"].pairs()},
+            inputs={input_name: text.text() for input_name, text in top["inputs"].pairs()},
+            partial=top["partial"].rows(DocumentReader.text),
+        )
+        top.expect(manifest.document())
     if expected is not None and manifest.unit != expected:
         raise LakeDamaged(f"is of {manifest.unit}, not of {expected}", path=path)
     return manifest
-
-
-def _file(row: JsonObject) -> UnitFile:
-    unit_file = UnitFile(
-        path=row.text("path"),
-        size=row.number("size"),
-        rows=row.number("rows"),
-        sha256=row.text("sha256"),
-    )
-    row.end()
-    return unit_file
-
-
-def check_format(top: JsonObject, name: str, version: int) -> None:
-    """Check the format name and version of a file.
-
-    Raises:
-        LakeDamaged: The format is different or newer.
-    """
-    format_name = top.text("format")
-    if format_name != name:
-        raise LakeDamaged(f"is {format_name!r} and not {name!r}", path=top.path)
-    actual_version = top.number("format_version")
-    if actual_version > version:
-        raise LakeDamaged(
-            f"is of format version {actual_version}; this program reads up to {version}",
-            path=top.path,
-            hint="upgrade kquota",
-        )
-
-
-def schema_version(top: JsonObject) -> int:
-    """Return the schema version of the tables: the current or the previous one.
-
-    Raises:
-        LakeDamaged: The version is newer or older.
-    """
-    version = top.number("schema_version")
-    if version > SCHEMA_VERSION:
-        raise LakeDamaged(
-            f"was written with schema version {version}; this program reads {SCHEMA_VERSION - 1}"
-            f" and {SCHEMA_VERSION}",
-            path=top.path,
-            hint="upgrade kquota here, or everywhere it writes to this place at once",
-        )
-    if version < SCHEMA_VERSION - 1:
-        raise LakeDamaged(
-            f"was written with schema version {version}; this program reads {SCHEMA_VERSION - 1}"
-            f" and {SCHEMA_VERSION}",
-            path=top.path,
-            hint="make it again with kquota spark ingest",
-        )
-    return version
 
 
 def number_of(path: str) -> int | None:

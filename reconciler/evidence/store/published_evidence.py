@@ -16,7 +16,7 @@ from reconciler.evidence.store import sample_columns
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.files.row_groups import RowGroupFile, matches
-from reconciler.evidence.store.json_object import MOST_BYTES
+from reconciler.evidence.store.json_files import MOST_BYTES
 from reconciler.evidence.store.latest_pointer import (
     BUCKET_SEEN,
     EvidenceFile,

@@ -223,9 +223,8 @@ def active_controller_rows(scrapes: Iterable[MutationScrape], step_ms: int) -> t
                 and active_scrapes[-1].total <= 0
                 and scrape.ts_ms - active_scrapes[-1].ts_ms < LEAST_STEP_MS
             ):
-                _ = (
-                    active_scrapes.pop()
-                )  # the old node has no mutations at this time: use the new one
+                # The old node has no mutations at this time: use the new one.
+                _ = active_scrapes.pop()
         if scrape.node == active and (
             not active_scrapes or scrape.ts_ms - active_scrapes[-1].ts_ms >= LEAST_STEP_MS
         ):
