@@ -1,4 +1,4 @@
-# The operator and the command line in one image: built from the wheel, run by nobody in particular, written to by nobody.
+# The operator and the command line in one image: built from the wheel, run by any user, with a file system that no user writes to.
 #   docker build --build-arg VERSION=0.1.0 --build-arg REVISION="$(git rev-parse HEAD)" .
 # A release names the image of Python by its digest (.github/workflows/release.yml).
 ARG PYTHON_IMAGE=docker.io/library/python:3.13-slim-bookworm

@@ -202,7 +202,7 @@ class TooManyItems(DecodeError):
 
     def __init__(self, message: str, *, offset: int = -1, hint: str = "") -> None:
         super().__init__(message, offset=offset)
-        self.hint = hint or "no Kafka broker sends so many items; check bootstrap.servers"
+        self.hint = hint or "no Kafka broker sends that number of items; check bootstrap.servers"
 
 
 class FrameTooLarge(ProtocolError):

@@ -22,7 +22,7 @@ $ kubectl describe ckq alice-checkout       # per key: declared, live, applied v
 $ kubectl wait --for=condition=Ready ckq/alice-checkout --timeout=2m
 ```
 
-A fault of one document stands on that document. A fault of the cluster stands on the QuotaCluster with its details, and on its
+A fault of one document is in the status of that document. A fault of the cluster is in the status of the QuotaCluster with its details, and on its
 documents with the same reason and one sentence: tenants read them, so they name no address, no secret and no other tenant.
 
 To have something looked at again now, and wait for it: `kquota reconcile NAME --wait`, or set the annotation
@@ -38,7 +38,7 @@ To have something looked at again now, and wait for it: `kquota reconcile NAME -
 | a namespace or an object stays in Terminating | [Deleting](#deleting). It ends by itself after `--deletion-timeout` (10 minutes). If no operator runs any more: `kquota operator release`, see [uninstall.md](uninstall.md). |
 | Ready, but clients are not limited | Limits are per broker, and a closer level wins: `kquota resolve --user U --client-id C`. See [semantics.md](semantics.md). |
 | Ready, but the live value is another one | `Drifted`, `OverrideActive`, `ObserveOnly` and `PolicyRestricted` are Ready on purpose: nothing is wrong with the document. |
-| Argo CD says Progressing for ever | Its health script is not installed: see [argo-and-flux.md](argo-and-flux.md). |
+| Argo CD stays at Progressing | Its health script is not installed: see [argo-and-flux.md](argo-and-flux.md). |
 | after `kubectl delete crd` the message says that the definition is being deleted | [A deleted definition](#a-deleted-definition) |
 
 ## A deleted definition
@@ -57,7 +57,7 @@ bound what is removed: 10 limits an hour and namespace. There set `guards.maxRem
 
 ## All reasons
 
-Where several apply to a resource or to its keys, the one that stands first in this table is shown; the message then names the
+Where several apply to a resource or to its keys, the first in this table is shown; the message then names the
 others behind it. `Reconciling` means that it goes on by itself; `Stalled` that a person has to do something: `kubectl wait`,
 Flux and Argo CD stop waiting then.
 

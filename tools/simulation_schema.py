@@ -87,7 +87,7 @@ _ENTITIES: Final[dict[str, Any]] = {
             },
             "user": _name("The user slot is named so."),
             "clientId": _name("The client-id slot is named so."),
-            "ip": _name("The ip slot is named so; stands alone."),
+            "ip": _name("The ip slot has this name; it cannot be combined with others."),
         },
     },
 }

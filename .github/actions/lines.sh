@@ -38,7 +38,7 @@ output() {
 # Sixteen random bytes as text.
 secret_word() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 
-# Runs a command whose words may hold foreign names: while it speaks, the runner takes no line for a command.
+# Runs a command whose words may hold foreign names: while it runs, the runner takes no line for a command.
 # Standard output and standard error go to the log and to the files $1 and $2. Gives the command's exit code.
 told() {
   local out=$1 err=$2 word code=0

@@ -31,8 +31,8 @@ committed to the branch kquota/recommendations-LABEL through the API of the code
 a checkout. The text of the pull request is the report: window, coverage, and each limit with its advice.
 
 Only files of recommendations in that folder are written. The same recommendation makes no new commit, and is not proposed again
-after somebody merged or closed its pull request. If nothing is recommended any more, the pull request is closed. If
-somebody else committed to the branch, nothing is changed, and the command says so.
+after a person merged or closed its pull request. If nothing is recommended any more, the pull request is closed. If
+another person committed to the branch, nothing is changed, and the command says so.
 
 \b
 Example:

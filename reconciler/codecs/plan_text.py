@@ -133,7 +133,7 @@ def _top_level_parts(text: str, start: str, end: str) -> tuple[str, str, str] | 
     if not has_start or not has_end:
         return None
     try:
-        # What stands before is the document without this field only if its braces are closed except for the first.
+        # The text before it is the document without this field only if its braces are closed except for the first.
         fields: object = bounded_json.parse(
             before.removesuffix(",") + "}", most_bytes=bounded_json.DOCUMENT
         )

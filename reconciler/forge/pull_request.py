@@ -152,7 +152,7 @@ class PullRequestHost(Protocol):
         ...
 
     async def write(self, commit: Commit) -> None:
-        """Write a commit; never replace one that somebody else wrote meanwhile."""
+        """Write a commit; never replace one that another person wrote meanwhile."""
         ...
 
     async def drop(self, branch: str) -> None:
@@ -220,7 +220,7 @@ async def update_pull_request(host: PullRequestHost, proposal: Proposal) -> Pull
     """Open, update or close the pull request.
 
     Files count as changed if their documents changed; comments, such as the window of the evidence, do not count. A pull
-    request that somebody closed or merged is the answer to its recommendation, so the same one is not opened again.
+    request that was closed or merged is the answer to its recommendation, so the same one is not opened again.
 
     Raises:
         ForgeError: The host refuses, or the branch has commits of other authors.
@@ -265,7 +265,7 @@ async def _own_pulls(
     """Return our open pull request and the newest of ours that ended.
 
     Raises:
-        ForgeError: Somebody else has an open pull request of the branch.
+        ForgeError: Another person has an open pull request of the branch.
     """
     pulls = [pull async for pull in host.pulls(proposal.branch, base)]
     own_name = (await host.own_name()).casefold() if pulls else ""
@@ -344,7 +344,7 @@ def _check_own(head: BranchState, proposal: Proposal) -> None:
     """Check that the last commit of the branch is one of ours with nothing added.
 
     Raises:
-        ForgeError: Somebody else committed to the branch.
+        ForgeError: Another person committed to the branch.
     """
     if head.message.rstrip().rpartition("\n")[2] != _trailer(proposal.proposed.own(head)):
         raise ForgeError(

@@ -139,7 +139,7 @@ class BrokerSession:
             UnsupportedVersion: if client and broker share none.
         """
         if self.offered is None:
-            raise RuntimeError("the broker has not said yet what it offers")
+            raise RuntimeError("the broker has not yet sent its API versions")
         return choose(api, self.offered)
 
     def can_send(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""The whole way with real servers: a value changed outside kquota with Kafka's own tool becomes an alert in somebody's hands, and ends.
+"""The whole way with real servers: a value changed outside kquota with Kafka's own tool becomes an alert at a receiver, and ends.
 
 Kafka, `kquota drift --watch`, Prometheus with the shipped rules (durations divided, `tests.alerts.rules`), Alertmanager,
 receivers on loopback. Prints how long after the change each message arrived.

@@ -85,7 +85,7 @@ def test_states_and_outcomes_in_queries_are_ones_that_the_program_tells():
 
 
 def test_no_metric_goes_unused():
-    """What nobody looks at need not be counted."""
+    """What is not shown need not be counted."""
     used = {name for query in QUERIES for name in rules.metrics_of(query)}
     unused = {
         family.name

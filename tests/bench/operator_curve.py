@@ -279,7 +279,7 @@ class OperatorSample:
 
 @contextmanager
 def sample(count: int) -> Iterator[OperatorSample]:
-    """Servers for so many documents."""
+    """Servers for a given number of documents."""
     with workspace() as bench, KafkaCluster(VERSION) as kafka:
         yield OperatorSample(bench=bench, bootstrap=kafka.bootstrap(), count=count)
 

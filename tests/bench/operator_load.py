@@ -284,7 +284,7 @@ def is_ready(obj: Mapping[str, Any]) -> bool:
 
 
 def until(claim: Callable[[], bool], what: str, *, pace: float = PACE) -> None:
-    """Poll, once in so many seconds.
+    """Poll at a fixed interval.
 
     Raises:
         SystemExit: Not in time.
@@ -316,7 +316,7 @@ def exposition(port: int) -> str:
 
 
 def metric(port: int, name: str) -> float:
-    """The sum of a metric's samples; 0 while nobody answers."""
+    """The sum of a metric's samples; 0 while no one answers."""
     try:
         lines = exposition(port).splitlines()
     except OSError:

@@ -96,7 +96,7 @@ def line(measurement: Measured) -> str:
 def use_table(
     measurements: Iterable[Measured], targets: Mapping[str, str], before: str = ""
 ) -> str:
-    """All targets in order: measured now, else as the page has them, else that nobody has.
+    """All targets in order: measured now, else as the page has them, else that there is none.
 
     Args:
         measurements: What was measured.

@@ -16,7 +16,7 @@ REPEATS = 3
 def memory(field: str) -> int:
     """Resident memory of this process in KiB, now (``VmRSS``) or at most so far (``VmHWM``).
 
-    Not ``ru_maxrss``: a process inherits that from whoever started it.
+    Not ``ru_maxrss``: a process inherits that from its parent.
     """
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(

@@ -1,7 +1,7 @@
 """T13: right-sizing on a made-up fleet whose demand is known: the promise kept on the unseen week, and how much is given away.
 
 For each group: `usage.sizing.recommend` sees 21 days, the last 7 held out. The oracle knows the true demand of the held-out
-week and takes the smallest limit that keeps the tier's promise there. Told: the throttled share that the recommended limit
+week and takes the smallest limit that keeps the tier's promise there. Reported is the throttled share that the recommended limit
 makes of the true demand, and the limit against the oracle's; the bars are 2 x the tier's share and 1.3, in the median.
 """
 
@@ -165,7 +165,7 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
 
 
 def summary(rows: list[Sized]) -> list[str]:
-    """A line per tier: medians, and how many groups are told how."""
+    """A line per tier: medians, and how many groups have which verdict."""
     lines = []
     for tier in TIERS:
         tier_rows = [row for row in rows if row.tier == tier.name]

@@ -183,7 +183,7 @@ def print_figures(**figures: object) -> None:
 
 
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:
-    """Every way in turn, warm, in one session; without rounds, the first and only time is told."""
+    """Every way in turn, warm, in one session; without rounds, the first and only time is given."""
     with session.opened(session.SessionSettings(master=master, memory=memory)) as spark:
         frame = read(spark, folder)
         first = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame))) for way in ways}

@@ -43,7 +43,7 @@ def sample(*words: object, fails: bool = False) -> dict[str, object] | None:
 
 @contextmanager
 def samples(rows: int) -> Iterator[str]:
-    """A folder with so many samples."""
+    """A folder with a given number of samples."""
     with tempfile.TemporaryDirectory(prefix="kquota-bench-") as folder:
         say(f"making {rows:,} samples")
         _ = sample("make", rows, f"{folder}/samples")

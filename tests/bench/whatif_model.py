@@ -19,7 +19,7 @@ FIRST_SEED = 9001
 
 VOLATILITIES, FACTORS = (0.3, 0.9), (0.8, 1.1, 1.5, 2.2)
 FEWEST_RUNS = 5
-"""So many recorded runs have to be within a bound."""
+"""A given number of recorded runs have to be within a bound."""
 
 TOTAL_BOUND, SHARE_WITHIN = 0.05, 0.9
 

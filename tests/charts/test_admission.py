@@ -54,7 +54,7 @@ def finalizers(release: Placed, name: str) -> list[str]:
 
 
 def people(release: Placed) -> None:
-    """A stranger with the role edit, and somebody with the release role besides."""
+    """A stranger with the role edit, and a person with the release role besides."""
     inside = ("-n", release.watched)
     kubectl = release.kube.kubectl
     kubectl("create", "rolebinding", "edit", "--clusterrole=edit", f"--user={STRANGER}", *inside)
@@ -100,7 +100,7 @@ def collection(release: Placed) -> str:
 
 
 def remove(release: Placed, name: str) -> None:
-    """Deletes a document whose finalizers nobody takes off."""
+    """Deletes a document whose finalizers are not removed otherwise."""
     path = f"{collection(release)}/{name}"
     release.kube.api.call("DELETE", path)
     release.kube.api.call("PATCH", path, {"metadata": {"finalizers": []}}, kind=MERGE_PATCH)

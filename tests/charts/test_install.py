@@ -39,7 +39,7 @@ QUOTA = {
 
 @pytest.fixture(scope="module")
 def fresh_kube() -> Iterator[KubeCluster]:
-    """A Kubernetes that never saw a CRD of ours, with somebody who plays the kubelet."""
+    """A Kubernetes that never saw a CRD of ours, with a stand-in for the kubelet."""
     with KubeCluster() as cluster, cluster.pods_become_ready():
         yield cluster
 

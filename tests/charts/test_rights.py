@@ -1,4 +1,4 @@
-"""The rights that the chart gives, asked of a real authorizer: they shrink with what is watched, and nobody gets a status."""
+"""The rights that the chart gives, asked of a real authorizer: they shrink with what is watched, and none of them allows a status to be written."""
 
 import pytest
 

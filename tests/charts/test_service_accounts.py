@@ -23,7 +23,7 @@ SECONDS = 120
 
 
 def arguments(objects: Sequence[Manifest], kind: str) -> list[str]:
-    """What the container of the chart's Job or test pod is told."""
+    """What the container of the chart's Job or test pod is given."""
     spec: Any = only(objects, kind)["spec"]
     (container,) = (spec.get("template", {}).get("spec") or spec)["containers"]
     return list(container["args"])

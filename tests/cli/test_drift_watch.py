@@ -1,4 +1,4 @@
-"""`kquota drift --watch` as its own process: looks, tells, corrects, is scraped, and ends when it is told to."""
+"""`kquota drift --watch` as its own process: looks, tells, corrects, is scraped, and ends when it is asked to."""
 
 import json
 import os
@@ -155,7 +155,7 @@ def test_one_look_alone_is_not_believed(applied, sandbox):
         assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0.0
         assert watch.stop(signal.SIGINT) == 0
     assert watch.out.read_text() == ""
-    # What was seen is on record all the same, for whoever looks next.
+    # What was seen is on record all the same, for the next run.
     assert '"drift":[\n["a"' in (applied / ".kquota/inventory.json").read_text()
 
 

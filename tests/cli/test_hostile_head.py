@@ -1,4 +1,4 @@
-"""Commits that an attacker made: what they bring is neither believed nor contacted, in the plan or after the merge."""
+"""Commits that an attacker made: what they bring is neither trusted nor contacted, in the plan or after the merge."""
 
 import json
 import shlex

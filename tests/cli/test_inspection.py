@@ -1,4 +1,4 @@
-"""describe, snapshot, resolve, export: what is live, told four ways."""
+"""describe, snapshot, resolve, export: what is live, reported four ways."""
 
 import json
 

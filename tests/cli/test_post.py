@@ -24,7 +24,7 @@ SHA, MERGE = "a" * 40, "c" * 40
 
 
 def long(size: int):
-    """A plan of so many changes."""
+    """A plan of a given number of changes."""
     result = without_grounds(size)
     basis = preconditions_of(
         result.plan.changes, owned=OwnershipRecords(cluster_id="lkc-1"), live=QuotaState()

@@ -142,7 +142,7 @@ def test_a_command_config_is_added_to_the_settings_of_the_project(kquota, folder
     ran = kquota("plan", "--command-config", "more.properties", "--timeout", "2s")
     assert (
         ran.code == 1
-    )  # the sandbox speaks no TLS, so the setting was used, at the project's brokers
+    )  # the sandbox uses no TLS, so the setting was used, at the project's brokers
     assert "prod" in ran.err or sandbox.bootstrap in ran.err
     (folder / "more.properties").write_text(f"client.id=me\nbootstrap.servers={NOWHERE}\n")
     ran = kquota("plan", "--command-config", "more.properties")

@@ -86,7 +86,7 @@ def test_its_command_line_serves_reloads_and_ends_well(folder: Path, sandbox):
     watch.words = [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]]
     with watch:
         watch.says("<6>prod: 1 applied")
-        watched.commit(quota("alice"), quota("bob"))  # and a project file that is not believed
+        watched.commit(quota("alice"), quota("bob"))  # and a project file that is not trusted
         watch.send(signal.SIGHUP)
         until(lambda: len(sandbox.values()) == 2, lambda: watch.log)
         assert watch.get("/healthz") == (200, "ok\n")

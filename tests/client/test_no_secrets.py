@@ -53,7 +53,7 @@ class Net:
         self.texts: list[str] = []
 
     def show(self, *things: object) -> None:
-        """What somebody who debugs would print."""
+        """What a person who debugs would print."""
         for thing in things:
             self.texts += [repr(thing), str(thing), f"{thing}"]
             if dataclasses.is_dataclass(thing) and not isinstance(thing, type):

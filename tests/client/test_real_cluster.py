@@ -1,4 +1,4 @@
-"""Three real brokers: visibility on each, a broker that dies, one that hangs."""
+"""Three real brokers: visibility on each, a broker that is killed, one that hangs."""
 
 import time
 

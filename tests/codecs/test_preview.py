@@ -22,7 +22,7 @@ def again(preview):
 
 
 def torn():
-    """Conflicts, twins and a snapshot."""
+    """Conflicts, ip aliases and a snapshot."""
     claims = (declare(ALICE, {RATE: 1.0}), declare(ALICE, {RATE: 2.0}, document="other/alice"))
     plan = replace(
         sample().plan,

@@ -155,7 +155,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
     def verdicts(
         self, *alterations: Alteration, validate_only: bool = False
     ) -> dict[Names, Verdict]:
-        """What each entity was told; an entity that is answered twice is a failure."""
+        """The answer for each entity; an entity that is answered twice is a failure."""
         return by_entity(self.alter(*alterations, validate_only=validate_only).results)
 
     def describe(

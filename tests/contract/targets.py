@@ -3,7 +3,7 @@
 A sandbox runs on a thread of its own, so that blocking tests can talk to it; a real broker is shared
 with the other tests of the session. Both let `ANONYMOUS` and `admin` do everything over the plain
 listener, and know `planner` (DescribeConfigs, Describe), `applier` (AlterConfigs, Describe) and
-`nobody's` rights for everybody else over the SASL listener.
+`nobody's` rights for all other users over the SASL listener.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ REAL = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Something that speaks Kafka's protocol.
+    """Something that uses Kafka's protocol.
 
     Attributes:
         name: `sandbox-3.9`, `kafka-4.0.1`.
@@ -48,7 +48,7 @@ class Target:
         sasl_port: Listener with SASL over plain text.
         users: Passwords by name.
         mechanisms: What the SASL listener offers.
-        cluster_id: As told by whoever started it.
+        cluster_id: As given by the person who started it.
         sandbox: The sandbox itself, for what only its faults can arrange.
     """
 

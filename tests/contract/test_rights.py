@@ -1,4 +1,4 @@
-"""Who may do what, and what everybody else is told, on every target."""
+"""Who may do what, and the answer for all others, on every target."""
 
 import pytest
 

@@ -39,7 +39,7 @@ def desired() -> DesiredState:
 
 
 class Fatal:
-    """Dies at the moment that was asked for."""
+    """Ends the process at the chosen moment."""
 
     def __init__(self, moment: str) -> None:
         self._moment = moment

@@ -76,7 +76,7 @@ def test_an_answer_that_is_lost_after_the_broker_wrote_is_unknown_and_the_next_r
                     for subject, limits in users(10).items()
                 ]
                 assert (await client.wait_visible(landed, timeout=30)).everywhere
-                # An intended value that is live is ours, whether or not anybody heard the answer.
+                # An intended value that is live is ours, whether or not the answer arrived.
                 assert (await reconciled(client, inventory, desired_state(users(10)))).pairs == ()
                 owned = await inventory.load(cluster.cluster_id)
                 assert owned.pair_count == 10
@@ -197,7 +197,7 @@ def test_twelve_thousand_changed_keys_go_through_in_one_apply(empty_kafka) -> No
 
 
 def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) -> None:
-    """While our request is on its way, somebody sets one of the pairs right after us."""
+    """While our request is on its way, a person sets one of the pairs right after us."""
     cluster = empty_kafka("4.3.1")
 
     async def story() -> None:

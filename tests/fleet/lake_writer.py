@@ -294,7 +294,7 @@ Limit = tuple[Entity, QuotaType, float]
 
 
 def _looks(fleet: Fleet, day: Day) -> Iterator[tuple[int, list[Limit]]]:
-    """When somebody looked, and what there was: at midnight, and around each change of a limit."""
+    """When limits were read, and what there was: at midnight, and around each change of a limit."""
     begin = int(day.ts[0])
     times = {begin}
     for event in events(fleet, day.cluster):

@@ -64,7 +64,7 @@ class Fleet:
         seed: Everything follows from it.
         kinds: What is measured.
         broker_rate: Bytes a second that a broker takes from producers on average.
-        tight: One of so many groups has a limit that it meets every day.
+        tight: One of a given number of groups has a limit that it meets every day.
         quiet: No events at all.
     """
 

@@ -145,13 +145,13 @@ class GitHubApi:
         return new_pull
 
     def comment(self, number: int, author: str, body: str) -> Comment:
-        """A comment by somebody."""
+        """A comment by a person."""
         new_comment = Comment(next(self._ids), number, author, body)
         self.comments.append(new_comment)
         return new_comment
 
     def issue(self, author: str, title: str, body: str) -> IssueCard:
-        """An issue by somebody."""
+        """An issue by a person."""
         card = IssueCard(next(self._ids), author, title, body)
         self.issues.append(card)
         return card

@@ -110,7 +110,7 @@ class GitLabApi:
         return f"http://127.0.0.1:{self._server.server_address[1]}/api/v4"
 
     def note(self, number: int, author: str, body: str, *, system: bool = False) -> GitLabNote:
-        """A note by somebody."""
+        """A note by a person."""
         new_note = GitLabNote(next(self._ids), number, author, body, system)
         self.notes.append(new_note)
         return new_note

@@ -130,7 +130,7 @@ def _nullable(node: Any) -> Any:
 
 
 def _absolute(schema: Any) -> Any:
-    """References of an inline schema, told from the whole document."""
+    """References of an inline schema, resolved in the whole document."""
     if isinstance(schema, list):
         return [_absolute(child) for child in schema]
     if not isinstance(schema, dict):

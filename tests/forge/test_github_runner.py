@@ -1,4 +1,4 @@
-"""What the runner reads: outputs that nobody can forge, annotations that are one command each, a bounded summary."""
+"""What the runner reads: outputs that cannot be forged, annotations that are one command each, a bounded summary."""
 
 import re
 

@@ -97,7 +97,7 @@ class Site:
         card.state = "closed"
 
     def proposes(self, author: str, text: str) -> None:
-        """Somebody opens a pull request of the branch."""
+        """A person opens a pull request of the branch."""
         if self.name == "github":
             pull = self.api.pull(30, sha="e" * 40, branch=BRANCH)
             pull.author, pull.body = author, text

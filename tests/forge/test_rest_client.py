@@ -44,7 +44,7 @@ def result_of(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
 
 
 def answers(*responses):
-    """A handler that gives one answer after the other, the last for ever; and the requests that came."""
+    """A handler that gives one answer after the other, the last again and again; and the requests that came."""
     waiting, came = list(responses), []
 
     async def handler(request):

@@ -43,7 +43,7 @@ ARTIFACTS = "https://github.com/octo/quotas/actions/runs/1/artifacts"
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker as somebody else sees it: its quotas by raw bytes."""
+    """A broker as another client sees it: its quotas by raw bytes."""
 
     bootstrap: str
 
@@ -59,7 +59,7 @@ class Broker:
         }
 
     def set(self, user: str, rate: float) -> None:
-        """Change a limit behind everybody's back."""
+        """Change a limit outside kquota."""
         raw_quotas.alter(self.port, {raw_quotas.entity(user=user): {RATE: rate}})
 
 
@@ -464,7 +464,7 @@ def test_a_project_in_a_folder_is_planned_there_and_remarks_have_whole_paths(
 
 
 def changed(api: GitHubApi, artifact: bytes) -> None:
-    """Somebody with access to the artifact of the plan's run changes it."""
+    """A person with access to the artifact of the plan's run changes it."""
     (artifacts,) = [run.artifacts for run in api.runs if run.artifacts]
     (name,) = artifacts
     artifacts[name] = artifact

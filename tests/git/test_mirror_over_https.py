@@ -22,7 +22,7 @@ EXPECTED = "Basic " + base64.b64encode(f"bot:{TOKEN}".encode()).decode()
 
 
 class Guarded(http.server.SimpleHTTPRequestHandler):
-    """The files of a repository, for whoever has the token (git's plain protocol over http)."""
+    """The files of a repository, for clients with the token (git's plain protocol over http)."""
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers.get("Authorization")))

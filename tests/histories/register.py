@@ -80,7 +80,7 @@ class RegisterHistory:
         reads: Observer -> what it saw, in its own order. Each observer follows the register on its own.
         initial: The value before all writes.
         log: The observer that shows every change; "" = none does.
-        most_steps: After so many the search is given up: without an order it would try all subsets of the lost writes.
+        most_steps: After this number of steps the search is given up: without an order it would try all subsets of the lost writes.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Recorded brokers against the writes that were sent: a store notes what it was told, and a broker that shows otherwise is named."""
+"""Recorded brokers against the writes that were sent: a store notes what it was given, and a broker that shows otherwise is named."""
 
 import asyncio
 from typing import Any

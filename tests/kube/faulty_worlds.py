@@ -1,7 +1,7 @@
 """A world whose operator is killed, cut off or left without an answer at any step, and what has to hold once that ends.
 
 A step is one request, to the API server or to Kafka. What people declare is remembered beside it, so that the
-invariants do not ask the operator what it believes.
+invariants do not use what the operator holds in memory.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from tests.kube.run.test_cluster_reconciler import World
 from tests.kube.worlds import FIELD, resource
 
 KILL, REFUSE, CUT = "kill", "refuse", "cut"
-"""The process dies before the step; the step is refused; the step is carried out and its answer is lost."""
+"""The process is killed before the step; the step is refused; the step is carried out and its answer is lost."""
 
 OPEN_GUARDS: Final = {"maxRemovals": 100_000, "maxRemovedPercent": 100, "maxChangeFactor": 1e9}
 SETTLED_SECONDS: Final = SETTLING_SECONDS + 5.0
@@ -129,7 +129,7 @@ class FaultyWorld(World):
     # ---- the operator ------------------------------------------------------------------------
 
     def faulty_turn(self, fault: Fault = Fault()) -> None:
-        """One pass with a fault in it; a process that died is begun anew."""
+        """One pass with a fault in it; a process that was killed is begun anew."""
         self.history.append(f"pass with {fault}")
         self._fault, self._dead, self.steps = fault, False, 0
         self.order = []

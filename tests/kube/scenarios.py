@@ -149,7 +149,7 @@ def _meddled(**spec: Any) -> KubeWorld:
 
 
 def meddle(world: KubeWorld, value: float = 9999.0) -> None:
-    """Somebody else changes the value."""
+    """Another writer changes the value."""
     world.kafka.write(ALICE, RATE, value)
 
 

@@ -1,4 +1,4 @@
-"""A status shows records and is no source of them: one that somebody edited is written anew, and nothing else happens."""
+"""A status shows records and is no source of them: one that a person edited is written anew, and nothing else happens."""
 
 import asyncio
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tests.kube.worlds import resource
 
 
 def damage(world: World, name: str) -> None:
-    """Somebody edits the status and takes the cluster id away."""
+    """A person edits the status and takes the cluster id away."""
     del world.obj(name)["status"]["clusterId"]
     world.obj(name)["metadata"]["resourceVersion"] = world.api.next_version()
 

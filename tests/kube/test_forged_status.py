@@ -47,7 +47,7 @@ def record(key: Key = RATE, value: float = 1048576, **more: Any) -> dict[str, An
 
 
 def forge(world: World, name: str, *keys: dict[str, Any], **status: Any) -> None:
-    """Somebody with the right to write statuses of the namespace writes this."""
+    """A person with the right to write statuses of the namespace writes this."""
     obj = world.obj(name)
     obj["status"] = {"clusterId": "fake", "keys": list(keys)} | status
     obj["metadata"]["resourceVersion"] = world.api.next_version()

@@ -183,7 +183,7 @@ def test_a_partial_reconciliation_ends_as_a_complete_one(
 
 
 def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
-    """The requests of one changed or deleted document among so many."""
+    """The requests of one changed or deleted document among this number."""
     world = WatchedWorld(guards=None)
     for number in range(count):
         world.put(

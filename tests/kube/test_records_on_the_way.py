@@ -112,7 +112,7 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     changed_records: list[StoredRecords] = []
 
     def leave(stored: StoredRecords) -> StoredRecords:
-        """As somebody who releases documents of a QuotaCluster that is gone."""
+        """Releases documents of a QuotaCluster that is gone."""
         owner = Owner(document="other/bob", since=1.0)
         owned = stored.owned.with_changes(
             [

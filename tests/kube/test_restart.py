@@ -107,7 +107,7 @@ def test_after_whatever_happened_a_restart_writes_nothing(documents, spec, happe
     world = _ran(documents, spec, happenings)
     # What may still be under way is settled first, and corrections come to their end.
     world.kafka.faults.unknown.clear()
-    # Less than ten minutes in all, after which the time of the last sync is told anew.
+    # Less than ten minutes in all, after which the time of the last sync is reported anew.
     for _ in range(4):
         world.run()
         world.clock.advance(30)

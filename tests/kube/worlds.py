@@ -100,7 +100,7 @@ def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
 
 
 class Sessions:
-    """Gives the cluster, or raises what it was told to."""
+    """Gives the cluster, or raises the error that the test set."""
 
     def __init__(self, store: FakeCluster) -> None:
         self.store, self.error = store, None
@@ -208,7 +208,7 @@ class World:
             del self.api.objects["clientquotas", "team", name]
 
     def turn(self, **wake: Any) -> LoopOutcome:
-        """What the watch would have told by now, then one pass."""
+        """What the watch would have reported by now, then one pass."""
 
         async def run() -> LoopOutcome:
             await self.everything()

@@ -65,7 +65,7 @@ def announced(size: int) -> acts.Act:
 
 
 def brokers_of(count: int) -> bytes:
-    """Metadata with so many brokers."""
+    """Metadata with a given number of brokers."""
     broker = bytes(4) + b"\x01" + bytes(4) + b"\x00\x00"
     remaining_content = b"\x00" + bytes(4) + b"\x01" + bytes(7)
     return bytes(4) + encode_varint(count + 1) + broker * count + remaining_content
@@ -135,7 +135,7 @@ async def test_an_answer_that_is_too_large_is_refused_in_little_memory(
 
 
 def single(entity_type: bytes, key: bytes, count: int = MAX_ENTITIES) -> bytes:
-    """So many entities with one component and, if a key is given, one value."""
+    """A given number of entities with one component and, if a key is given, one value."""
     values = b"\x02" + bytes((len(key) + 1,)) + key + b"%8.1f\x00" if key else b"\x01"
     entry = b"\x02" + bytes((len(entity_type) + 1,)) + entity_type + b"\x0aname%05x\x00" + values
     return list_bytes((entry + b"\x00") % ((n, n) if key else n) for n in range(count))

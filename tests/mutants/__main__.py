@@ -75,7 +75,7 @@ LAYERS = (
 )
 """Start of a test's path -> the layer of the tests that it belongs to."""
 UNSHRUNK = """
-from hypothesis import Phase  # a failure is all that is asked for: nobody reads the smallest example
+from hypothesis import Phase  # a failure is all that is asked for: the smallest example is not read
 
 hypothesis.settings.register_profile(
     "mutants", hypothesis.settings.get_profile("fast"), phases=[Phase.explicit, Phase.generate]

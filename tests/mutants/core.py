@@ -114,7 +114,7 @@ FAULTS: tuple[Fault, ...] = (
             TABLE,
         ),
         (
-            "a pair that somebody else changed is pruned",
+            "a pair that another writer changed is pruned",
             "Cause.PRUNE if same_value(key, live, applied) else Cause.CHANGED_BY_ANOTHER",
             "Cause.PRUNE",
             POLICY,
@@ -219,7 +219,7 @@ FAULTS: tuple[Fault, ...] = (
             POLICY,
         ),
         (
-            "pairs of suspended documents are nobody's",
+            "pairs of suspended documents have no owner",
             "        return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted",
             "        return False",
             POLICY,

@@ -4,14 +4,14 @@ from tests.mutants.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
-        what="a copy of our marker by anybody is taken for ours",
+        what="a copy of our marker by another account is taken for ours",
         file="reconciler/forge/sticky_comment.py",
         old="    return [note for note in marked if note.author.casefold() == own_name.casefold()]",
         new="    return [note for note in marked if own_name]",
         tests=("tests/forge/test_sticky_comment.py",),
     ),
     Fault(
-        what="an issue of anybody with our marker is closed",
+        what="an issue of another account with our marker is closed",
         file="reconciler/forge/drift_issue.py",
         old="(issue for issue in marked if issue.author.casefold() == own_name.casefold())",
         new="(issue for issue in marked if own_name)",
@@ -25,7 +25,7 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/forge/test_pull_request.py",),
     ),
     Fault(
-        what="a file of somebody else in the folder of recommendations is replaced",
+        what="a file of another writer in the folder of recommendations is replaced",
         file="reconciler/forge/pull_request.py",
         old="            if text.startswith(self.mark):",
         new="            if name:",
@@ -81,7 +81,7 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/forge/test_github.py",),
     ),
     Fault(
-        what="an output ends where anybody can guess",
+        what="an output ends at a delimiter that can be guessed",
         file="reconciler/forge/github_runner.py",
         old='        delimiter = f"kquota-{secrets.token_hex(16)}"',
         new='        delimiter = "kquota-0"',
@@ -95,7 +95,7 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/forge/test_sticky_comment.py",),
     ),
     Fault(
-        what="counts of a posted plan are believed",
+        what="counts of a posted plan are not checked",
         file="reconciler/codecs/plan.py",
         old="        top[name].expect(value)",
         new='        _ = name == "counts" or top[name].expect(value)',

@@ -1,4 +1,4 @@
-"""Faults planted where recorded use is read, kept, judged and shown: what is not known told as a number, old as new, many as one."""
+"""Faults planted where recorded use is read, kept, judged and shown: what is unknown as a number, old as new, many as one."""
 
 from tests.mutants.fault import Fault
 
@@ -30,7 +30,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_modules(
         (
             "usage/impact/what_if",
-            "the broker that suffers least speaks for a tenant",
+            "the broker with the least throttling is shown for a tenant",
             "        -impact_row.severity,",
             "        impact_row.severity,",
             TOLD,
@@ -51,7 +51,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "usage/impact/recorded_limits",
-            "series recorded while clients were counted otherwise are believed",
+            "series recorded while clients were counted otherwise are used",
             "            broken_buckets |= set(buckets) - affected_buckets",
             "            broken_buckets |= set()",
             f"{WHATIF}::test_series_recorded_while_clients_were_counted_otherwise_break_the_history",
@@ -186,7 +186,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_modules(
         (
             "evidence/store/lake",
-            "a generation is overwritten by whoever comes second",
+            "a generation is overwritten by the second writer",
             "self.store.put(manifest.path, manifest.json(), create=True)",
             "self.store.put(manifest.path, manifest.json())",
             f"{LAKE}::test_of_many_that_create_the_same_generation_exactly_one_wins",
@@ -237,14 +237,14 @@ FAULTS: tuple[Fault, ...] = (
     *in_modules(
         (
             "evidence/ingest/assembly/scrape_assignment",
-            "a broker that was down answered, and nobody used anything",
+            "a broker that was down answered, without any use",
             "[ts] = value == 1",
             "[ts] = value >= 0",
             f"{ASSEMBLY}::test_a_scrape_that_failed_is_a_gap_and_no_zero",
         ),
         (
             "evidence/ingest/assembly/sample_grid",
-            "a broker that counts nobody says that nobody used anything",
+            "a broker that counts no client reports no use",
             "return is_measured or row in",
             "return True or row in",
             f"{ASSEMBLY}::test_where_the_broker_counts_nobody_silence_is_a_gap",
@@ -321,7 +321,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "evidence/ingest/assembly/censored_samples",
-            "without any look at limits nobody was held back",
+            "without any snapshot of limits no client was throttled",
             "pc.or_(near, unseen)",
             "near",
             f"{ASSEMBLY}::test_without_any_look_a_delay_leaves_request_time_unknown_and_no_delay_does_not",

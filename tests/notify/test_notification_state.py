@@ -1,4 +1,4 @@
-"""Who is due: once per drift, again after a while, and recovery only to whoever heard of the drift."""
+"""Who is due: once per drift, again after a while, and recovery only to receivers of the drift."""
 
 import pytest
 from hypothesis import given
@@ -21,7 +21,7 @@ def due(state: NotificationState, *pairs, now: float = NOW):
 
 
 def after(*looks):
-    """The memory after looks that were each told if due: `(now, pairs)`."""
+    """The memory after looks, each reported if due: `(now, pairs)`."""
     state = NotificationState()
     for now, pairs in looks:
         message = due(state, *pairs, now=now)

@@ -46,7 +46,7 @@ FEW: tuple[Entity, ...] = (
     entity(client_id=DEFAULT),
     entity(ip="10.0.0.1"),
 )
-"""So few that every side of a comparison speaks of them."""
+"""So few that every side of a comparison names them."""
 
 NOW = 1_000.0
 NEAR = 2.000_000_5
@@ -85,7 +85,7 @@ def states(
 def declarations(
     draw: st.DrawFn, *, among: tuple[Entity, ...] = FEW, max_size: int = 5
 ) -> list[Declaration]:
-    """Documents at places of their own; two may speak of one entity, even of one pair."""
+    """Documents at places of their own; two may name one entity, even one pair."""
     subjects = draw(st.lists(st.sampled_from(among), max_size=max_size))
     return [
         Declaration(
@@ -191,7 +191,7 @@ class World:
 
 
 def worlds(*, overrides: bool = True) -> st.SearchStrategy[World]:
-    """Desired, owned and live states that speak of the same few entities."""
+    """Desired, owned and live states that name the same few entities."""
     return st.builds(
         World,
         desired=st.builds(merge, declarations(), frozen=st.sampled_from([(), (), ("team/three",)])),

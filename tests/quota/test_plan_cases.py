@@ -576,7 +576,7 @@ def test_a_rollback_whose_document_is_deleted_leaves_the_value_it_went_back_to()
     assert OverrideEnded(entity=ALICE, key=KEY) in new_plan.bookkeeping
 
 
-# -- twins --------------------------------------------------------------------------------------------
+# -- ip aliases --------------------------------------------------------------------------------------------
 
 
 def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():

@@ -59,7 +59,7 @@ def core_verdict(limits: dict[Entity, float], caller: Caller) -> Verdict:
 
 
 def agree(oracle: PrecedenceOracle, cases: list[tuple[dict[Entity, float], list[Caller]]]) -> int:
-    """How many verdicts were compared, all of them equal; an unlimited caller's bucket limits nobody."""
+    """How many verdicts were compared, all of them equal; an unlimited caller's bucket has no limit."""
     answers = oracle.resolve((oracle_limits(limits), callers) for limits, callers in cases)
     compared = 0
     for (limits, callers), verdicts in zip(cases, answers, strict=True):

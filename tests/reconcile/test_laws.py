@@ -147,7 +147,7 @@ def test_every_broker_shows_only_lawful_states_however_it_lags(tables, lags):
 
 
 class CrashingInventory(MemoryInventory):
-    """Dies before or after the nth write."""
+    """Ends the process before or after the nth write."""
 
     def __init__(self, owned: OwnershipRecords, *, at: int, after: bool) -> None:
         super().__init__(owned)

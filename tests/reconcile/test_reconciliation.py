@@ -233,7 +233,7 @@ def test_a_withheld_removal_holds_no_set():
 
 
 def test_what_is_left_is_checked_again():
-    # Together the two leave nobody's limit far from where it was; without the closer one the wider set would
+    # Together the two leave no client's limit far from where it was; without the closer one the wider set would
     # multiply it by a thousand for the client that it reaches.
     world = World({ANYONE: {RATE: 2000.0}})
     declared = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
@@ -399,7 +399,7 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
     assert world.owned().drift_since == {}
 
 
-# -- what is told before sending ----------------------------------------------------------------------
+# -- what is reported before sending ----------------------------------------------------------------------
 
 
 def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():

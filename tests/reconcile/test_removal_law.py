@@ -65,7 +65,7 @@ class LateWrites:
 
 @dataclass(frozen=True)
 class Run:
-    """One apply under a policy; the process may die on the way, the request may have any fate."""
+    """One apply under a policy; the process may end on the way, the request may have any fate."""
 
     policy: Policy = Policy.SYNC
     crash: int = NO_CRASH
@@ -104,7 +104,7 @@ class CrashError(BaseException):
 
 
 class WatchedInventory(MemoryInventory):
-    """Notes which intents reached it, and dies before or after its first write of a run."""
+    """Notes which intents reached it, and is killed before or after its first write of a run."""
 
     def __init__(self, history: "History") -> None:
         super().__init__(OwnershipRecords(cluster_id="fake-cluster"))

@@ -1,4 +1,4 @@
-"""Who says whether the broker would accept a plan: the broker if we may ask it, else its rules; always told."""
+"""Whether the broker would accept a plan: by the broker where it may be asked, else by its rules; the plan names which."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The story from end to end, on a cluster in memory: what is sent, what is recorded, what is told."""
+"""A run from end to end, on a cluster in memory: what is sent, what is recorded, what is reported."""
 
 import asyncio
 from dataclasses import replace

@@ -74,7 +74,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class _Load:
-    """The load average of the last minute, every ten seconds until told to stop."""
+    """The load average of the last minute, every ten seconds until asked to stop."""
 
     averages: list[float] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)

@@ -27,8 +27,8 @@ class Row:
     Attributes:
         run: Its number.
         case: The group.
-        throttled: Throttled time, told and true.
-        worst: Worst delay, told and true.
+        throttled: Throttled time, estimated and true.
+        worst: Worst delay, estimated and true.
         observed_ms: Throttled time by the broker's own throttle-time.
         truth: All that was measured.
         unstated: The forecast where the fetches of consumers are not stated.

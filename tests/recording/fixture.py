@@ -91,7 +91,7 @@ def write(
 
     Args:
         recorded: The run.
-        key: Of the pseudonyms; thrown away by whoever made the recording.
+        key: Of the pseudonyms; deleted after the recording.
         folder: Where to.
         scrape_ms: How often the broker was scraped.
     """

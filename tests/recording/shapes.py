@@ -80,7 +80,7 @@ def schedule(
     Args:
         shape: One of `SHAPES`.
         seed: The same seed gives the same records.
-        mean: About so many bytes a second over all connections, where the shape is 1.
+        mean: Mean bytes a second over all connections, where the shape is 1.
         record: Bytes of a record, give or take half.
         connections: Records go to one after the other at random.
         seconds: How long it lasts.

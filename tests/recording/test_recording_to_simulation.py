@@ -1,6 +1,6 @@
 """From a real Prometheus that scraped a real broker to a simulated change of a manifest, and what a broker then does.
 
-Two brokers get the same demand at the same time: one counts and limits nobody, the other has the limits of the manifest.
+Two brokers get the same demand at the same time: one counts and limits no client, the other has the limits of the manifest.
 Only the first is ingested. The project states how large the fetches of the consumers are. Two minutes of demand instead of four and a half (test_real_brokers.py has those).
 """
 

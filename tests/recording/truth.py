@@ -61,14 +61,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A figure told beforehand and the true one, in milliseconds."""
+    """A figure estimated beforehand and the true one, in milliseconds."""
 
     told_ms: int
     true_ms: int
 
     @property
     def off(self) -> float:
-        """By how much of the true figure the told one is too large."""
+        """By how much of the true figure the estimated figure is too large."""
         return (
             (self.told_ms - self.true_ms) / self.true_ms
             if self.true_ms

@@ -172,7 +172,7 @@ advice = warnings
 
 
 def large_look(amount: int) -> ClusterPage:
-    """So many entities of ours, a tenth of them changed, some drifted, some of nobody."""
+    """A given number of entities of ours, a tenth of them changed, some drifted, some without an owner."""
     chance = random.Random(7)
     live, desired, records = {}, [], []
     for number in range(amount - 3):

@@ -39,7 +39,7 @@ TEAMS = {
 
 
 def made_up() -> ClusterPage:
-    """A company of three teams: a few changes, one drifted limit, one that nobody declares."""
+    """A company of three teams: a few changes, one drifted limit, one that no document declares."""
     live: dict[Entity, dict[Key, float]] = {}
     documents: list[Declaration] = []
     records: list[object] = []

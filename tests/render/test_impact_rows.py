@@ -1,4 +1,4 @@
-"""Who gets another limit, what can never apply, what goes because a cluster is exclusive: told apart from the changes."""
+"""Who gets another limit, what can never apply, what goes because a cluster is exclusive: distinguished from the changes."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: it renders, answers, sorts and filters, bears 10,000 entities, and asks nobody for anything."""
+"""The page in a real browser: it renders, answers, sorts and filters, bears 10,000 entities, and loads nothing."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -478,7 +478,7 @@ def test_what_is_written_is_read(number):
     rows = judged(sample_case.question, sample_case.series, CADENCE)
     note = replace(EVIDENCE, cluster_id=sample_case.cluster_id)
     summary = summarize(rows, [note], STRICT, questions=[sample_case.question], max_rows=4)
-    # Whoever is only noticed is counted and not named: a plan tells of nobody whom it does not change.
+    # Clients whose limit does not change are counted and not named.
     nameless = replace(summary, flipped=(), unexplained=())
     assert read(whatif_document(summary), sample_case.cluster_id) == nameless
     assert whatif_document(summary) == whatif_document(nameless)

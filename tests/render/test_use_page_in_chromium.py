@@ -1,4 +1,4 @@
-"""The page of recorded use in a real browser: readable for everybody, in both schemes, and silent."""
+"""The page of recorded use in a real browser: readable for all, in both schemes, and silent."""
 
 from pathlib import Path
 

@@ -152,7 +152,7 @@ FATES = (
 
 
 class Product:
-    """One run, from the product's parts. A broken twin overrides one of the steps.
+    """One run, from the product's parts. A broken variant overrides one of the steps.
 
     Args:
         rules: How it is configured.

@@ -1,4 +1,4 @@
-"""One pair through all histories: the laws hold in every state, and each law has a broken twin that is caught."""
+"""One pair through all histories: the laws hold in every state, and each law has a broken variant that is caught."""
 
 import os
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ class RecordsWithoutLooking(Product):
 
 
 class BelievesOldIntents(Product):
-    """An intent whose write did not land stays for ever."""
+    """An intent whose write did not land stays without end."""
 
     def plan(self, state: PairState, live: Value) -> Plan:
         plan = super().plan(state, live)

@@ -73,7 +73,7 @@ class Declared:
             self.live.discard(step.document)
 
     def history_of(self, user: str, document: str) -> list[str]:
-        """The lines that speak of a user or document, and the faults."""
+        """The lines that name a user or document, and the faults."""
         marks = [f"'{word}'" for word in (user, document) if word]
         return [
             line

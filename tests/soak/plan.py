@@ -41,7 +41,7 @@ class Step:
 
     @property
     def is_fault(self) -> bool:
-        """Whether nobody's document changes."""
+        """Whether no document changes."""
         return not self.document
 
 

@@ -27,7 +27,7 @@ FOREIGN: Final = {f"foreign{number}": float(5000 + number) for number in range(1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a soak is told.
+    """What a soak is given.
 
     Attributes:
         seed: Decides every operation and every fault.
@@ -61,7 +61,7 @@ class Soak:
 
     Attributes:
         world: Where; its QuotaCluster, namespaces and operator are made here.
-        settings: What it is told.
+        settings: What it is given.
         counts: How often each operation and fault was carried out.
     """
 

@@ -87,7 +87,7 @@ def test_excess_is_the_overload_and_nobody_is_off_the_level_by_more_than_a_unit(
 
 
 def level_of(bucket_uses, available) -> Fraction:
-    """Where everybody's part up to a level is the budget: on the piece between two points where somebody is served."""
+    """Where the sum of all parts up to a level is the budget: on the piece between two points."""
     low = Fraction(0)
     for high in sorted(Fraction(use.rate, use.weight) for use in bucket_uses):
         total = sum(min(use.rate, high * use.weight) for use in bucket_uses)

@@ -47,7 +47,7 @@ def test_a_sample_stands_for_the_time_since_the_one_before():
         30_000,
         31_000,
         150_000,
-        30_000,  # a gap above the largest: nobody knows, so the usual step
+        30_000,  # a gap above the largest: unknown, so the usual step
     )
     assert spans([40_000], PACE, before_ms=15_000) == (25_000,)
     assert spans([40_000], PACE, before_ms=-200_000) == (30_000,)

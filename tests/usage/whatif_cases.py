@@ -37,7 +37,7 @@ ODD_LIMITS = (1.0, 0.4, float(MAX_UNITS), float("inf"), float("nan"), 0.0, -5.0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: limits, what was recorded under them, and limits to come; of some it is told that others were in force meanwhile."""
+    """One case: limits, what was recorded under them, and limits to come; some say that others were in force meanwhile."""
 
     cluster_id: str
     before: QuotaState
@@ -79,7 +79,7 @@ def case(number: int, *, length: int = 12) -> Case:
                 else:
                     bucket = tags_of(rules, draw.choice(USERS), draw.choice(CLIENTS))
                 parts.setdefault(bucket, []).append(_samples(draw, moments))
-            if draw.random() < 0.1:  # recorded under limits that nobody remembers
+            if draw.random() < 0.1:  # recorded under limits of which there is no record
                 parts.setdefault(bucket_of("alice", "old"), []).append(_samples(draw, moments))
             observed_buckets.setdefault(kind, {})[broker] = sorted(parts)
             for bucket, each in parts.items():

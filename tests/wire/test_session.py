@@ -186,7 +186,7 @@ def test_an_unreadable_negotiation_ends_the_session() -> None:
 
 
 def test_versions_are_not_known_before_the_broker_told() -> None:
-    with pytest.raises(RuntimeError, match="not said yet"):
+    with pytest.raises(RuntimeError, match="not yet sent"):
         broker.new_session().version(METADATA)
 
 

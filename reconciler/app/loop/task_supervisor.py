@@ -79,4 +79,4 @@ def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:
 
 
 def _task_died(name: str, error: BaseException) -> TaskDied:
-    return TaskDied(f"{name} died: {type(error).__name__}: {error}", name=name, reason=error)
+    return TaskDied(f"{name} failed: {type(error).__name__}: {error}", name=name, reason=error)

@@ -96,7 +96,7 @@ async def propose_on_github(
     """Open, update or close the pull request.
 
     Raises:
-        ForgeError: The host refuses, or somebody else changed the branch.
+        ForgeError: The host refuses, or another person changed the branch.
     """
     proposal = proposal_of(request, limit=github.COMMENT_CHARACTERS)
     async with github_post.connected(request.api_url) as client:
@@ -110,7 +110,7 @@ async def propose_on_gitlab(
     """Open, update or close the merge request.
 
     Raises:
-        ForgeError: The host refuses, or somebody else changed the branch.
+        ForgeError: The host refuses, or another person changed the branch.
     """
     proposal = proposal_of(request, limit=gitlab.NOTE_CHARACTERS)
     async with gitlab_post.connected(request.api_url) as client:

@@ -1,4 +1,4 @@
-"""Routes diagnostics of the interpreter and of libraries to the console: warnings, died threads, unhandled log records.
+"""Routes diagnostics of the interpreter and of libraries to the console: warnings, failed threads, unhandled log records.
 
 Their messages may contain broker messages or secrets, so the console escapes and redacts them.
 """

@@ -31,7 +31,7 @@ REUSE_SHARE: Final = 0.8
 """Share of its life for which a token is used: the default of ``sasl.login.refresh.window.factor``."""
 
 LONGEST_LIFE: Final = 86_400.0
-"""Seconds: a token with a longer life is fetched again after this time, so that none is cached for ever."""
+"""Seconds: a token with a longer life is fetched again after this time, so that none is cached without an end."""
 
 _MAX_ANSWER: Final = bounded_json.ANSWER
 _MAX_DIGITS: Final = 18

@@ -83,7 +83,7 @@ class Eligibility:
     def __post_init__(self) -> None:
         if (self.claim is not None) != (self.reason in _CLAIMING):
             raise ValueError(
-                f"a document that stands as {self.reason} has a claim that does not fit"
+                f"a document with the reason {self.reason} has a claim that does not fit"
             )
 
     @property

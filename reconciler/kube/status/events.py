@@ -40,7 +40,7 @@ class ResourceEvent:
 
     def __post_init__(self) -> None:
         if not self.note:
-            raise ValueError("an event without a note says nothing")
+            raise ValueError("an event needs a note")
         object.__setattr__(self, "note", _cut(self.note))
 
 

@@ -221,7 +221,7 @@ class _RemovalBudget:
         return self._owned
 
     def _share(self, base: int) -> int | None:
-        """Return the bound by percentage, at least one so that no removal waits for ever; ``None`` = it does not apply."""
+        """Return the bound by percentage, at least one so that each removal is sent at some time; ``None`` = it does not apply."""
         percent = self._guards.max_removed_percent
         if base < MIN_SHARE_FROM or percent >= 100:
             return None

@@ -20,7 +20,7 @@ function lookupSection(look) {
   form.addEventListener("submit", (event) => { event.preventDefault(); show(); });
   form.addEventListener("reset", () => setTimeout(show));
   lookup = {
-    /** Ask for a client of an entity: for a default, somebody whom no rule names. */
+    /** Ask for a client of an entity: for a default, a client that no rule names. */
     ask(at) {
       const [user, clientId, ip] = facts.entities[at];
       fields.user.input.value = nameFor(user, now, 0);

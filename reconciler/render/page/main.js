@@ -57,7 +57,7 @@ function head(look, chosen) {
       fact("Commit", word(look.commit).slice(0, 12)), look.changes.length ? fact("Digest", element("code", {}, word(look.digest))) : null));
 }
 
-/** One sentence that says how things stand. */
+/** One sentence: the state of the cluster. */
 function banner(look) {
   if (!look.declared) return null;
   const [tone, strong, more] = standing(look);

@@ -46,7 +46,7 @@ function changesSection(look) {
 
 const EXCLUSIVE = "exclusive";
 
-/** Removals of what was never ours stand apart: nobody asked for them by name. */
+/** Removals of what was never ours have a table of their own: no document names them. */
 function exclusiveSection(look) {
   const rows = look.changes.filter((row) => word(row[9]) === EXCLUSIVE);
   if (!rows.length) return null;

@@ -46,7 +46,7 @@ from reconciler.usage.throttle_models import MODEL_OF, ThrottleModel
 NO_SAMPLES: Final = "no sample of it lies in the window"
 NO_EVIDENCE: Final = "no evidence counts"
 TOO_MANY: Final = (
-    "a preview does not read so many series; `kquota spark simulate` reads all of them"
+    "a preview does not read that number of series; `kquota spark simulate` reads all of them"
 )
 REASONS: Final = frozenset(
     {

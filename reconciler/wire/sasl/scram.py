@@ -72,7 +72,7 @@ def unescape(text: str) -> str:
         AuthenticationError: if an ``=`` is not part of an escape.
     """
     if re.search("=(?!2C|3D)", text):
-        raise AuthenticationError("the SCRAM user name is not escaped as RFC 5802 says")
+        raise AuthenticationError("the SCRAM user name is not escaped as RFC 5802 requires")
     return text.replace("=2C", ",").replace("=3D", "=")
 
 

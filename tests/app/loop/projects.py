@@ -17,7 +17,7 @@ def cluster(name: str = "prod", bootstrap: str = "127.0.0.1:9", more: str = "") 
 
 
 class Origin:
-    """A repository that somebody pushes to, and the mirror of it."""
+    """A repository that a person pushes to, and the mirror of it."""
 
     def __init__(self, folder: Path, *, within: str = "") -> None:
         self.top = repository(folder / "origin")

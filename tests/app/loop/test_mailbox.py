@@ -163,7 +163,7 @@ def test_no_key_is_ever_lost(steps: list[str | float], limit: int, max_keys: int
 
 
 class Reader:
-    """Reads batches when told to, and gives up in the middle when told to."""
+    """Reads batches and gives up in the middle, each when the test says so."""
 
     def __init__(self, box: Mailbox, max_keys: int) -> None:
         self.box, self.max_keys = box, max_keys

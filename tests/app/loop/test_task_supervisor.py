@@ -83,7 +83,7 @@ def test_a_task_that_ends_takes_the_others_with_it() -> None:
 def test_a_task_that_fails_is_named_with_what_it_raised() -> None:
     crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "loop": crew.fails()})
     assert died is not None
-    assert str(died) == "loop died: ZeroDivisionError: by zero"
+    assert str(died) == "loop failed: ZeroDivisionError: by zero"
     assert isinstance(died.__cause__, ZeroDivisionError)
     assert stopped
     assert crew.told == ["a cancelled"]
@@ -100,7 +100,7 @@ def test_a_task_that_fails_while_it_is_told_to_stop_is_still_heard() -> None:
         lambda crew: {"a": crew.waits("a"), "b": crew.fails_when_told_to_stop()}, stops=True
     )
     assert died is not None
-    assert str(died) == "b died: ValueError: while ending"
+    assert str(died) == "b failed: ValueError: while ending"
 
 
 def test_what_does_not_end_is_cancelled_twice_and_given_up() -> None:

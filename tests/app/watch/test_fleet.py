@@ -389,7 +389,7 @@ def test_a_bug_ends_the_fleet_and_is_named(yard: Yard):
         await yard.take()
         await settle()
         assert yard.task.done()
-        with pytest.raises(TaskDied, match="cluster prod died: ZeroDivisionError"):
+        with pytest.raises(TaskDied, match="cluster prod failed: ZeroDivisionError"):
             yard.task.result()
 
     yard.play(story)

@@ -1,4 +1,4 @@
-"""Which error gives which exit code, which code wins, and that nobody ever sees a traceback unasked."""
+"""Which error gives which exit code, which code wins, and that no one ever sees a traceback unasked."""
 
 import inspect
 import itertools

@@ -1,4 +1,4 @@
-"""kquota spark ingest: what is read, kept, refused and told; with a project and without one."""
+"""kquota spark ingest: what is read, kept, refused and reported; with a project and without one."""
 
 import asyncio
 import json

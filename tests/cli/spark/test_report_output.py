@@ -71,7 +71,7 @@ FLEET = ("plan", "resolve", "history")
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever would start a session fails, with other words than those that are expected."""
+    """A command that would start a session fails, with other words than those that are expected."""
 
     def run(*_: object) -> None:
         raise AssertionError("a session would start")

@@ -21,7 +21,7 @@ PLANTED = "pl4nted+se/cret"
 
 
 class Endpoint:
-    """Answers what it is told; keeps what it was asked."""
+    """Answers what it is set to answer; keeps what it was asked."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []

@@ -1,6 +1,6 @@
 """A program whose children ingest a file, each killed some steps later than the one before; then the ingest is run again.
 
-`python -m tests.evidence.ingest.dying FOLDER FILE` prints how many died, and in which copies of the lake the second run came
+`python -m tests.evidence.ingest.dying FOLDER FILE` prints how many were killed, and in which copies of the lake the second run came
 to other rows than a run that was left alone.
 """
 
@@ -21,7 +21,7 @@ from tests.evidence.store.dying import die_before
 from tests.fakes.clock import FakeClock
 
 STRIDE = 11
-"""So many calls of the operating system later the next one dies: no multiple of what a commit takes."""
+"""The next process is killed this number of calls of the operating system later: no multiple of what a commit takes."""
 
 SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
 

@@ -1,4 +1,4 @@
-"""Use from files into the lake: every format to the same samples; what is cut, foreign or broken is told."""
+"""Use from files into the lake: every format to the same samples; what is cut, foreign or broken is reported."""
 
 import json
 import subprocess

@@ -179,7 +179,7 @@ def test_nothing_with_a_warning_is_no_empty_window(names):
 
 
 def resting(server=None, begin=END, hours=8):
-    """Brokers that answer and name no client: nobody used them for longer than an hour."""
+    """Brokers that answer and name no client: no one used them for longer than an hour."""
     prometheus = FakePrometheus() if server is None else server
     everything = recorded_use.recorded(begin, hours * 120, brokers=1, users=0)
     recorded_use.put(prometheus, everything)
@@ -255,7 +255,7 @@ def test_a_metric_of_single_topics_alone_is_said():
 
 
 class Full:
-    """A store that takes so many manifests of brokers' samples and no more."""
+    """A store that takes a given number of manifests of brokers' samples and no more."""
 
     def __init__(self, inner, most):
         self._inner, self._left = inner, most

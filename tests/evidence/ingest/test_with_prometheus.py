@@ -242,7 +242,7 @@ def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stor
 def test_a_range_query_repeats_the_dead_and_the_file_says_so(
     stored: Stored, tmp_path: Path
 ) -> None:
-    """The gap of ten minutes: look-back fills five of them with values that nobody measured."""
+    """The gap of ten minutes: look-back fills five of them with values that were not measured."""
     query = f'{BYTES}{{cluster="orders",instance="b1:7071"}}'
     answer = stored.get(
         "/api/v1/query_range",

@@ -51,7 +51,7 @@ class Plan:
 def of(frame: DataFrame) -> Plan:
     """The physical plan, adaptive parts included: the one that Spark begins with."""
     text = frame._jdf.queryExecution().executedPlan().toString()
-    # After an execution, an adaptive plan is told twice: take the final one.
+    # After an execution, an adaptive plan is printed twice: take the final one.
     text = text.split("+- == Initial Plan ==")[0]
     nodes = [match["name"] for line in text.splitlines() if (match := _NODE.match(line))]
     return Plan(text=text, nodes=tuple(nodes))

@@ -43,7 +43,7 @@ Row = tuple[object, ...]
 
 
 def states(draw: random.Random) -> QuotaState:
-    """What a cluster may have: any mix of levels, values that nobody should have stored, foreign things."""
+    """What a cluster may have: any mix of levels, values that should not have been stored, foreign things."""
     users, clients = draw.sample(USERS, 3), draw.sample(CLIENTS, 3)
     shapes = draw.sample(sorted(FORMS), draw.randint(0, len(FORMS)))
     limits = {}

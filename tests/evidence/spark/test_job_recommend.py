@@ -84,7 +84,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
         [
             raised,
             raised | {"user": "ann", "rules": ["cut"], "target_units": 5},
-            raised | {"user": "cid", "target_units": 91},  # merged by nobody: cid still has 90
+            raised | {"user": "cid", "target_units": 91},  # not merged: cid still has 90
         ],
     )
     work = recommend.RecommendationRequest(

@@ -1,7 +1,7 @@
 """A program that does one piece of work on copies of a folder, and is killed one step later in each copy.
 
 `python -m tests.evidence.store.dying WORK FOLDER` copies `FOLDER/before` to `FOLDER/0`, `FOLDER/1`, …; a child does the work in
-each and dies of SIGKILL before its nth call of the operating system that changes a disk. It ends with the first copy
+each and is killed by SIGKILL before its nth call of the operating system that changes a disk. It ends with the first copy
 in which the work came to its end, and prints how many there were.
 """
 
@@ -50,7 +50,7 @@ WORKS: dict[str, Callable[[Path], None]] = {
 
 
 def die_before(number: int) -> None:
-    """From now on the process lives for so many calls."""
+    """From now on the process lives for this number of calls."""
     remaining = number
 
     def dying(act: Callable[..., object]) -> Callable[..., object]:

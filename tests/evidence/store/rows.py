@@ -147,7 +147,7 @@ def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.
 
 
 class Watched(FileStore):
-    """A store in a folder that notes what is written and read, and refuses what it is told to."""
+    """A store in a folder that notes what is written and read, and refuses what the test chooses."""
 
     def __init__(self, folder: Path) -> None:
         inner = object_store.opened(str(folder), create=True)

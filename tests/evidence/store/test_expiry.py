@@ -212,7 +212,7 @@ def test_what_was_removed_before_it_went_wrong_is_told(tmp_path: Path) -> None:
 
 
 class Together(rows.Watched):
-    """Two manifests have to be asked for at the same time, or the first waits in vain."""
+    """Two manifests have to be asked for at the same time, or the first waits without success."""
 
     both = threading.Barrier(2)
 
@@ -230,7 +230,7 @@ def test_manifests_are_read_at_the_same_time(tmp_path: Path) -> None:
 
 
 class Overtaken(rows.Watched):
-    """Somebody commits while expiry is at work."""
+    """Another writer commits while expiry is at work."""
 
     lake: Lake
     unit: Unit

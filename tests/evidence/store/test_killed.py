@@ -1,4 +1,4 @@
-"""Whoever is killed, at any step, leaves the old state or the new one, and the next run goes on."""
+"""A process that is killed, at any step, leaves the old state or the new one, and the next run goes on."""
 
 import subprocess
 import sys

@@ -45,7 +45,7 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
     assert (second.generation, second.counts, second.partial) == (2, {}, ())
     assert lake.manifest(UNIT) == second
     assert lake.read([second]).column("rate_units").to_pylist() == [1]
-    assert lake.read([first]).num_rows == 3  # whoever began with it can end with it
+    assert lake.read([first]).num_rows == 3  # a reader that began with it can end with it
 
 
 def test_a_unit_without_rows_is_a_unit(lake: Lake) -> None:
@@ -233,7 +233,7 @@ def test_a_manifest_in_the_wrong_place_is_refused(lake: Lake) -> None:
 
 
 def appended(lake: Lake, name: str, times: int) -> None:
-    """Adds so many rows, one commit each."""
+    """Adds a given number of rows, one commit each."""
 
     def one_more(before: Manifest | None) -> UnitContent:
         had = lake.read([before] if before else [], table=USAGE_SAMPLE)
@@ -253,7 +253,7 @@ def assert_nothing_was_lost(lake: Lake, total: int) -> None:
     )
     assert numbers == list(range(total))
     paths = [path for path, _ in lake.store.paths(UNIT.folder)]
-    assert len(paths) == total  # whoever lost took its file away
+    assert len(paths) == total  # a writer that lost the race took its file away
 
 
 @pytest.mark.parametrize("uri", ["memory://", "folder"])

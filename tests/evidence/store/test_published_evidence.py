@@ -269,7 +269,7 @@ def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Wat
     assert opened(to, day=4).note.stale == ""
     old = opened(to, day=5)
     assert old.note.stale == "it ends 2025-03-03 00:00 UTC, 72 hours ago; 48 are allowed"
-    assert old.note.to_ms == rows.at(2)  # what it was is still told
+    assert old.note.to_ms == rows.at(2)  # what it was is still reported
     assert_empty(old)
     assert "publication time is in the future" in opened(to, day=1).note.stale
 
@@ -396,7 +396,7 @@ def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watch
 
 
 class Ranged(http.server.BaseHTTPRequestHandler):
-    """Files of a folder, by ranges too, to whoever has the password."""
+    """Files of a folder, by ranges too, for clients with the password."""
 
     folder: Path
 

@@ -70,7 +70,7 @@ def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: ro
     assert (latest.snapshot_id, latest.observed_at_ms) == ("s", rows.at(0))
     assert latest.measured == (QuotaType.PRODUCE,)
     assert latest.partial == ()
-    # Both tables tell of the same points: they are counted once, and what is not there is not told.
+    # Both tables tell of the same points: they are counted once, and what is not there is not reported.
     assert latest.counts == {"gaps": 4, "days": 2}
     assert latest.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
     content = to.get(f"{rows.CLUSTER}/LATEST.json")

@@ -1,4 +1,4 @@
-"""Units that are damaged are begun anew when that is asked for: what is whole stays, what is lost is told until it came again."""
+"""Units that are damaged are begun anew when that is asked for: what is whole stays, what is lost is reported until it came again."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def looked(lake: Lake, number: int, *counts: int) -> Manifest:
-    """A day of looks in as many generations, each with so many rows."""
+    """A day of looks in as many generations, each with a given number of rows."""
     unit = rows.unit(SNAPSHOT, number)
     manifest = lake.manifest(unit)
     for count in counts:

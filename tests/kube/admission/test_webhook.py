@@ -51,7 +51,7 @@ class FakeBroker:
         return from_spec(name, {"bootstrapServers": "broker:9092"})
 
     async def asked_for(self, times: int) -> None:
-        """Returns when so many requests wait at the gate."""
+        """Returns when a given number of requests wait at the gate."""
         async with self._more:
             await self._more.wait_for(lambda: self.asked >= times)
 

@@ -1,4 +1,4 @@
-"""What somebody may write into a resource is bounded everywhere: texts, lists, maps, and a document as a whole."""
+"""What a person may write into a resource is bounded everywhere: texts, lists, maps, and a document as a whole."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ def unbounded(node: Mapping[str, Any], at: str) -> Iterator[str]:
 
 
 def largest(node: Mapping[str, Any]) -> int:
-    """At most so many bytes has a value that a schema accepts, as JSON."""
+    """The maximum number of bytes of a value that a schema accepts, as JSON."""
     if "enum" in node:
         return max(len(str(word)) for word in node["enum"]) + 3
     if "maxLength" in node:
@@ -70,6 +70,6 @@ def test_a_document_that_selects_clusters_is_within_what_an_api_server_stores() 
 
 @pytest.mark.parametrize("slot", ["user", "clientId"])
 def test_a_name_has_as_many_characters_as_bytes_at_most(slot: str) -> None:
-    """So that no schema accepts in characters what a rule and its twin refuse in bytes only."""
+    """So that no schema accepts in characters what a rule, in CEL and in Python, refuses in bytes only."""
     fields = schema_of("ClientQuota")["properties"]["spec"]["properties"]["entity"]["properties"]
     assert fields[slot]["properties"]["name"]["maxLength"] == MAX_DECLARED_NAME_BYTES

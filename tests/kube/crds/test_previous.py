@@ -159,7 +159,7 @@ def older() -> Iterator[KubeCluster]:
 
 
 def known_to(schema: Mapping[str, Any], document: Any) -> Any:
-    """A document without the fields that a schema does not have: nobody could store those."""
+    """A document without the fields that a schema does not have: those could not be stored."""
     if isinstance(document, list):
         return [known_to(schema.get("items", {}), item) for item in document]
     fields = schema.get("properties")

@@ -12,7 +12,7 @@ from tests.servers.kube.cluster import KubeCluster
 
 @pytest.fixture(scope="session")
 def place(kafka: StartKafka) -> Iterator[Place]:
-    """The chart installed by helm, with the operator's rights and nobody running."""
+    """The chart installed by helm, with the operator's rights and no operator running."""
     with KubeCluster() as kube:
         yield Place(kube, kafka("4.4.0"))
 

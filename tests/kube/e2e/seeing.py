@@ -98,7 +98,7 @@ def audited(operator: Operator) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def watched_kafka(world: World) -> Iterator[FaultProxy]:
-    """A proxy before the broker, and the QuotaCluster `prod` told to use it."""
+    """A proxy before the broker, and the QuotaCluster `prod` set to use it."""
     with in_front_of(world.kafka) as proxies:
         yield proxies[1]
 

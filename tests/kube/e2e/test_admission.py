@@ -1,4 +1,4 @@
-"""The webhook of running operators: kubectl shows the broker's own words, whether the leader answers or a standby, and hangs on nobody."""
+"""The webhook of running operators: kubectl shows the broker's own words, whether the leader answers or a standby, and never waits without end."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def serving(world: World) -> tuple[Operator, int]:
 
 @contextmanager
 def called(world: World) -> Iterator[None]:
-    """The configuration goes with the test, because without anybody behind it everything would be warned of."""
+    """The configuration goes with the test, because without a server behind it everything would be warned of."""
     try:
         yield
     finally:
@@ -118,6 +118,6 @@ def test_kubectl_shows_the_brokers_words_whoever_of_the_replicas_answers(world: 
         leader.kill()
         code, text = kubectl(world, "diff", larger)
         assert WORDS in text, text
-        # Nobody is left: everything passes, and the API server says that it asked in vain.
+        # No webhook is left: everything passes, and the API server reports that the call failed.
         standby.kill()
         assert kubectl(world, "apply", larger)[0] == 0

@@ -99,7 +99,7 @@ def test_a_requested_pass_happens_at_once_and_the_command_tells_how_it_went(worl
     assert _reconcile(world, "paused", *options).returncode == 1
     assert _reconcile(world, "nobody", *options).returncode == 1
 
-    # Between two intervals nobody looks, unless somebody asks; drift needs two looks.
+    # Between two intervals there is no pass, unless one is requested; drift needs two.
     raw_quotas.set_quotas(
         world.kafka.port(), {raw_quotas.entity(user="alice"): {"producer_byte_rate": 3 * MIB}}
     )

@@ -1,4 +1,4 @@
-"""What nobody should write into a resource: each costs one clear condition and an event, and nothing and nobody else anything."""
+"""Bad values in a resource: each costs one clear condition and an event, and affects nothing else."""
 
 import json
 import time
@@ -140,7 +140,7 @@ def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing
     assert world.live()["alice"] == {"producer_byte_rate": MIB}
     _stays_quiet(operator, "prod")
 
-    # A condition of another type is nobody's business of ours: it stays, and costs no writes.
+    # A condition of another type is not ours: it stays, and costs no writes.
     foreign_condition = {**lie["conditions"][0], "type": "AcmeApproved"}
     world.kube.api.call(
         "PATCH",

@@ -1,4 +1,4 @@
-"""An operator that is away, or dies at the worst moment: nothing is lost, nothing is written twice, nothing is removed unasked."""
+"""An operator that is away, or is killed at the worst moment: nothing is lost, nothing is written twice, nothing is removed unasked."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: 
     assert operator.stop() == 0
     for name in ("held", "free", "again", "unheld"):
         world.delete(name)
-    for name in ("again", "unheld"):  # somebody with the right to do so takes our finalizer off
+    for name in ("again", "unheld"):  # a person with the right to do so takes our finalizer off
         world.kube.kubectl(
             "patch",
             "clientquota",
@@ -62,7 +62,7 @@ def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: 
 
 
 def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
-    """The broker does it; the process dies before it hears of it."""
+    """The broker does it; the process is killed before it hears of it."""
     del world
     fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
 
@@ -75,7 +75,7 @@ def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callabl
 
 
 def _lost_status(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
-    """The broker does it and says so; the process dies while it looks again, before any status is written."""
+    """The broker does it and says so; the process is killed while it looks again, before any status is written."""
     del world
     fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
 

@@ -1,4 +1,4 @@
-"""Values that somebody changes outside kquota: told, left alone or written back as the mode says, and never mixed up with changes of the spec."""
+"""Values that a person changes outside kquota: reported, left alone or written back by the mode, and never mixed up with changes of the spec."""
 
 import pytest
 
@@ -105,7 +105,7 @@ def test_disabled_says_nothing_and_correct_writes_back_until_somebody_fights_us(
     # A value that was taken away is drift, too; Kafka's own tool does it.
     world.behind_our_back("bob", producer_byte_rate=None)
     eventually(lambda: world.live().get("bob") == {"producer_byte_rate": MIB}, what="a correction")
-    # Somebody who changes it again and again is told of, and left alone.
+    # A writer that changes it again and again is reported, and not fought.
     for round_ in range(2, 4):
         _set(world, "alice", (round_ + 1) * MIB)
         eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what=f"{round_}")

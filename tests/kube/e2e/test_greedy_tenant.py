@@ -1,4 +1,4 @@
-"""One tenant who writes as much as the API server takes: it is refused or left out, and everybody else is served."""
+"""One tenant who writes as much as the API server takes: it is refused or left out, and all others are served."""
 
 import random
 from collections import Counter
@@ -67,7 +67,7 @@ def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_
     world.delete("long-00")
     eventually(lambda: reasons(world) == {"Invalid": DOCUMENTS - 1}, what="one of them to be gone")
 
-    # Fewer documents are served of each namespace: what is beyond that says so, and nobody else is concerned.
+    # Fewer documents are served of each namespace: what is beyond that says so, and no other namespace is affected.
     assert operator.stop() == 0
     world.quota("carol")
     again = world.start("--max-documents-per-namespace=10")

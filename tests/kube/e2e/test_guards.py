@@ -54,7 +54,7 @@ def test_eleven_deletions_one_after_the_other_trip_the_guard_also_over_a_restart
     # Everything else goes on.
     world.quota(names[11], limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
     world.becomes(names[11], "Synced")
-    # Somebody who may says that it is meant.
+    # A person with the right allows it.
     world.cluster(guards={"maxRemovals": 11})
     eventually(lambda: not world.get(names[10]), what="the eleventh to go")
     world.becomes("prod", "Synced", kind="quotacluster")
@@ -97,7 +97,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     message = world.condition("prod", "Ready", kind="quotacluster")["message"]
     assert f"the definition {CRD} is being deleted" in message
     assert set(world.live()) == set(names)
-    # Nobody is held for ever; the limits stay.
+    # No deletion is held without end; the limits stay.
     eventually(
         lambda: not world.get(CRD, kind="customresourcedefinition"), what="the CRD to be gone"
     )

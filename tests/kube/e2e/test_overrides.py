@@ -1,4 +1,4 @@
-"""`kquota override --kubernetes` while an operator runs and writes: in force at once, told, over when its time is over."""
+"""`kquota override --kubernetes` while an operator runs and writes: in force at once, reported, over when its time is over."""
 
 import subprocess
 import threading
@@ -118,7 +118,7 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
         name = f"other-{number}"
         if world.get(name):
             world.becomes(name, "Synced")
-    # What nobody declares has no value to come back to.
+    # What is not declared has no value to come back to.
     refused = kquota(
         world,
         "set",

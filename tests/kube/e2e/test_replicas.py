@@ -1,4 +1,4 @@
-"""Two operators: one leads, the other takes over. Measured, and nothing is written twice or by somebody who lost the Lease."""
+"""Two operators: one leads, the other takes over. Measured, and nothing is written twice or by an operator that lost the Lease."""
 
 import json
 import os
@@ -84,7 +84,7 @@ def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice
         all_synced(world)
         assert audited(second) == [], "a standby touches nothing"
 
-        # It dies after the broker did what it asked for and before it heard of it.
+        # It is killed after the broker did what it asked for and before it heard of it.
         fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
         before = sent(proxy)
         set_limits(world, "2Mi")
@@ -107,7 +107,7 @@ def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice
         altered = sent(proxy)
         assert changes(first, second).count(("one", 2 * MIB)) <= 1
 
-        # What the old one sent may land only now: that is no drift, and nobody is told of any.
+        # What the old one sent may land only now: that is no drift, and none is reported.
         raw_quotas.set_quotas(
             world.kafka.port(), {raw_quotas.entity(user="two"): {"producer_byte_rate": MIB}}
         )
@@ -175,7 +175,7 @@ def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> No
         assert first.child.ended_within(60), "it goes on although another operator leads"
         assert first.child.process.returncode == 1
 
-        # Deleted by somebody: it is made again, because nobody else has it.
+        # Deleted by another client: it is made again, because no other operator has it.
         world.kube.kubectl("delete", "lease", lease_name(world), "-n", place.namespace)
         path = (
             f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/{lease_name(world)}"
@@ -186,7 +186,7 @@ def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> No
         all_synced(world)
         assert len(changes(second)) == 2 * len(NAMES)
 
-        # Taken by somebody: it ends at its next renewal, and writes nothing meanwhile.
+        # Taken by another client: it ends at its next renewal, and writes nothing meanwhile.
         patch = {"spec": {"holderIdentity": "thief", "renewTime": "2026-01-01T00:00:00.000000Z"}}
         world.kube.kubectl(
             "patch",

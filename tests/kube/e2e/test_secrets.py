@@ -90,7 +90,7 @@ def test_a_rotated_secret_is_in_use_without_a_restart_and_a_wrong_one_is_not(
     cluster(world)
     operator = world.start("--log-level=debug")
     world.quota("alice")
-    # Who may only look is told the right that is missing, in words that an administrator can act on.
+    # A user who may only read gets the right that is missing, in words that an administrator can act on.
     world.becomes("alice", "AuthorizationFailed")
     world.becomes("prod", "AuthorizationFailed", kind="quotacluster")
     assert world.live() == {}

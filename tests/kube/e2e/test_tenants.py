@@ -1,4 +1,4 @@
-"""Grants: what each namespace may declare, what it is told, what it can see of others, and what a grant that is taken back leaves."""
+"""Grants: what each namespace may declare, what its statuses show, what it can see of others, and what a grant that is taken back leaves."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def as_documented(payments: str, platform: str) -> list[Any]:
 
 
 def member(world: World, namespace: str) -> Path:
-    """A kubeconfig of somebody with the role `edit` in one namespace, as teams have it."""
+    """A kubeconfig of a person with the role `edit` in one namespace, as teams have it."""
     world.kube.apply(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "member"}},
         {
@@ -111,7 +111,7 @@ def test_each_namespace_declares_what_it_was_granted_and_hears_of_nobody_else(wo
         assert "Delete is not granted" in message(world, "of-platform", platform)
         assert not has_finalizer(obj)
 
-        # A stranger asks for what somebody has: he is told about himself, and nothing moves.
+        # A tenant asks for a limit of another one: the message is about its own document, and nothing changes.
         before = sent(proxy)
         world.quota(
             "duplicate",

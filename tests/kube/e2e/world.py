@@ -100,7 +100,7 @@ class Operator:
         self.child = Child(command, log=self.log, environment=environment)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text of a page of its health server; (0, why) where nobody answers."""
+        """Status and text of a page of its health server; (0, why) without an answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -235,7 +235,7 @@ class World:
     def cluster(
         self, name: str = "prod", *, labels: Mapping[str, str] | None = None, **spec: object
     ) -> None:
-        """Create or change a QuotaCluster; short intervals unless told otherwise."""
+        """Create or change a QuotaCluster; short intervals unless given otherwise."""
         fields = {"bootstrapServers": self.kafka.bootstrap(), "interval": "2s", **spec}
         self.kube.apply(
             {

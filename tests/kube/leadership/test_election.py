@@ -29,7 +29,7 @@ class Clocks(TurnedClock):
     """The two clocks of a machine, each with its own trouble."""
 
     def jump(self, seconds: float) -> None:
-        """Somebody sets the wall clock."""
+        """A person sets the wall clock."""
         self._epoch += seconds
 
     def freeze(self, seconds: float) -> None:

@@ -80,7 +80,7 @@ SMALL = PartLimits(packed=16_000)
 
 
 def many(count, *, names=30, seed=1):
-    """So many released pairs of entities with names that do not compress."""
+    """A given number of released pairs of entities with names that do not compress."""
     dice = random.Random(seed)
     return [
         Recorded(

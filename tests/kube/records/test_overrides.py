@@ -91,7 +91,7 @@ def test_an_override_of_an_override_replaces_what_stood_before_the_first() -> No
     obj["status"]["keys"][0]["live"] = 5 * MIB
     (second,) = begun(api, 6 * MIB)
     assert second.before == 2048.0
-    obj["status"]["keys"][0]["live"] = 7.0  # somebody else wrote meanwhile
+    obj["status"]["keys"][0]["live"] = 7.0  # another writer wrote meanwhile
     (third,) = begun(api, 8 * MIB)
     assert third.before == 7.0
 

@@ -1,4 +1,4 @@
-"""Events: on transitions alone, none for the first Ready, trouble of a cluster told once."""
+"""Events: on transitions alone, none for the first Ready, trouble of a cluster reported once."""
 
 import pytest
 from hypothesis import given
@@ -166,7 +166,7 @@ def test_a_note_is_never_longer_than_the_api_server_takes(note):
 
 
 def test_an_event_without_words_cannot_be_built():
-    with pytest.raises(ValueError, match="says nothing"):
+    with pytest.raises(ValueError, match="needs a note"):
         ResourceEvent(kind="Normal", reason="X", note="")
 
 

@@ -24,7 +24,7 @@ def document(generation: int = 1, **status: Any) -> dict[str, Any]:
 
 
 def after(*parts: tuple[str, Any], clusters: tuple[str, ...] = ("a", "b")) -> dict[str, Any]:
-    """The status after clusters spoke one after the other."""
+    """The status after the results of the clusters, one after the other."""
     status: dict[str, Any] = {}
     for name, part in parts:
         status = selection_status(

@@ -1,4 +1,4 @@
-"""What Kopf is told before it watches for us: it writes nothing, and asks for no right that the chart does not give."""
+"""The settings of Kopf before it watches for us: it writes nothing, and asks for no right that the chart does not give."""
 
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.watch.kopf_watcher import settings

@@ -84,7 +84,7 @@ def test_the_counts_of_a_plan_are_those_of_its_sides(world):
         for s, k in declared - spoken
         if not same_value(k, world.desired.limits[s][COLUMNS.index(k)], world.live.value(s, k))
     }
-    # Only drift that nobody wants to hear of is neither in sync nor spoken of.
+    # Only drift that is ignored by a rule is neither in sync nor named.
     assert not silent or world.rules.drift is DriftMode.DISABLED
     assert plan.in_sync == len(declared - spoken - silent)
 
@@ -141,7 +141,7 @@ def test_the_order_of_the_documents_never_matters(documents, world):
 
 
 def recorded(change: QuotaChange) -> tuple[RecordChange, ...]:
-    """What an inventory is told of a change that was applied and seen."""
+    """What an inventory records of a change that was applied and seen."""
     over = change.cause is Cause.OVERRIDE_EXPIRED
     ended = (OverrideEnded(entity=change.entity, key=change.key),) if over else ()
     if change.after is None or (over and change.claim is None):

@@ -37,7 +37,7 @@ def state(values: dict[Entity, float]) -> QuotaState:
 
 
 def kinds_of_clients(subject: Entity) -> list[Principal]:
-    """Clients that an entity is written for, by its words: strangers wherever it names nobody."""
+    """Clients that an entity is written for, by its words: unnamed clients for each default."""
     user, client, ip = subject
     if ip is not False:
         return [Principal(ip=NOBODY if ip is None else ip)]

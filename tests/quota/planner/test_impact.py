@@ -189,7 +189,7 @@ def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
             assert subject not in sources
             assert state.value(shadowed[subject, key], key) is not None
         elif subject[0] is False:
-            # A client of a user that nobody named has this client-id, so the limit applies.
+            # A client of a user that no one named has this client-id, so the limit applies.
             assert subject in sources
 
 

@@ -1,4 +1,4 @@
-"""Addresses as Java reads them, without asking anybody."""
+"""Addresses as Java reads them, without a name server."""
 
 from ipaddress import IPv4Address, IPv6Address
 

@@ -125,7 +125,7 @@ def test_ways_beyond_what_is_kept_are_told_by_key() -> None:
 def test_what_is_not_broken_holds_the_same_clients_under_both_limits(
     first: int, second: int
 ) -> None:
-    """Of all clients: those whose tags an unbroken bucket has under one state have them under the other, and nobody else."""
+    """Of all clients: those whose tags an unbroken bucket has under one state have them under the other, and no other."""
     now, then = whatif_cases.case(first).before, whatif_cases.case(second).before
     rules, old = book(now, RATE), book(then, RATE)
     clients = [

@@ -243,7 +243,9 @@ def test_a_foreign_entity_with_another_key_hides_nothing():
 
 
 def test_series_recorded_while_clients_were_counted_otherwise_break_the_history():
-    recorded = state({APP: 100.0, ANY_USER: 100.0})  # then ("", "app") held nobody: 6 goes before 7
+    recorded = state(
+        {APP: 100.0, ANY_USER: 100.0}
+    )  # then ("", "app") held no client: 6 goes before 7
     before, after = state({APP: 100.0}), state({APP: 50.0})
     buckets = {"1": [bucket_of("", "app")]}
     assert ask(before, after, buckets).requests[0].answer is Identifiability.EXACT

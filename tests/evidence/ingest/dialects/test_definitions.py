@@ -1,4 +1,4 @@
-"""Dialects: series as the exporters write them, and which of them a source speaks."""
+"""Dialects: series as the exporters write them, and which of them a source uses."""
 
 from pathlib import Path
 

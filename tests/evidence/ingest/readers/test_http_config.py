@@ -1,4 +1,4 @@
-"""How a Prometheus is spoken to: its own words, read strictly; no value of a file is ever told."""
+"""How a Prometheus is called: its own words, read strictly; no value of a file is ever reported."""
 
 import asyncio
 import base64

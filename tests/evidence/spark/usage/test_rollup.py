@@ -112,7 +112,7 @@ class Dies(Exception):
 
 
 class Mortal(Lake):
-    """Dies at the given commit."""
+    """Ends the process at the given commit."""
 
     def __init__(self, lake: Lake, *, at: int) -> None:
         super().__init__(lake.store, clock=lakes.FakeClock(), run_id="mortal")
