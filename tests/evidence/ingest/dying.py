@@ -17,7 +17,7 @@ from reconciler.evidence.ingest.file_import import FileImportRequest
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE
-from tests.evidence.store.dying import die_before
+from tests.evidence.store.dying import die_before, load_libraries
 from tests.fakes.clock import FakeClock
 
 STRIDE = 11
@@ -42,6 +42,7 @@ def rows(lake: Lake) -> list[str]:
 
 def main() -> None:
     """The parent opens no store until its children are done."""
+    load_libraries()
     folder, path = Path(sys.argv[1]), Path(sys.argv[2])
     killed = 0
     while killed < 400:

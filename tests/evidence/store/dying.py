@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+
 from reconciler.evidence.store import publisher
 from reconciler.evidence.store.expiry import expired
 from reconciler.evidence.store.lake import UnitContent
@@ -67,8 +69,14 @@ def die_before(number: int) -> None:
         setattr(os, name, dying(getattr(os, name)))
 
 
+def load_libraries() -> None:
+    """Loads what the first array of Arrow imports, pandas if it is there: else each child loads it again."""
+    _ = pa.array([0])
+
+
 def main() -> None:
     """Runs the copies; each child imports nothing, and its parent never opens a store."""
+    load_libraries()
     work, folder = WORKS[sys.argv[1]], Path(sys.argv[2])
     for number in range(MOST):
         copy = shutil.copytree(folder / "before", folder / str(number))
