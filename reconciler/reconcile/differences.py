@@ -1,9 +1,53 @@
-"""Text for preconditions of a plan that changed."""
+"""What changed since a plan was computed, as text: its preconditions, and overrides that began or ended."""
+
+from collections.abc import Iterable
 
 from reconciler.base.escaping import escaped
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.planner.preconditions import Precondition, PreconditionChange
+from reconciler.quota.ownership import Override, OverrideSet, RecordChange
+from reconciler.quota.planner.preconditions import (
+    Precondition,
+    PreconditionChange,
+    contradicting_overrides,
+    differences,
+    preconditions_of,
+)
+from reconciler.quota.results.report import Preview
+from reconciler.reconcile.observation import Observation
 from reconciler.render.units import limit
+
+
+def precondition_differences(preview: Preview, observation: Observation) -> list[str]:
+    """Return one line for each precondition of a plan that the observation does not meet."""
+    current = preconditions_of(
+        preview.plan.changes, owned=observation.settlement.owned, live=observation.live
+    )
+    return [difference_text(change) for change in differences(preview.preconditions, current)]
+
+
+def override_differences(
+    preview: Preview,
+    observation: Observation,
+    record_changes: Iterable[RecordChange] = (),
+    *,
+    now: float,
+) -> list[str]:
+    """Return one line for each override that began or ended since the plan was computed and needs another value.
+
+    Args:
+        preview: The plan.
+        observation: Has the records.
+        record_changes: Overrides that begin or end with the plan.
+        now: In seconds since the epoch.
+    """
+    overrides = dict(observation.owned.overrides)
+    for change in record_changes:
+        if isinstance(change, OverrideSet):
+            overrides[change.override.entity, change.override.key] = change.override
+    contradicting = contradicting_overrides(
+        preview.plan.changes, overrides, planned_at=preview.created_at, now=now
+    )
+    return [_override_text(override, now) for override in contradicting]
 
 
 def difference_text(difference: PreconditionChange) -> str:
@@ -25,6 +69,14 @@ def difference_text(difference: PreconditionChange) -> str:
             f"was owned by {_owner(difference.then)}, is owned by {_owner(difference.now)}"
         )
     return f"{pair}: " + "; ".join(parts)
+
+
+def _override_text(override: Override, now: float) -> str:
+    pair = f"{entity_text(override.entity)} {override.key}"
+    value = limit(override.key, override.value)
+    if override.until <= now:
+        return f"{pair}: {value} is the value of an override that has ended"
+    return f"{pair}: an override to {value} is in force: {escaped(override.reason)}"
 
 
 def _live(precondition: Precondition | None) -> str:

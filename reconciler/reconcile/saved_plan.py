@@ -8,9 +8,8 @@ from reconciler.errors import StalePlan
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.preconditions import differences, preconditions_of
 from reconciler.quota.results.report import Preview
-from reconciler.reconcile.differences import difference_text
+from reconciler.reconcile.differences import override_differences, precondition_differences
 from reconciler.reconcile.observation import Observation
 from reconciler.reconcile.options import ReconcileOptions
 from reconciler.reconcile.workflow import PreparedPlan
@@ -31,7 +30,7 @@ SHOWN_DIFFERENCES: Final = 50
 def check_fresh(
     saved: SavedPlan, observation: Observation, *, now: float, max_age: float = MAX_AGE_SECONDS
 ) -> None:
-    """Check that the cluster, records and live values still match the preconditions of the plan.
+    """Check that the cluster, records, overrides and live values still match the preconditions of the plan.
 
     Raises:
         StalePlan: They do not match, or the plan is too old or from the future; the error lists all differences.
@@ -50,12 +49,8 @@ def check_fresh(
             f"the creation time of the plan is {age(saved.created_at - now)} in the future: check the clocks of both machines"
         )
     if saved.plan.cluster_id == observation.cluster_id:
-        current = preconditions_of(
-            saved.plan.changes, owned=observation.settlement.owned, live=observation.live
-        )
-        mismatches.extend(
-            difference_text(difference) for difference in differences(saved.preconditions, current)
-        )
+        mismatches.extend(precondition_differences(saved, observation))
+        mismatches.extend(override_differences(saved, observation, now=now))
     if mismatches:
         raise _stale("the saved plan no longer fits", mismatches)
 

@@ -23,12 +23,12 @@ from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.plan_warnings import own_limits
-from reconciler.quota.planner.preconditions import differences, preconditions_of
+from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.reconcile import audit_entries, ownership_records
-from reconciler.reconcile.differences import difference_text
+from reconciler.reconcile.differences import override_differences, precondition_differences
 from reconciler.reconcile.observation import (
     Observation,
     observe,
@@ -169,7 +169,7 @@ async def apply(
     Raises:
         PlanRefused: A guard refuses the plan; nothing was sent.
         ManifestErrors: Two documents claim one pair; nothing was sent.
-        StalePlan: The plan is older than :data:`FRESH_SECONDS`, and the cluster changed since; nothing was written.
+        StalePlan: The cluster (checked after :data:`FRESH_SECONDS`) or an override changed since; nothing was written.
         Interrupted: A stop was requested; contains the outcome.
         KquotaError: Nothing could be sent, or the intents could not be recorded.
     """
@@ -354,21 +354,21 @@ async def _still_fits(
     """Return the plan with a new observation, if the observation it was computed from is too old.
 
     Raises:
-        StalePlan: A precondition of the plan has changed.
+        StalePlan: A precondition of the plan has changed, or the override of a planned value ended.
     """
-    if ports.clock.now() - prepared.observation.at <= FRESH_SECONDS:
-        return prepared
-    observation = await observe(
-        ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
+    now, observation = ports.clock.now(), prepared.observation
+    changed = override_differences(
+        prepared.preview, observation, prepared.override_changes, now=now
     )
-    now = preconditions_of(
-        prepared.plan.changes, owned=observation.settlement.owned, live=observation.live
-    )
-    changed = differences(prepared.preview.preconditions, now)
+    if not changed and now - observation.at > FRESH_SECONDS:
+        observation = await observe(
+            ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
+        )
+        changed = precondition_differences(prepared.preview, observation)
     if changed:
         raise StalePlan(
-            "the cluster changed after the plan was computed",
-            differences=[difference_text(difference) for difference in changed],
+            "the cluster or an override changed after the plan was computed",
+            differences=changed,
             hint="plan again",
         )
     return replace(prepared, observation=observation)

@@ -1,6 +1,7 @@
 """A reviewed plan comes back: it is applied only where cluster, records, documents and clock still agree."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -9,12 +10,15 @@ from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
 from reconciler.quota.planner.guards import Guards
+from reconciler.quota.policy import DriftMode
 from reconciler.reconcile import (
+    NewOverride,
     apply,
     check_digest,
     check_fresh,
     check_same_effect,
     observe,
+    prepare,
     trusted,
 )
 from reconciler.render.json_values import dump
@@ -125,6 +129,44 @@ def test_records_that_changed_make_it_stale(change):
     asyncio.run(world.inventory.write("fake-cluster", [change]))
     with pytest.raises(StalePlan, match="no longer fits"):
         check(world, saved)
+
+
+def override(world: World, value: float, *, seconds: float) -> NewOverride:
+    until = world.cluster.clock.now() + seconds
+    return NewOverride(
+        entity=ALICE, key=RATE, value=value, until=until, principal="ops", reason="incident\n"
+    )
+
+
+def test_an_override_that_ended_since_makes_it_stale():
+    world = started()
+    world.apply(OLD, overrides=(override(world, 500.0, seconds=3600.0),))
+    world.cluster.write(ALICE, RATE, 900.0)
+    options = world.options(rules=replace(world.orders.rules, drift=DriftMode.CORRECT))
+    prepared = asyncio.run(prepare(world.ports, options, OLD))
+    saved = read_plan(dump(plan_document(prepared.preview)), location="plan.json")
+    assert [change.after for change in saved.plan.changes] == [500.0]
+    world.cluster.clock.advance(1800.0)
+    check(world, saved)
+    world.cluster.clock.advance(1800.0)
+    with pytest.raises(StalePlan) as caught:
+        check(world, saved)
+    assert caught.value.differences == (
+        "user=alice producer_byte_rate: 500 B/s is the value of an override that has ended",
+    )
+
+
+def test_an_override_that_began_since_makes_it_stale_although_the_live_value_is_the_same():
+    world = started()
+    saved = reviewed(world)
+    world.apply(OLD, overrides=(override(world, 100.0, seconds=3600.0),))
+    with pytest.raises(StalePlan) as caught:
+        check(world, saved)
+    assert caught.value.differences == (
+        "user=alice producer_byte_rate: an override to 100 B/s is in force: incident\\u000a",
+    )
+    world.cluster.clock.advance(3600.0)
+    check(world, saved)
 
 
 def test_another_cluster_makes_it_stale():

@@ -23,9 +23,9 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.planner.guards import Guards
-from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import PairVisibility
-from reconciler.reconcile import apply, prepare
+from reconciler.reconcile import NewOverride, apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
 from tests.reconcile.scenarios import (
     ALICE,
@@ -298,6 +298,40 @@ def test_only_what_was_asked_for_is_written_and_recorded():
     outcome = world.apply(TWO, only=lambda subject, key: subject == ALICE)
     assert set(words(outcome)) == {(ALICE, RATE), (ALICE, SHARE)}
     assert set(world.owned().records) == {ALICE}
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_the_value_of_an_override_that_ended_at_the_prompt_is_not_written(is_new):
+    async def story(seconds: float):
+        world = World()
+        await world.run(TWO)
+        overrides = (
+            NewOverride(
+                entity=ALICE,
+                key=RATE,
+                value=5.0,
+                until=world.cluster.clock.now() + 20.0,
+                principal="ops",
+                reason="incident",
+            ),
+        )
+        if is_new:
+            orders = world.options(overrides=overrides)
+        else:
+            await world.run(TWO, overrides=overrides)
+            world.cluster.write(ALICE, RATE, 7.0)
+            orders = world.options(rules=replace(world.orders.rules, drift=DriftMode.CORRECT))
+        prepared = await prepare(world.ports, orders, TWO)
+        assert [change.after for change in prepared.plan.changes] == [5.0]
+        world.cluster.clock.advance(seconds)
+        return await apply(world.ports, orders, prepared)
+
+    assert asyncio.run(story(1.0)).complete
+    with pytest.raises(StalePlan) as caught:
+        asyncio.run(story(25.0))
+    assert caught.value.differences == (
+        "user=alice producer_byte_rate: 5 B/s is the value of an override that has ended",
+    )
 
 
 def test_a_plan_that_waited_at_the_prompt_is_compared_with_the_cluster_again():
