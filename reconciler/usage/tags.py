@@ -8,7 +8,7 @@ ClientQuotaManager.DefaultQuotaCallback, quotaMetricTags and quotaLimit (4.3), c
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level
 from reconciler.quota.keys import Key
@@ -51,6 +51,20 @@ class Bucket:
             "client_id": self.client_id,
             "ip": self.ip,
         }
+
+
+def bucket_of_row(row: Mapping[str, Any]) -> Bucket:
+    """Return the bucket of a row with the columns of :attr:`Bucket.columns`.
+
+    Raises:
+        ValueError: The kind is unknown.
+    """
+    return Bucket(
+        kind=GroupKind(row["group_kind"]),
+        user=row["user"],
+        client_id=row["client_id"],
+        ip=row["ip"],
+    )
 
 
 def bucket_of(user: str = "", client_id: str = "", ip: str = "") -> Bucket:

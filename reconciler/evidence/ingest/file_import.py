@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -249,7 +249,7 @@ class _FileImport:
                 of_file = DropCounts()
                 try:
                     for series in _series(path, self._files, of_file):
-                        collector.add(_within(series, begin, end))
+                        collector.add(series.within(begin, end))
                 except TelemetryError as error:
                     failures[path] = error.message
                     partial_names.add(path.name)
@@ -267,14 +267,6 @@ class _FileImport:
                 report = self._days[cluster_id].write(day, reading)
                 if report is not None:
                     arrived[cluster_id].days[day] = report
-
-
-def _within(series: RecordedSeries, begin_ms: int, end_ms: int) -> RecordedSeries:
-    points = PointArray.of(series.points)
-    if not len(points) or (begin_ms <= min(points.times) and max(points.times) < end_ms):
-        return replace(series, points=points)
-    inside = [point for point in points if begin_ms <= point[0] < end_ms]
-    return replace(series, points=PointArray.of(inside))
 
 
 def _series(path: Path, files: FileImportRequest, counts: DropCounts) -> Iterator[RecordedSeries]:

@@ -1,6 +1,7 @@
 """Reads published evidence for previews without a JVM: buckets, limits, and the series of a few buckets."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from reconciler.evidence.store import sample_columns
 from reconciler.evidence.store.files import arrow_tables, parquet_files
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.files.row_groups import RowGroupFile, matches
+from reconciler.evidence.store.files.thread_pool import AT_ONCE, each
 from reconciler.evidence.store.json_files import MOST_BYTES
 from reconciler.evidence.store.latest_pointer import (
     BUCKET_SEEN,
@@ -24,6 +26,7 @@ from reconciler.evidence.store.latest_pointer import (
 )
 from reconciler.evidence.store.manifest import states_of
 from reconciler.evidence.store.quota_snapshots import state_of
+from reconciler.evidence.store.sample_columns import BUCKET, BucketsByType
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.recorded_limits import RecordedLimits
@@ -31,12 +34,11 @@ from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.samples import Cadence, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
-from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.tags import Bucket
 
 AHEAD_MS: Final = 600_000
 """Maximum difference by which the publisher's clock may be ahead of the local clock."""
 
-AT_ONCE: Final = 8
 MOST_SAMPLES: Final = 10_000_000
 """Maximum number of samples of all buckets that one plan reads; each needs 100 bytes while it is read."""
 
@@ -44,11 +46,8 @@ _UNITS: Final = ((3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), 
 UNKNOWN_PACE: Final = cadence(30_000)
 """The cadence of empty evidence."""
 
-_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
-_PLACE: Final = ("quota_type", *_BUCKET)
+_PLACE: Final = ("quota_type", *BUCKET)
 _VALUES: Final = ("broker_id", "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
-
-Seen = Mapping[QuotaType, Mapping[str, frozenset[Bucket]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +64,14 @@ class PublishedEvidence:
     recorded: RecordedLimits | None = None
     cadence: Cadence = UNKNOWN_PACE
     _measured: frozenset[QuotaType] = frozenset()
-    _buckets: Seen = field(default_factory=dict[QuotaType, Mapping[str, frozenset[Bucket]]])
+    _buckets: BucketsByType = field(default_factory=dict[QuotaType, dict[str, set[Bucket]]])
     _files: tuple[RowGroupFile, ...] = ()
 
     def measured(self, kind: QuotaType) -> bool:
         """Whether any bucket of this type was recorded; if not, missing samples do not mean that there was no use."""
         return kind in self._measured
 
-    def buckets_by_broker(self, kind: QuotaType) -> Mapping[str, frozenset[Bucket]]:
+    def buckets_by_broker(self, kind: QuotaType) -> Mapping[str, AbstractSet[Bucket]]:
         """Return the recorded buckets by broker id."""
         return self._buckets.get(kind, {})
 
@@ -110,8 +109,7 @@ class PublishedEvidence:
             budget.take(sum(table.num_rows for table in tables) - certain)
             return tables
 
-        with ThreadPoolExecutor(min(AT_ONCE, len(self._files))) as pool:
-            tables = list(chain.from_iterable(pool.map(read, self._files)))
+        tables = list(chain.from_iterable(each(read, self._files)))
         series_by_bucket: dict[Bucket, dict[str, SampleSeries]] = {}
         rows = pa.concat_tables(tables).unify_dictionaries() if tables else None
         for (number, broker), samples in (
@@ -218,7 +216,9 @@ def _load_evidence(
             recorded=_recorded(latest, states),
             cadence=latest.pace,
             _measured=frozenset(latest.measured),
-            _buckets=_observed_buckets(observed_tables),
+            _buckets=sample_columns.buckets_by_type(
+                pa.concat_tables([arrow_tables.schema(BUCKET_SEEN).empty_table(), *observed_tables])
+            ),
             _files=tuple(files),
         )
 
@@ -236,26 +236,6 @@ def _small(store: FileStore, part: EvidenceFile) -> pa.Table:
     content = store.get(file.path, max_bytes=file.size + 1)
     parquet_files.check_same(content, size=file.size, sha256=file.sha256, path=location)
     return parquet_files.read(part.table, content, path=location, rows=file.rows)
-
-
-def _observed_buckets(days: Iterable[pa.Table]) -> Seen:
-    """Return the buckets seen on any day, by type and broker; each bucket is created once."""
-    rows = pa.concat_tables([arrow_tables.schema(BUCKET_SEEN).empty_table(), *days])
-    once = rows.group_by(["quota_type", "broker_id", *_BUCKET]).aggregate([])
-    columns = (once.column(name).to_pylist() for name in ("quota_type", "broker_id", *_BUCKET))
-    buckets_by_name: dict[tuple[str, ...], Bucket] = {}
-    buckets_by_type: dict[QuotaType, dict[str, set[Bucket]]] = {}
-    for kind, broker, *names in zip(*columns, strict=True):
-        group, user, client_id, ip = names
-        bucket = buckets_by_name.get(tuple(names))
-        if bucket is None:
-            bucket = Bucket(kind=GroupKind(group), user=user, client_id=client_id, ip=ip)
-            buckets_by_name[tuple(names)] = bucket
-        buckets_by_type.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(bucket)
-    return {
-        kind: {broker: frozenset(of) for broker, of in sorted(brokers.items())}
-        for kind, brokers in buckets_by_type.items()
-    }
 
 
 def _note(latest: LatestPointer, source: str) -> EvidenceNote:

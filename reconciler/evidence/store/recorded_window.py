@@ -18,15 +18,14 @@ from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.samples import MILLION, Cadence, QuotaType, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
-from reconciler.usage.tags import Bucket, GroupKind
+from reconciler.usage.tags import Bucket, bucket_of_row
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
 
-_BUCKET: Final = ("group_kind", "user", "client_id", "ip")
-_SERIES: Final = ("quota_type", *_BUCKET, "broker_id")
+_SERIES: Final = ("quota_type", *sample_columns.BUCKET, "broker_id")
 _VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
 
 Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
@@ -146,14 +145,7 @@ def asked_of(
     """
     in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
     rows = lake.read(window.samples, [*_SERIES, *_VALUES], in_window, table=USAGE_SAMPLE)
-    buckets_by_type: dict[QuotaType, dict[str, set[Bucket]]] = {}
-    once = rows.group_by(list(_SERIES)).aggregate([])
-    for kind, *names, broker in zip(
-        *(once.column(name).to_pylist() for name in _SERIES), strict=True
-    ):
-        buckets_by_type.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(
-            _bucket(names)
-        )
+    buckets_by_type = sample_columns.buckets_by_type(rows)
     question = impact_query(
         window.cluster_id,
         window.state,
@@ -198,12 +190,7 @@ def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]
         for names, samples in sample_columns.series_by(
             rows.filter(pc.and_(of_kind, of_users)), _SERIES[1:]
         ):
-            bucket = _bucket(names[:-1])
+            bucket = bucket_of_row(dict(zip(sample_columns.BUCKET, names[:-1], strict=True)))
             if bucket in asked_for:
                 series_by_type.setdefault(kind, {}).setdefault(bucket, {})[names[-1]] = samples
     return series_by_type
-
-
-def _bucket(names: Iterable[str]) -> Bucket:
-    kind, user, client_id, ip = names
-    return Bucket(kind=GroupKind(kind), user=user, client_id=client_id, ip=ip)

@@ -1,4 +1,4 @@
-"""Converts samples in Arrow tables to the column series that the kernel computes with."""
+"""Converts samples in Arrow tables to the column series that the kernel computes with, and to their buckets."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -14,6 +14,14 @@ from reconciler.usage.kernel.series import (
     SampleSeries,
     series_of,
 )
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import Bucket, bucket_of_row
+
+BUCKET: Final = ("group_kind", "user", "client_id", "ip")
+"""The columns of a bucket besides its quota type."""
+
+BucketsByType = dict[QuotaType, dict[str, set[Bucket]]]
+"""Buckets by quota type and broker id."""
 
 _WORDS: Final = pa.array([str(word) for word in CENSORED])
 
@@ -39,6 +47,26 @@ def series_by(
     values = {name: groups.column(f"{name}_list").combine_chunks() for name in COLUMNS}
     for at, key in enumerate(keys):
         yield key, series_of({name: column[at].values for name, column in values.items()})
+
+
+def buckets_by_type(rows: pa.Table) -> BucketsByType:
+    """Return the buckets of rows with the columns of a series; each bucket is created once, brokers are sorted.
+
+    Raises:
+        ValueError: A quota type or a kind of bucket is unknown.
+    """
+    names = ("broker_id", "quota_type", *BUCKET)
+    once = rows.group_by(list(names)).aggregate([]).sort_by("broker_id").select(names)
+    buckets_by_columns: dict[tuple[str, ...], Bucket] = {}
+    buckets: BucketsByType = {}
+    for broker, kind, *columns in zip(*once.to_pydict().values(), strict=True):
+        key = tuple(columns)
+        bucket = buckets_by_columns.get(key)
+        if bucket is None:
+            bucket = bucket_of_row(dict(zip(BUCKET, key, strict=True)))
+            buckets_by_columns[key] = bucket
+        buckets.setdefault(QuotaType(kind), {}).setdefault(broker, set()).add(bucket)
+    return buckets
 
 
 def _codes(words: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -163,12 +163,9 @@ class PrometheusClient:
                 pass
             case _:
                 raise self._wrong("query", "returned a response that is not a matrix")
-        all_series = []
-        for element in result:
-            series = series_of(element, self.counts)
-            if series is not None:
-                all_series.append(_within(series, from_ms, to_ms))
-        return tuple(series for series in all_series if series.points)
+        all_series = (series_of(element, self.counts) for element in result)
+        in_range = (series.within(from_ms, to_ms) for series in all_series if series is not None)
+        return tuple(series for series in in_range if series.points)
 
     async def _list(self, path: str, matches: Sequence[str], from_ms: int, to_ms: int) -> list[Any]:
         parameters: dict[str, str | Sequence[str]] = {
@@ -350,15 +347,6 @@ def _checked(address: str, config: HttpConfig) -> str:
 
 def _seconds(at_ms: int) -> str:
     return f"{at_ms // 1000}.{at_ms % 1000:03d}"
-
-
-def _within(series: RecordedSeries, from_ms: int, to_ms: int) -> RecordedSeries:
-    """Return the series without the additional millisecond of Prometheus 2."""
-    times = [at for at, _ in series.points]
-    if times and from_ms <= min(times) and max(times) < to_ms:
-        return series
-    points_in_window = [(at, value) for at, value in series.points if from_ms <= at < to_ms]
-    return RecordedSeries(name=series.name, labels=series.labels, points=points_in_window)
 
 
 def _server_words(body: bytes) -> str:

@@ -3,7 +3,7 @@
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, overload
 
@@ -78,6 +78,13 @@ class RecordedSeries:
     def label(self, name: str) -> str:
         """Return the value of a label; "" if absent."""
         return self.labels.get(name, "")
+
+    def within(self, from_ms: int, to_ms: int) -> "RecordedSeries":
+        """Return the series with its points of a time range, the end excluded."""
+        points = PointArray.of(self.points)
+        if points and not (from_ms <= min(points.times) and max(points.times) < to_ms):
+            points = PointArray.of([point for point in points if from_ms <= point[0] < to_ms])
+        return replace(self, points=points)
 
 
 NOTHING: Final = PointArray()

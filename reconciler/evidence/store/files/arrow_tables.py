@@ -1,5 +1,6 @@
 """Arrow schemas of the tables; converts rows to them or rejects them with file and column."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -57,8 +58,20 @@ def conformed(table: Table, rows: pa.Table, path: str = "") -> pa.Table:
         LakeDamaged: A column is missing, unknown, of another type, or null where nulls are not allowed.
     """
     check_columns(table, rows.schema, path)
-    columns = [_column(column, rows, path) for column in table.columns]
-    return pa.table(columns, schema=schema(table))
+    return typed(table, rows, table.names, path)
+
+
+def typed(table: Table, rows: pa.Table, names: Sequence[str], path: str) -> pa.Table:
+    """Return some columns of rows that fit a table (:func:`check_columns`), in this order, with its types.
+
+    Raises:
+        LakeDamaged: A value is null where nulls are not allowed.
+    """
+    columns_by_name = {column.name: column for column in table.columns}
+    expected = schema(table)
+    fields = [expected.field(name) for name in names]
+    columns = [_column(columns_by_name[name], rows, path) for name in names]
+    return pa.table(columns, schema=pa.schema(fields, metadata=expected.metadata))
 
 
 def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> None:

@@ -149,14 +149,13 @@ def read(
             f"has {actual_rows:,} rows where {rows:,} are expected", path=path, hint=WRITE_ANEW
         )
     try:
-        table_rows = (
+        return (
             _every_row(table, content, path, names)
             if row_filter is None
             else _some_rows(table, content, path, names, row_filter)
         )
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
-    return _checked_rows(table, table_rows, path)
 
 
 def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) -> pa.Table:
@@ -164,7 +163,7 @@ def _every_row(table: Table, content: bytes, path: str, names: Sequence[str]) ->
     present = [name for name in names if name in file.schema_arrow.names]
     rows = file.read(columns=present)
     _check_size(_texts_size(rows), path)
-    return _with_columns(table, rows, names)
+    return arrow_tables.typed(table, rows, names, path)
 
 
 def _some_rows(
@@ -181,7 +180,7 @@ def _some_rows(
     for group in groups:  # One row group at a time: only rows that pass the filter stay in memory.
         rows = file.read_row_group(group.id)
         _check_size(size + _texts_size(rows), path)
-        rows = _with_columns(table, rows, table.names).cast(schema).filter(row_filter)
+        rows = arrow_tables.typed(table, rows, table.names, path).filter(row_filter)
         part = rows.select(list(names))
         size += _texts_size(part)
         parts.append(part)
@@ -192,19 +191,6 @@ def _open(table: Table, content: bytes, path: str) -> pq.ParquetFile:
     file = open_parquet(arrow_tables.open_content(content))
     arrow_tables.check_columns(table, file.schema_arrow, path)
     return file
-
-
-def _with_columns(table: Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Return these columns in this order; columns that the file does not have are null."""
-    schema = arrow_tables.schema(table)
-    return pa.table(
-        {
-            name: rows.column(name)
-            if name in rows.schema.names
-            else pa.nulls(rows.num_rows, schema.field(name).type)
-            for name in names
-        }
-    )
 
 
 def _texts_size(rows: pa.Table) -> int:
@@ -219,23 +205,6 @@ def _check_size(size: int, path: str) -> None:
             path=path,
             hint=WRITE_ANEW,
         )
-
-
-def _checked_rows(table: Table, rows: pa.Table, path: str) -> pa.Table:
-    for column in table.columns:
-        if (
-            column.name in rows.schema.names
-            and not column.null
-            and rows.column(column.name).null_count
-        ):
-            raise LakeDamaged(
-                f"the column {column.name!r} of {table.name} has values that are null, which none may be",
-                path=path,
-                hint=arrow_tables.ASK_FOR_WHOLE,
-            )
-    expected_schema = arrow_tables.schema(table)
-    fields = [expected_schema.field(name) for name in rows.schema.names]
-    return rows.cast(pa.schema(fields, metadata=expected_schema.metadata))
 
 
 def count(content: bytes, path: str) -> int:
