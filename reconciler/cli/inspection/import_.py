@@ -11,7 +11,7 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import UsageError
-from reconciler.manifest.foreign.tools import TOOLS, read_files
+from reconciler.manifest.foreign.tools import TOOLS, ClusterFormat, read_files
 
 if TYPE_CHECKING:
     from reconciler.manifest.foreign.collector import ImportRemark
@@ -52,7 +52,11 @@ Afterwards, kquota plan shows whether the cluster matches the files."""
     "--source-cluster",
     metavar="NAME",
     help="Cluster to import if the files contain several: "
-    + "; ".join(f"{name}: {tool.cluster}" for name, tool in TOOLS.items() if tool.cluster)
+    + "; ".join(
+        f"{name}: {reader.cluster}"
+        for name, reader in TOOLS.items()
+        if isinstance(reader, ClusterFormat)
+    )
     + ".",
 )
 @click.option(

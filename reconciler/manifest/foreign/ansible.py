@@ -9,11 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.manifest.foreign.collector import Files, ImportCollector
-from reconciler.manifest.foreign.document_tree import (
-    DocumentTree,
-    documents,
-    limits,
-)
+from reconciler.manifest.foreign.document_tree import DocumentTree, all_documents, limits
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -27,17 +23,16 @@ _ACTIONS: Final = ("action", "local_action")
 _TURNS: Final = ("loop", "with_items", "with_dict", "with_list", "with_subelements")
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector) -> None:
     """Read the entries of every task.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON.
     """
-    for path, text in files:
-        for document in documents(path, text):
-            for task, call in _tasks(document):
-                with collector.entry():
-                    _read_task(task, call, collector)
+    for document in all_documents(files):
+        for task, call in _tasks(document):
+            with collector.entry():
+                _read_task(task, call, collector)
 
 
 def _tasks(tree: DocumentTree) -> Iterator[tuple[DocumentTree, DocumentTree]]:
@@ -65,13 +60,9 @@ def _calls(value: DocumentTree) -> bool:
 def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollector) -> None:
     for name, value in task.fields():
         if name == "when":
-            collector.note(
-                task.path, value.line, "the task has a condition, which is ignored (assumed true)"
-            )
+            collector.note(value, "the task has a condition, which is ignored (assumed true)")
         elif name in _TURNS:
-            collector.note(
-                task.path, value.line, f"the task has {name}, which only Ansible can expand"
-            )
+            collector.note(value, f"the task has {name}, which only Ansible can expand")
     entries = call.need("entries")
     if not entries.is_list:
         raise entries.wrong(
@@ -85,11 +76,9 @@ def _read_task(task: DocumentTree, call: DocumentTree, collector: ImportCollecto
                 raise entity.wrong(f"the module has no entity type {other_names[0]}")
             quota_limits = limits(entry.get("quotas"), _KEYS)
             collector.add(
-                entry.path,
-                entry.line,
+                entry,
                 quota_limits,
-                user=_slot(entity, "user"),
-                client_id=_slot(entity, "client"),
+                {"user": _slot(entity, "user"), "client-id": _slot(entity, "client")},
             )
 
 

@@ -1,15 +1,15 @@
 """The result of reading a foreign format: declarations, limits that were lost, and notes."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from reconciler.errors import ManifestErrors, QuotaValueError
 from reconciler.manifest.export.document_names import document_names
 from reconciler.manifest.writer import unwritable_entity, unwritable_value
-from reconciler.quota.entity import ABSENT, Entity, Slot, entity, parts, sort_key
+from reconciler.quota.entity import ABSENT, ENTITY_TYPES, Entity, Slot, entity, parts, sort_key
 from reconciler.quota.keys import COLUMN_OF, Key, check_value, key_columns
 from reconciler.quota.planner.desired_state import NO_LINES, Declaration, Lines
 from reconciler.quota.state import Limits, limits_of
@@ -20,9 +20,32 @@ Parts: TypeAlias = tuple[tuple[str, str | None], ...]
 Files: TypeAlias = Sequence[tuple[str, str]]
 """``(path, text)``; the path is only for display."""
 
+Slots: TypeAlias = Mapping[str, Slot]
+"""Entity type to its slot; types that are missing are absent."""
+
 MAX_DIGITS: Final = 400
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 NO_KEY: Final = "a quota key that manifests do not support"
+
+
+class Place(Protocol):
+    """Where something is written: ``line`` from 1; 0 if the format has no lines."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+
+    @property
+    def line(self) -> int:
+        """The line."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """A place in a file that is read by lines."""
+
+    path: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +143,15 @@ class ImportCollector:
             notes=tuple(sorted(self._notes, key=_place)),
         )
 
-    def lose(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
+    def lose(self, place: Place, text: str, subject: Parts = ()) -> None:
         """Add a loss."""
-        self._losses.append(ImportRemark(path=path, line=line, text=text, about=subject))
+        self._losses.append(
+            ImportRemark(path=place.path, line=place.line, text=text, about=subject)
+        )
 
-    def note(self, path: str, line: int, text: str, subject: Parts = ()) -> None:
+    def note(self, place: Place, text: str, subject: Parts = ()) -> None:
         """Add a note about a limit that was read."""
-        self._notes.append(ImportRemark(path=path, line=line, text=text, about=subject))
+        self._notes.append(ImportRemark(path=place.path, line=place.line, text=text, about=subject))
 
     @contextmanager
     def entry(self) -> Iterator[None]:
@@ -135,32 +160,24 @@ class ImportCollector:
             yield
         except ManifestErrors as errors:
             for problem in errors.problems:
-                self.lose(problem.path, problem.line, problem.message)
+                self.lose(problem, problem.message)
 
-    def add(
-        self,
-        path: str,
-        line: int,
-        quota_limits: Iterable[ImportedLimit],
-        *,
-        user: Slot = ABSENT,
-        client_id: Slot = ABSENT,
-        ip: Slot = ABSENT,
-    ) -> None:
+    def add(self, place: Place, quota_limits: Iterable[ImportedLimit], slots: Slots) -> None:
         """Add the limits of one entity. Those that a manifest cannot declare become losses."""
+        user, client_id, ip = (slots.get(kind, ABSENT) for kind in ENTITY_TYPES)
         entity_parts = parts(Entity((user, client_id, ip)))
         quota_limits = tuple(quota_limits)
         try:
             subject = entity(user=user, client_id=client_id, ip=ip)
         except QuotaValueError as error:
-            self.lose(path, line, error.message, entity_parts)
+            self.lose(place, error.message, entity_parts)
             return
         reason = unwritable_entity(subject)
         if reason:
-            self.lose(path, line, reason, entity_parts)
+            self.lose(place, reason, entity_parts)
             return
         if not quota_limits:
-            self.note(path, line, "no limits, so there is nothing to declare", entity_parts)
+            self.note(place, "no limits, so there is nothing to declare", entity_parts)
             return
         values: dict[Key, float] = {}
         lines: dict[Key, int] = {}
@@ -172,7 +189,7 @@ class ImportCollector:
             except QuotaValueError as error:
                 self._losses.append(
                     ImportRemark(
-                        path=path,
+                        path=place.path,
                         line=limit.line,
                         text=error.message,
                         about=entity_parts,
@@ -183,25 +200,24 @@ class ImportCollector:
             else:
                 values[key], lines[key] = value, limit.line
         if values:
-            self._declare(subject, limits_of(values), path, line, _lines_of(lines))
+            self._declare(subject, limits_of(values), place, _lines_of(lines))
 
-    def _declare(self, subject: Entity, limits: Limits, path: str, line: int, lines: Lines) -> None:
+    def _declare(self, subject: Entity, limits: Limits, place: Place, lines: Lines) -> None:
         first = self._found.get(subject)
         if first is None:
             self._found[subject] = Declaration(
                 document="",  # named with all others at the end
                 entity=subject,
                 limits=limits,
-                path=path,
-                line=line,
+                path=place.path,
+                line=place.line,
                 lines=lines,
             )
         elif first.limits != limits:
-            place = f"{first.path}:{first.line}" if first.line else first.path
+            elsewhere = f"{first.path}:{first.line}" if first.line else first.path
             self.lose(
-                path,
-                line,
-                f"other limits for the same entity are at {place}; those are used",
+                place,
+                f"other limits for the same entity are at {elsewhere}; those are used",
                 parts(subject),
             )
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import json_nodes
-from reconciler.manifest.foreign.collector import ImportedLimit
+from reconciler.manifest.foreign.collector import FileLine, Files, ImportedLimit, Place
 from reconciler.manifest.syntax import scalars, yaml_parser
 from reconciler.manifest.syntax.nodes import (
     MappingNode,
@@ -150,6 +150,12 @@ class DocumentTree:
         return None if child is None else child.text()
 
 
+def all_documents(files: Files) -> Iterator[DocumentTree]:
+    """Yield the documents of every file; see :func:`documents`."""
+    for path, text in files:
+        yield from documents(path, text)
+
+
 def documents(path: str, text: str) -> list[DocumentTree]:
     """Return the documents of a YAML file, or the one of a JSON file.
 
@@ -207,7 +213,7 @@ def read_limit(
 
 
 def only_cluster(
-    places_by_cluster: Mapping[str, str],
+    places_by_cluster: Mapping[str, Place],
     cluster: str | None,
     subject: str,
     *,
@@ -235,6 +241,6 @@ def only_cluster(
         raise ManifestErrors([_at(places_by_cluster, message)])
 
 
-def _at(places_by_cluster: Mapping[str, str], message: str) -> Problem:
-    path, _, line = next(iter(places_by_cluster.values()), ":0").rpartition(":")
-    return Problem(path, int(line), 0, message)
+def _at(places_by_cluster: Mapping[str, Place], message: str) -> Problem:
+    place = next(iter(places_by_cluster.values()), FileLine("", 0))
+    return Problem(place.path, place.line, 0, message)

@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.manifest.foreign.collector import Files, ImportCollector
 from reconciler.manifest.foreign.document_tree import (
     DocumentTree,
-    documents,
+    all_documents,
     only_cluster,
     read_limit,
 )
@@ -43,14 +43,13 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
     """
     lists: list[DocumentTree] = []
     configuration: DocumentTree | None = None
-    for path, text in files:
-        for document in documents(path, text):
-            if document.is_list:
-                lists.append(document)
-            elif configuration is not None:
-                raise document.wrong("several configurations; pass one at a time")
-            else:
-                configuration = document
+    for document in all_documents(files):
+        if document.is_list:
+            lists.append(document)
+        elif configuration is not None:
+            raise document.wrong("several configurations; pass one at a time")
+        else:
+            configuration = document
     defaults = None
     if configuration is not None:
         defaults = configuration.get("defaults")
@@ -70,11 +69,11 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 def _check_cluster(
     quotas: Iterable[DocumentTree], defaults: DocumentTree | None, cluster: str | None
 ) -> None:
-    places: dict[str, str] = {}
+    places: dict[str, DocumentTree] = {}
     for quota in (*quotas, *([defaults] if defaults is not None else ())):
         clusters = quota.get(_CLUSTERS) if quota.is_mapping else None
         for name, _ in clusters.fields() if clusters is not None else ():
-            _ = places.setdefault(name, f"{quota.path}:{quota.line}")
+            _ = places.setdefault(name, quota)
     if cluster is not None or places:
         only_cluster(places, cluster, "cluster of the enforcer", must_choose=True)
 
@@ -103,7 +102,7 @@ def _read_quota(
     if user is ABSENT and client_id is ABSENT:
         raise quota.wrong("neither principal nor client")
     rates = [read_limit(name, value, _KEYS) for name, value in fields.items() if not value.is_null]
-    collector.add(quota.path, quota.line, rates, user=user, client_id=client_id)
+    collector.add(quota, rates, {"user": user, "client-id": client_id})
 
 
 def _of_cluster(defaults: DocumentTree | None, cluster: str | None) -> DocumentTree | None:

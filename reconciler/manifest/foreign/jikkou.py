@@ -7,11 +7,7 @@ determines which slots count and which are defaults; the names of the other slot
 from typing import Final
 
 from reconciler.manifest.foreign.collector import Files, ImportCollector
-from reconciler.manifest.foreign.document_tree import (
-    DocumentTree,
-    documents,
-    limits,
-)
+from reconciler.manifest.foreign.document_tree import DocumentTree, all_documents, limits
 from reconciler.quota.entity import ABSENT, DEFAULT, Slot
 from reconciler.quota.keys import Key
 
@@ -35,32 +31,29 @@ _TYPES: Final[dict[str, tuple[bool | None, bool | None]]] = {
 """Type to the form of user and client-id."""
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector) -> None:
     """Read every quota; resources of other kinds are skipped.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON.
     """
-    for path, text in files:
-        for document in documents(path, text):
-            with collector.entry():
-                kind = document.text_field("kind") or ""
-                if not (document.text_field("apiVersion") or "").startswith(API):
-                    continue
-                if kind == f"{KIND}List":
-                    for resource in document.need("items").items():
-                        with collector.entry():
-                            _read_resource(resource, collector)
-                elif kind == KIND:
-                    _read_resource(document, collector)
+    for document in all_documents(files):
+        with collector.entry():
+            kind = document.text_field("kind") or ""
+            if not (document.text_field("apiVersion") or "").startswith(API):
+                continue
+            if kind == f"{KIND}List":
+                for resource in document.need("items").items():
+                    with collector.entry():
+                        _read_resource(resource, collector)
+            elif kind == KIND:
+                _read_resource(document, collector)
 
 
 def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
     mark = resource.find("metadata", "annotations", _DELETE)
     if mark is not None and mark.scalar_text() == "true":
-        collector.note(
-            resource.path, resource.line, f"marked with {_DELETE}, so it is not declared"
-        )
+        collector.note(resource, f"marked with {_DELETE}, so it is not declared")
         return
     spec = resource.need("spec")
     kind = spec.need("type")
@@ -76,14 +69,8 @@ def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
         if form is not _NAMED and entity is not None and entity.text_field(field)
     ]
     if ignored:
-        collector.note(
-            resource.path,
-            spec.line,
-            f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}",
-        )
-    collector.add(
-        resource.path, spec.line, limits(spec.get("configs"), _KEYS), user=user, client_id=client_id
-    )
+        collector.note(spec, f"entity.{ignored[0]} is ignored, as Jikkou does for {kind.text()}")
+    collector.add(spec, limits(spec.get("configs"), _KEYS), {"user": user, "client-id": client_id})
 
 
 def _slot(entity: DocumentTree | None, spec: DocumentTree, field: str, form: bool | None) -> Slot:  # noqa: FBT001 - a row of the table

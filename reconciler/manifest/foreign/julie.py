@@ -8,11 +8,7 @@ as it is live, with a note. An empty principal is the default user.
 from typing import Final
 
 from reconciler.manifest.foreign.collector import Files, ImportCollector
-from reconciler.manifest.foreign.document_tree import (
-    DocumentTree,
-    documents,
-    limits,
-)
+from reconciler.manifest.foreign.document_tree import DocumentTree, all_documents, limits
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.keys import Key
 
@@ -24,19 +20,18 @@ _KEYS: Final = {
 }
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector) -> None:
     """Read the quotas of every descriptor.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON.
     """
-    for path, text in files:
-        for document in documents(path, text):
-            with collector.entry():
-                quotas = document.find("platform", "kafka", "quotas")
-                for quota in quotas.items() if quotas is not None else ():
-                    with collector.entry():
-                        _read_quota(quota, collector)
+    for document in all_documents(files):
+        with collector.entry():
+            quotas = document.find("platform", "kafka", "quotas")
+            for quota in quotas.items() if quotas is not None else ():
+                with collector.entry():
+                    _read_quota(quota, collector)
 
 
 def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
@@ -47,10 +42,9 @@ def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
     quota_limits = [limit for limit in limits(quota, _KEYS) if limit.key != _PRINCIPAL]
     if name.startswith(_PREFIX):
         collector.note(
-            quota.path,
-            principal.line,
+            principal,
             f"JulieOps includes {_PREFIX} in the name, so this limits no client; "
             "it is imported unchanged; remove the prefix to limit the user",
             (("user", name),),
         )
-    collector.add(quota.path, quota.line, quota_limits, user=name or DEFAULT)
+    collector.add(quota, quota_limits, {"user": name or DEFAULT})

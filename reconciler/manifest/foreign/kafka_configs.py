@@ -12,12 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.foreign.collector import (
-    Files,
-    ImportCollector,
-    ImportedLimit,
-)
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot, parts
+from reconciler.manifest.foreign.collector import FileLine, Files, ImportCollector, ImportedLimit
+from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Entity, Slot, parts
 
 _LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
 _NO_QUOTA: Final = re.compile(r"(?:SCRAM credential configs for|Error retrieving SCRAM) .*|\s*")
@@ -30,22 +26,20 @@ _IP: Final = "ip"
 _Slots = tuple[Slot, Slot, Slot]
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector) -> None:
     """Read the limits of every line."""
     for path, text in files:
         for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-            _read_line(path, number, line.removesuffix("\r"), collector)
+            _read_line(FileLine(path, number), line.removesuffix("\r"), collector)
 
 
-def _read_line(path: str, number: int, line: str, collector: ImportCollector) -> None:
+def _read_line(place: FileLine, line: str, collector: ImportCollector) -> None:
     match = _LINE.fullmatch(line)
     if match is None:
         if _NO_QUOTA.fullmatch(line) is None:
             # The line itself is not repeated: it may contain anything, credentials too.
             collector.lose(
-                path,
-                number,
-                "not a line about quotas; a name with a line break looks like this, too",
+                place, "not a line about quotas; a name with a line break looks like this, too"
             )
         return
     readings = list(_readings(match.group(1)))
@@ -57,29 +51,27 @@ def _read_line(path: str, number: int, line: str, collector: ImportCollector) ->
         readings = unquoted
     if len(readings) != 1:
         collector.lose(
-            path,
-            number,
+            place,
             "a quote inside a name makes this line readable in several ways"
             if readings
             else "entity or limits are not written as kafka-configs writes them",
         )
         return
-    (user, client_id, ip), limits = readings[0]
+    slots, limits = readings[0]
     if pairs > 1:
         collector.note(
-            path,
-            number,
+            place,
             "read as a pair of user and client-id; one user with this whole text as its name is printed the same way."
             " The live quotas show which it is: kquota describe",
-            parts(Entity((user, client_id, ip))),
+            parts(Entity(slots)),
         )
     quota_limits = [
-        ImportedLimit(key=key, text=value, line=number, live=True)
+        ImportedLimit(key=key, text=value, line=place.line, live=True)
         for key, _, value in (
             assignment.partition("=") for assignment in limits.split(", ") if assignment
         )
     ]
-    collector.add(path, number, quota_limits, user=user, client_id=client_id, ip=ip)
+    collector.add(place, quota_limits, dict(zip(ENTITY_TYPES, slots, strict=True)))
 
 
 def _readings(text: str) -> Iterator[tuple[_Slots, str]]:

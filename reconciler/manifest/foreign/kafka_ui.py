@@ -14,12 +14,11 @@ from reconciler.manifest.foreign.document_tree import (
     documents,
     limits,
 )
-from reconciler.quota.entity import ABSENT
 
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"), ("ip", "ip"))
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector) -> None:
     """Read every record.
 
     Raises:
@@ -47,31 +46,19 @@ def _read_record(
     record: DocumentTree, entity_parts: Parts, collector: ImportCollector, *, alike: bool
 ) -> None:
     if not entity_parts:
-        collector.lose(
-            record.path, record.line, "a default of some type; the answer does not say of which"
-        )
+        collector.lose(record, "a default of some type; the answer does not say of which")
         return
     if alike:
         collector.lose(
-            record.path,
-            record.line,
+            record,
             "several records are identical, because the response does not contain defaults",
             entity_parts,
         )
         return
     if {kind for kind, _ in entity_parts} in ({"user"}, {"client-id"}):
         collector.note(
-            record.path,
-            record.line,
+            record,
             "imported unchanged; kafka-ui shows the same if the other part is a default",
             entity_parts,
         )
-    slots = dict(entity_parts)
-    collector.add(
-        record.path,
-        record.line,
-        limits(record.get("quotas"), live=True),
-        user=slots.get("user", ABSENT),
-        client_id=slots.get("client-id", ABSENT),
-        ip=slots.get("ip", ABSENT),
-    )
+    collector.add(record, limits(record.get("quotas"), live=True), dict(entity_parts))

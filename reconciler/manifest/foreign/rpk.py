@@ -6,30 +6,25 @@ Source: src/go/rpk/pkg/cli/cluster/quotas of redpanda-data/redpanda (2024-12-20)
 
 from typing import Final
 
-from reconciler.manifest.foreign.collector import (
-    Files,
-    ImportCollector,
-    ImportedLimit,
-)
-from reconciler.manifest.foreign.document_tree import DocumentTree, documents
-from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Slot
+from reconciler.manifest.foreign.collector import Files, ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.document_tree import DocumentTree, all_documents
+from reconciler.quota.entity import DEFAULT, ENTITY_TYPES, Slot
 
 _DEFAULT: Final = "<default>"
 
 
-def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:  # noqa: ARG001 - one signature for all
+def read(files: Files, collector: ImportCollector) -> None:
     """Read every quota.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, or has no list of quotas.
     """
-    for path, text in files:
-        for document in documents(path, text):
-            if document.is_mapping and not list(document.fields()):
-                continue  # the output of rpk without quotas
-            for quota in document.need("quotas").items():
-                with collector.entry():
-                    _read_quota(quota, collector)
+    for document in all_documents(files):
+        if document.is_mapping and not list(document.fields()):
+            continue  # the output of rpk without quotas
+        for quota in document.need("quotas").items():
+            with collector.entry():
+                _read_quota(quota, collector)
 
 
 def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
@@ -49,31 +44,20 @@ def _read_quota(quota: DocumentTree, collector: ImportCollector) -> None:
     foreign = sorted({kind for kind, _ in entity_parts} - set(ENTITY_TYPES))
     if foreign:
         collector.lose(
-            quota.path,
-            quota.line,
-            f"{foreign[0]} is an entity type that manifests do not know",
-            entity_parts,
+            quota, f"{foreign[0]} is an entity type that manifests do not know", entity_parts
         )
         return
     slots: dict[str, Slot] = dict(entity_parts)
     if len(slots) < len(entity_parts):
-        collector.lose(quota.path, quota.line, "an entity type is given twice", entity_parts)
+        collector.lose(quota, "an entity type is given twice", entity_parts)
         return
     if None in slots.values():
         collector.note(
-            quota.path,
-            quota.line,
+            quota,
             f"rpk prints a default and the name {_DEFAULT} alike; taken for the default",
             entity_parts,
         )
-    collector.add(
-        quota.path,
-        quota.line,
-        quota_limits,
-        user=slots.get("user", ABSENT),
-        client_id=slots.get("client-id", ABSENT),
-        ip=slots.get("ip", ABSENT),
-    )
+    collector.add(quota, quota_limits, slots)
 
 
 def _name(part: DocumentTree) -> str | None:

@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.manifest.foreign.collector import Files, ImportCollector
 from reconciler.manifest.foreign.document_tree import (
     DocumentTree,
-    documents,
+    all_documents,
     limits,
     only_cluster,
 )
@@ -21,6 +21,7 @@ from reconciler.quota.keys import Key
 API: Final = "kafka.strimzi.io/"
 LABEL: Final = "strimzi.io/cluster"
 _LISTS: Final = ("List", "KafkaUserList", "KafkaList")
+_KINDS: Final = ("KafkaUser", "Kafka")
 _TLS: Final = ("tls", "tls-external")
 _KEYS: Final = {
     "producerByteRate": str(Key.PRODUCER_BYTE_RATE),
@@ -42,17 +43,16 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
         ManifestErrors: A text is neither YAML nor JSON, or there are several clusters and none is chosen.
     """
     cluster_resources: list[tuple[str, DocumentTree]] = []
-    places: dict[str, str] = {}
-    for path, text in files:
-        for document in documents(path, text):
-            for resource in _resources(document):
-                with collector.entry():
-                    of = _cluster(resource)
-                    if _quotas(resource) is None:
-                        continue
-                    cluster_resources.append((of, resource))
-                    if of:
-                        _ = places.setdefault(of, f"{path}:{resource.line}")
+    places: dict[str, DocumentTree] = {}
+    for document in all_documents(files):
+        for resource in _resources(document):
+            with collector.entry():
+                of = _cluster(resource)
+                if _quotas(resource) is None:
+                    continue
+                cluster_resources.append((of, resource))
+                if of:
+                    _ = places.setdefault(of, resource)
     only_cluster(places, cluster, "Strimzi cluster")
     for of, resource in cluster_resources:
         if cluster is None or of == cluster:
@@ -69,7 +69,7 @@ def _resources(document: DocumentTree) -> Iterator[DocumentTree]:
             yield from _resources(item)
     elif (document.text_field("apiVersion") or "").startswith(API) and document.text_field(
         "kind"
-    ) in _READERS:
+    ) in _KINDS:
         yield document
 
 
@@ -91,24 +91,24 @@ def _quotas(resource: DocumentTree) -> DocumentTree | None:
 def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:
     quotas = _quotas(resource)
     assert quotas is not None  # noqa: S101 - read() keeps only those that have them
-    _READERS[resource.text_field("kind") or ""](resource, quotas, collector)
+    if resource.text_field("kind") == "KafkaUser":
+        _read_user(resource, quotas, collector)
+    else:
+        _read_kafka(quotas, collector)
 
 
 def _read_user(user: DocumentTree, quotas: DocumentTree, collector: ImportCollector) -> None:
     name = user.need("metadata").need("name").text()
     kind = user.find("spec", "authentication", "type")
     tls = kind is not None and kind.text() in _TLS
-    collector.add(user.path, quotas.line, limits(quotas, _KEYS), user=f"CN={name}" if tls else name)
+    collector.add(quotas, limits(quotas, _KEYS), {"user": f"CN={name}" if tls else name})
 
 
-def _read_kafka(kafka: DocumentTree, quotas: DocumentTree, collector: ImportCollector) -> None:
+def _read_kafka(quotas: DocumentTree, collector: ImportCollector) -> None:
     kind = quotas.need("type")
     if kind.text() != "kafka":
         raise kind.wrong(
             f"quotas of type {kind.text()!r} belong to a plugin of the broker; Kafka has no such limits"
         )
     quota_limits = [limit for limit in limits(quotas, _KEYS) if limit.key != "type"]
-    collector.add(kafka.path, quotas.line, quota_limits, user=DEFAULT)
-
-
-_READERS: Final = {"KafkaUser": _read_user, "Kafka": _read_kafka}
+    collector.add(quotas, quota_limits, {"user": DEFAULT})

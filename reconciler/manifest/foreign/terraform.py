@@ -12,11 +12,7 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import hcl
-from reconciler.manifest.foreign.collector import (
-    Files,
-    ImportCollector,
-    ImportedLimit,
-)
+from reconciler.manifest.foreign.collector import FileLine, Files, ImportCollector, ImportedLimit
 from reconciler.manifest.foreign.document_tree import (
     DocumentTree,
     documents,
@@ -46,7 +42,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
         ManifestErrors: A text is neither HCL nor such a JSON, or there are several providers and none is chosen.
     """
     located_resources: list[tuple[str, hcl.ResourceBlock]] = []
-    providers: dict[str, str] = {}
+    providers: dict[str, FileLine] = {}
     for path, text in files:
         if looks_like_json(text):
             _read_shown(path, text, collector)
@@ -54,7 +50,7 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
         for resource in hcl.resources(text, path):
             if resource.type.startswith(TYPE):
                 located_resources.append((path, resource))
-                _ = providers.setdefault(_provider(resource), f"{path}:{resource.line}")
+                _ = providers.setdefault(_provider(resource), FileLine(path, resource.line))
     if located_resources or cluster is not None:
         only_cluster(providers, cluster, "provider")
     for path, resource in located_resources:
@@ -114,7 +110,7 @@ def _read_written(path: str, resource: hcl.ResourceBlock, collector: ImportColle
             with collector.entry():
                 _ = _literal(path, value)
     if quota_limits or config is None or not config.entries:
-        _add(path, resource.line, quota_limits, slots, collector)
+        collector.add(FileLine(path, resource.line), quota_limits, slots)
 
 
 def _written_slot(
@@ -161,17 +157,6 @@ def _wrong(path: str, line: int, message: str) -> ManifestErrors:
     return ManifestErrors([Problem(path, line, 0, message)])
 
 
-def _add(
-    path: str,
-    line: int,
-    quota_limits: list[ImportedLimit],
-    slots: Mapping[str, Slot],
-    collector: ImportCollector,
-) -> None:
-    slots_by_field = {kind.replace("-", "_"): slot for kind, slot in slots.items()}
-    collector.add(path, line, quota_limits, **slots_by_field)
-
-
 # ---- terraform show -json -------------------------------------------------------------------
 
 
@@ -186,7 +171,7 @@ def _read_shown(path: str, text: str, collector: ImportCollector) -> None:
                 attributes = resource.need("values")
                 slots = _shown_slots(path, resource, attributes)
                 quota_limits = limits(attributes.get("config"), live=True)
-                _add(path, resource.line, quota_limits, slots, collector)
+                collector.add(FileLine(path, resource.line), quota_limits, slots)
 
 
 def _shown_slots(path: str, resource: DocumentTree, attributes: DocumentTree) -> Mapping[str, Slot]:

@@ -1,6 +1,6 @@
 """The table of tools whose formats can be read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,44 +17,41 @@ from reconciler.manifest.foreign import (
     strimzi,
     terraform,
 )
-from reconciler.manifest.foreign.collector import (
-    Files,
-    ImportCollector,
-    ImportResult,
-)
+from reconciler.manifest.foreign.collector import Files, ImportCollector, ImportResult
 
 
-class FormatReader(Protocol):
-    """Reads a tool's files into a collector; ``cluster`` is the tool's own name of a cluster."""
+class ClusterReader(Protocol):
+    """Reads files that may be for several clusters; ``cluster`` is the tool's own name of one."""
 
     def __call__(self, files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
         """Read the quotas in the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForeignTool:
-    """One tool.
+class ClusterFormat:
+    """A format whose files may be for several clusters.
 
     Attributes:
         read: Its reader.
-        cluster: The tool's term for a cluster; "" if its files are always for one.
+        cluster: The tool's term for a cluster.
     """
 
-    read: FormatReader
-    cluster: str = ""
+    read: ClusterReader
+    cluster: str
 
 
-TOOLS: Final[Mapping[str, ForeignTool]] = {
-    "kafka-configs": ForeignTool(read=kafka_configs.read),
-    "rpk": ForeignTool(read=rpk.read),
-    "jikkou": ForeignTool(read=jikkou.read),
-    "strimzi": ForeignTool(read=strimzi.read, cluster="the label strimzi.io/cluster"),
-    "terraform": ForeignTool(read=terraform.read, cluster="the provider, as kafka.prod"),
-    "ansible": ForeignTool(read=ansible.read),
-    "helmsman": ForeignTool(read=helmsman.read, cluster="its --cluster"),
-    "julie": ForeignTool(read=julie.read),
-    "kafka-ui": ForeignTool(read=kafka_ui.read),
+TOOLS: Final[Mapping[str, Callable[[Files, ImportCollector], None] | ClusterFormat]] = {
+    "kafka-configs": kafka_configs.read,
+    "rpk": rpk.read,
+    "jikkou": jikkou.read,
+    "strimzi": ClusterFormat(read=strimzi.read, cluster="the label strimzi.io/cluster"),
+    "terraform": ClusterFormat(read=terraform.read, cluster="the provider, as kafka.prod"),
+    "ansible": ansible.read,
+    "helmsman": ClusterFormat(read=helmsman.read, cluster="its --cluster"),
+    "julie": julie.read,
+    "kafka-ui": kafka_ui.read,
 }
+"""Each tool with its reader."""
 
 
 def read_files(
@@ -76,11 +73,14 @@ def read_files(
         ManifestErrors: A text does not have the tool's format.
         UsageError: The tool does not distinguish clusters.
     """
-    foreign_tool = TOOLS[tool]
-    if source_cluster is not None and not foreign_tool.cluster:
-        raise UsageError(f"files of {tool} are for one cluster; remove --source-cluster")
     collector = ImportCollector(namespace=namespace)
-    foreign_tool.read(files, collector, cluster=source_cluster)
+    reader = TOOLS[tool]
+    if isinstance(reader, ClusterFormat):
+        reader.read(files, collector, cluster=source_cluster)
+    elif source_cluster is None:
+        reader(files, collector)
+    else:
+        raise UsageError(f"files of {tool} are for one cluster; remove --source-cluster")
     imported = collector.result()
     if not (imported.declarations or imported.losses or imported.notes):
         problems = [

@@ -3,9 +3,9 @@
 import pytest
 
 from reconciler.errors import ManifestErrors, QuotaValueError, UsageError
-from reconciler.manifest.foreign.collector import ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.collector import FileLine, ImportCollector, ImportedLimit
 from reconciler.manifest.foreign.document_tree import documents
-from reconciler.manifest.foreign.tools import TOOLS, read_files
+from reconciler.manifest.foreign.tools import TOOLS, ClusterFormat, read_files
 
 
 def imported_limit(text: str, *, live: bool = False) -> ImportedLimit:
@@ -36,7 +36,11 @@ def test_a_number_that_a_person_wrote_stays_exact_and_a_printed_one_is_a_float64
 
 def test_declarations_know_the_place_of_each_limit_and_their_namespace():
     collector = ImportCollector(namespace="platform")
-    collector.add("f", 3, [ImportedLimit(key="request_percentage", text="5", line=4)], user="a")
+    collector.add(
+        FileLine("f", 3),
+        [ImportedLimit(key="request_percentage", text="5", line=4)],
+        {"user": "a"},
+    )
     (declaration,) = collector.result().declarations
     assert (declaration.document, declaration.path, declaration.line, declaration.lines) == (
         "platform/user.a",
@@ -49,9 +53,9 @@ def test_declarations_know_the_place_of_each_limit_and_their_namespace():
 def test_declarations_are_sorted_by_entity_and_remarks_by_place():
     collector = ImportCollector(namespace="default")
     for name in ("b", "a"):
-        collector.add("f", 1, [imported_limit("1")], user=name)
-        collector.lose(name, 1, "x")
-        collector.note(name, 1, "y")
+        collector.add(FileLine("f", 1), [imported_limit("1")], {"user": name})
+        collector.lose(FileLine(name, 1), "x")
+        collector.note(FileLine(name, 1), "y")
     result = collector.result()
     assert [declaration.entity[0] for declaration in result.declarations] == ["a", "b"]
     assert (
@@ -75,7 +79,9 @@ def test_every_problem_of_a_yaml_file_is_listed_with_what_to_do():
     assert "plain YAML" in raised.value.hint
 
 
-@pytest.mark.parametrize("tool", [name for name, tool in TOOLS.items() if not tool.cluster])
+@pytest.mark.parametrize(
+    "tool", [name for name, reader in TOOLS.items() if not isinstance(reader, ClusterFormat)]
+)
 def test_a_tool_that_keeps_no_clusters_apart_takes_no_source_cluster(tool):
     with pytest.raises(UsageError, match="--source-cluster"):
         read_files(tool, [("f", "")], source_cluster="a")
