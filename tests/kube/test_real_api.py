@@ -187,6 +187,7 @@ async def test_an_outage_is_ridden_out(api, kube, namespace):
 
 @with_api
 async def test_a_lease_goes_from_hand_to_hand(api, kube, namespace):
+    lease_path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/l"
     times = {"duration": 3.0, "deadline": 2.0, "renew": 0.2}
     both = [
         Leader(
@@ -200,7 +201,10 @@ async def test_a_lease_goes_from_hand_to_hand(api, kube, namespace):
     first = asyncio.create_task(both[0].run(resigns[0]))
     await asyncio.wait_for(both[0].elected.wait(), 10)
     second = asyncio.create_task(both[1].run(resigns[1]))
-    await asyncio.sleep(1)
+    renewals: set[str] = set()
+    while len(renewals) < 4:  # the second candidate reads the Lease as often as the first renews it
+        answer = await asyncio.to_thread(kube.api.get, lease_path)
+        renewals.add(answer.need()["spec"]["renewTime"])
     assert both[0].leading
     assert not both[1].leading
     resigns[0].set()
@@ -209,6 +213,6 @@ async def test_a_lease_goes_from_hand_to_hand(api, kube, namespace):
     assert both[1].fence_seconds
     resigns[1].set()
     await second
-    lease = kube.api.get(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/l").need()
+    lease = kube.api.get(lease_path).need()
     assert lease["spec"].get("holderIdentity", "") == ""
     assert lease["metadata"]["annotations"]["kafka-quotas.io/released-by"] == "pod-2"

@@ -359,9 +359,10 @@ async def test_a_broker_that_never_answers_is_reported_at_the_time_that_the_mess
 async def test_a_broker_that_comes_up_in_time_is_found() -> None:
     async with ScriptedBroker() as broker:
         pass
-    async with client(broker) as our:
+    recorder = Recorder()
+    async with client(broker, recorder=recorder) as our:
         waiting = asyncio.create_task(our.describe(timeout=5))
-        await asyncio.sleep(0.02)
+        await recorder.until("connecting", 2)  # the first attempt was refused
         async with broker:
             assert (await waiting).limits == {}
 
