@@ -49,6 +49,11 @@ GROUPS = (
     _group("upgrades", r"tests/upgrade/"),
     _group("commands on brokers", r"tests/(e2e|cli|client|quota|docs)/"),
     _group("code hosts", r"tests/forge/"),
+    _group(
+        "chart and image",
+        r"tests/charts/test_(admission|chart_renderer|rights|service_accounts)",
+        shared=True,
+    ),
     _group("chart and image", r"tests/(charts|packaging)/"),
     _group("pages in Chromium", r"tests/render/"),
     _group("alerts and metrics", r"tests/(alerts|metrics)/"),

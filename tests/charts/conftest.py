@@ -1,4 +1,4 @@
-"""One Kubernetes for the tests of the chart: no CRDs of ours until a chart brings them, and the definitions of others."""
+"""One Kubernetes for the tests of the chart, with our definitions and those of others that the chart uses."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,11 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 @pytest.fixture(scope="session")
-def bare_kube() -> Iterator[KubeCluster]:
-    """A Kubernetes that knows cert-manager's and the Prometheus operator's resources, with the namespaces of the values."""
+def chart_kube() -> Iterator[KubeCluster]:
+    """A Kubernetes that knows our resources, cert-manager's and the Prometheus operator's, with the namespaces of the values.
+
+    For tests that do not install our CRDs by helm.
+    """
     with KubeCluster() as cluster:
         cluster.kubectl("apply", "--server-side", "-f", str(foreign.definitions()))
         for name in (NAMESPACE, *WATCHED):
@@ -22,11 +25,5 @@ def bare_kube() -> Iterator[KubeCluster]:
             cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         gvisor = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "runsc"}
         cluster.apply({**gvisor, "metadata": {"name": "gvisor"}})
+        cluster.install_crds()
         yield cluster
-
-
-@pytest.fixture(scope="session")
-def chart_kube(bare_kube: KubeCluster) -> KubeCluster:
-    """The same, with the CRDs of `crds/` applied by kubectl: for tests that do not install them by helm."""
-    bare_kube.install_crds()
-    return bare_kube

@@ -53,12 +53,27 @@ def test_every_toggle_passes_lint(name: str) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.fixture(scope="module")
+def accepted() -> set[str]:
+    """The objects that the API server has accepted, as JSON: most objects are the same with all values."""
+    return set()
+
+
 @pytest.mark.parametrize("name", VALUES)
-def test_every_toggle_is_accepted_by_an_api_server(name: str, chart_kube: KubeCluster) -> None:
-    items = {"apiVersion": "v1", "kind": "List", "items": with_values(name)}
-    chart_kube.kubectl(
-        "apply", "--dry-run=server", "--validate=strict", "-f", "-", input=json.dumps(items)
-    )
+def test_every_toggle_is_accepted_by_an_api_server(
+    name: str, chart_kube: KubeCluster, accepted: set[str]
+) -> None:
+    new_objects = [text for obj in with_values(name) if (text := json.dumps(obj)) not in accepted]
+    if new_objects:
+        chart_kube.kubectl(
+            "apply",
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            "-",
+            input="\n---\n".join(new_objects),
+        )
+    accepted.update(new_objects)
 
 
 @pytest.mark.parametrize("name", VALUES)

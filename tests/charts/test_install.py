@@ -117,27 +117,19 @@ def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
 
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
     assert [text for text in release_names(kube, home) if text != f"{FULLNAME}-check"] == []
+    events = json.loads(kube.kubectl("-n", home, "get", "events", "-o", "json").stdout)["items"]
+    release_job = {
+        event["reason"]
+        for event in events
+        if event["involvedObject"]["name"] == f"{FULLNAME}-release"
+    }
+    assert release_job == {"Completed", "SuccessfulCreate"}, "it runs before anything is taken away"
     assert names(kube, "clientquotas", "-A") == ["alice"]
     assert "clientquotas.kafka-quotas.io" in names(kube, "crds")
 
     # Definitions that stayed are no obstacle to coming back.
     kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
     assert names(kube, "clientquotas", "-A") == ["alice"]
-
-
-def test_the_release_job_really_runs_before_anything_is_taken_away(
-    fresh_kube: KubeCluster, home: str
-) -> None:
-    kube = fresh_kube
-    kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
-    kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
-    events = json.loads(kube.kubectl("-n", home, "get", "events", "-o", "json").stdout)["items"]
-    job = [
-        event["reason"]
-        for event in events
-        if event["involvedObject"]["name"] == f"{FULLNAME}-release"
-    ]
-    assert sorted(set(job)) == ["Completed", "SuccessfulCreate"]
 
 
 def test_pods_that_are_not_restricted_are_refused_there(fresh_kube: KubeCluster, home: str) -> None:
@@ -164,11 +156,12 @@ def test_pods_that_are_not_restricted_are_refused_there(fresh_kube: KubeCluster,
     fresh_kube.wait_until(refused, "refuse the pod", seconds=30)
 
 
-def test_an_upgrade_of_the_chart_upgrades_the_definitions(
+def test_an_upgrade_of_the_chart_upgrades_the_definitions_and_they_go_with_it_where_that_is_wanted(
     fresh_kube: KubeCluster, home: str, tmp_path: Path
 ) -> None:
     kube = fresh_kube
-    kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
+    go_along = ("-n", home, "--set", "crds.keep=false", *WAIT)
+    kube.helm("install", RELEASE, str(CHART), *go_along)
     kube.apply(QUOTA)
     newer = tmp_path / "chart"
     shutil.copytree(CHART, newer)
@@ -178,19 +171,11 @@ def test_an_upgrade_of_the_chart_upgrades_the_definitions(
     definition.write_text(
         text.replace("      additionalPrinterColumns:\n", added), encoding="utf-8"
     )
-    kube.helm("upgrade", RELEASE, str(newer), "-n", home, *WAIT)
+    kube.helm("upgrade", RELEASE, str(newer), *go_along)
 
     def has_column() -> bool:
         return "ADDED" in kube.kubectl("get", "clientquotas").stdout
 
     kube.wait_until(has_column, "show the new column", seconds=30)
-
-
-def test_definitions_go_with_the_release_where_that_is_wanted(
-    fresh_kube: KubeCluster, home: str
-) -> None:
-    kube = fresh_kube
-    kube.helm("install", RELEASE, str(CHART), "-n", home, "--set", "crds.keep=false", *WAIT)
-    kube.apply(QUOTA)
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
     assert [crd for crd in names(kube, "crds") if crd.endswith(".kafka-quotas.io")] == []

@@ -1,6 +1,7 @@
 """The manifests of examples/kubernetes: accepted by a real API server, shown by kubectl, and valid for Argo CD and Flux."""
 
 import copy
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,16 +179,17 @@ def test_a_mistyped_field_would_be_refused(example_kube: KubeCluster) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", GITOPS)
-def test_objects_of_argo_cd_and_flux_have_the_published_types(name: str) -> None:
-    assert of_gitops(name)
-    assert gitops_types.errors(of_gitops(name)) == []
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("name", GITOPS)
-def test_a_field_that_argo_cd_or_flux_does_not_have_is_found(name: str) -> None:
-    for document in of_gitops(name):
-        misspelled = copy.deepcopy(document)
-        misspelled["spec"]["intervall"] = "5m"
-        assert any("intervall" in sentence for sentence in gitops_types.errors([misspelled]))
+def test_objects_of_argo_cd_and_flux_have_the_published_types_and_a_misspelled_field_is_found() -> (
+    None
+):
+    documents = [document for name in GITOPS for document in of_gitops(name)]
+    misspelled = copy.deepcopy(documents)
+    for number, document in enumerate(misspelled):
+        document["spec"][f"intervall{number}"] = "5m"
+    sentences = gitops_types.errors([*documents, *misspelled])
+    misspellings = [re.findall(r"\bintervall(\d+)\b", sentence) for sentence in sentences]
+    assert all(of_gitops(name) for name in GITOPS)
+    assert all(misspellings), sentences
+    assert {int(number) for numbers in misspellings for number in numbers} == set(
+        range(len(documents))
+    )

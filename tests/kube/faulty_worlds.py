@@ -19,6 +19,7 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import SETTLING_SECONDS
 from reconciler.quota.state import set_values
 from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.fakes.manual_clock import Inline
 from tests.kube.run.test_cluster_reconciler import World
 from tests.kube.worlds import FIELD, resource
 
@@ -148,6 +149,7 @@ class FaultyWorld(World):
             self.kafka.faults.unknown = {}
 
     async def _pass(self) -> None:
+        asyncio.get_running_loop().set_default_executor(Inline())
         try:
             await self.everything()
             _ = await self.work(LoopTrigger(resync=True))

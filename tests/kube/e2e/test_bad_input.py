@@ -11,13 +11,13 @@ from tests.kube.e2e.world import Operator, World, eventually
 pytestmark = pytest.mark.integration
 
 MIB = 1048576.0
-INTERVAL = 2.0
+INTERVAL = 1.0
 
 
 WRITING = ("apply", "patch", "create", "update", "delete")
 
 
-def _stays_quiet(operator: Operator, *clusters: str, seconds: float = 6.0) -> None:
+def _stays_quiet(operator: Operator, *clusters: str, seconds: float = 3.0) -> None:
     """No more passes than the interval asks for, and no write of ours but for the Lease."""
 
     def passes() -> dict[str, float]:

@@ -45,7 +45,7 @@ def reasons(world: World) -> Counter[str]:
 def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_tenants(
     world: World,
 ) -> None:
-    world.cluster()
+    world.cluster(interval="2s")
     refused = create(world, "today", next(longest_names(1)))
     assert refused.status == 422
     assert "Too long: may not be more than 512" in refused.message

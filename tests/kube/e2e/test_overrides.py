@@ -53,7 +53,11 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
         for number in range(200):
             if over.is_set():
                 return
-            world.quota(f"other-{number % 10}", limits={"producerByteRate": MIB + number})
+            # By kubectl, because the connection of the world is for the thread of the test.
+            document = world.document(
+                f"other-{number % 10}", limits={"producerByteRate": MIB + number}
+            )
+            world.kube.apply(document, namespace=world.team)
 
     busy = threading.Thread(target=keep_writing)
     busy.start()

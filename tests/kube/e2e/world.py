@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from tests.servers import raw_quotas
 from tests.servers.kafka import KafkaCluster
-from tests.servers.kube.api import MERGE_PATCH
+from tests.servers.kube.api import APPLY_PATCH, MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child
@@ -216,6 +216,12 @@ class World:
 
     # ---- doing -------------------------------------------------------------------------------
 
+    def _apply(self, obj: Obj, namespace: str = "") -> None:
+        """Server-side apply over the open connection: each kubectl costs half a second of CPU time."""
+        path = resource_path(f"{obj['kind'].lower()}s", namespace, obj["metadata"]["name"])
+        query = {"fieldManager": "team", "force": "true", "fieldValidation": "Strict"}
+        self.kube.api.call("PATCH", path, obj, kind=APPLY_PATCH, query=query).need()
+
     def start(self, *arguments: str, ready: bool = True) -> Operator:
         """A new operator process with the chart's rights."""
         operator = Operator(
@@ -235,9 +241,9 @@ class World:
     def cluster(
         self, name: str = "prod", *, labels: Mapping[str, str] | None = None, **spec: object
     ) -> None:
-        """Create or change a QuotaCluster; short intervals unless given otherwise."""
-        fields = {"bootstrapServers": self.kafka.bootstrap(), "interval": "2s", **spec}
-        self.kube.apply(
+        """Create or change a QuotaCluster; an interval of a second unless given otherwise."""
+        fields = {"bootstrapServers": self.kafka.bootstrap(), "interval": "1s", **spec}
+        self._apply(
             {
                 "apiVersion": "kafka-quotas.io/v1alpha1",
                 "kind": "QuotaCluster",
@@ -258,9 +264,9 @@ class World:
         **spec: object,
     ) -> None:
         """Create or change a ClientQuota; by default for the user of its own name."""
-        self.kube.apply(
+        self._apply(
             self.document(name, user=user, cluster=cluster, limits=limits, entity=entity, **spec),
-            namespace=namespace or self.team,
+            namespace or self.team,
         )
 
     @staticmethod
@@ -289,8 +295,8 @@ class World:
 
     def delete(self, name: str, *, namespace: str = "") -> None:
         """Ask for a ClientQuota's deletion; does not wait."""
-        where = namespace or self.team
-        self.kube.kubectl("delete", "clientquota", name, "-n", where, "--wait=false")
+        path = resource_path("clientquotas", namespace or self.team, name)
+        self.kube.api.call("DELETE", path).need()
 
     def behind_our_back(self, user: str, **values: float | None) -> None:
         """Kafka's own tool changes a user's quotas."""
