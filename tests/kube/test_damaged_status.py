@@ -52,6 +52,18 @@ def test_a_status_that_was_edited_is_written_anew_and_records_stay(status, resta
     assert world.live() == {ALICE: limits(share=50.0)}
 
 
+def test_a_status_that_was_edited_before_another_reconciliation_is_written_anew_by_the_next_resync():
+    world = World(patience=100)
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn(resync=True)
+    world.turn(resync=True)
+    world.obj("alice")["status"] = {"conditions": [{"type": "Ready", "reason": "Pending"}]}
+    world.obj("alice")["metadata"]["resourceVersion"] = world.api.next_version()
+    world.turn()  # no resync: it does not compare the statuses of documents that it does not change
+    world.turn(resync=True)
+    assert world.reason("alice") == "Synced"
+
+
 def test_a_document_whose_status_was_taken_away_is_removed_as_recorded():
     world = damaged_world(deletionPolicy="Delete")
     del world.obj("alice")["status"]

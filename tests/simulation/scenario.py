@@ -56,6 +56,7 @@ OPERATOR_FAULTS = (
     "watch drop",
     "watch lag",
     "compaction",
+    "cache lag",
 )
 WORLDS = {"watch": (ACTORS, FAULTS), "operator": (OPERATOR_ACTORS, OPERATOR_FAULTS)}
 """Kind of world -> actors and faults."""

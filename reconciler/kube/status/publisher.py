@@ -232,8 +232,10 @@ class StatusPublisher:
             if is_terminating(eligibility.obj) and document not in held_documents:
                 continue
             if document not in mentioned:
-                quiet[document] = made_from, eligibility
-                if _is_quiet(self._quiet.get(document), quiet[document], everything=everything):
+                previous, quiet[document] = self._quiet.get(document), (made_from, eligibility)
+                if previous and _is_quiet(previous, quiet[document], everything=everything):
+                    # A resync must still see that the status was edited: the newer object was not judged.
+                    quiet[document] = previous
                     continue
             before = status_of(eligibility.obj)
             after = document_status(
@@ -305,15 +307,15 @@ def failed(report: Reconciliation, error: KquotaError) -> Reconciliation:
     return replace(report, error=report.error or error)
 
 
-def _is_quiet(before: _QuietDocument | None, now: _QuietDocument, *, everything: bool) -> bool:
+def _is_quiet(before: _QuietDocument, now: _QuietDocument, *, everything: bool) -> bool:
     """Whether a status need not be computed again because its inputs are unchanged.
 
     Args:
-        before: The inputs last time; ``None`` = it was not computed.
+        before: The inputs last time.
         now: The current inputs.
         everything: Whether the status may have been edited meanwhile: then only the identical object counts.
     """
-    if before is None or before[0] != now[0]:
+    if before[0] != now[0]:
         return False
     if before[1].obj is now[1].obj:
         return True

@@ -75,6 +75,18 @@ def _lag(event: FaultEvent) -> None:
         _world(event).api.lags[process.name, plural] = event.until
 
 
+def _cache_lag(event: FaultEvent) -> None:
+    """Let the memory of the API server stand still; often a pod is terminated meanwhile, so that a start reads it."""
+    server = _world(event).server
+    if server.cached_at is None:
+        server.cached_at = server.revision
+        event.later(setattr, server, "cached_at", None)
+    if event.chance.random() < 0.7:
+        now = event.world.loop.time()
+        at = now + event.chance.random() * (event.until - now)
+        _ = event.world.loop.call_at(at, _terminate, event)
+
+
 def _compaction(event: FaultEvent) -> None:
     world = _world(event)
     world.server.compact()
@@ -94,5 +106,6 @@ API_TABLE: Mapping[str, Callable[[Any], None]] = {
     "watch drop": _drop,
     "watch lag": _lag,
     "compaction": _compaction,
+    "cache lag": _cache_lag,
 }
 """Kind -> function."""

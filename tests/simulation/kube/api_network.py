@@ -58,7 +58,7 @@ class ApiNetwork:
         self.is_down = False
         self.isolated.clear()
         self.lags.clear()
-        self.held_at = None
+        self.held_at = self.server.cached_at = None
         self._wake()
 
     def latency(self) -> float:

@@ -31,12 +31,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiEvent:
-    """A watch event."""
+    """A watch event, with the object before; ``None`` = created."""
 
     revision: int
     kind: str
     place: Place
     obj: Obj
+    before: Obj | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +93,7 @@ class ApiServer:
         objects: Stored objects; they are replaced, never modified.
         history: Events that watches can still report, oldest first.
         compacted: Watches from before this revision get 410.
+        cached_at: Revision at which the memory of the API server stands still; ``None`` = it is current.
         on_write: Called with every write.
         on_post: Called with writer and plural of posted objects that are not stored (Events).
     """
@@ -100,6 +102,7 @@ class ApiServer:
         self._now = now
         self.revision = 1_000
         self.compacted = 1_000
+        self.cached_at: int | None = None
         self.objects: dict[Place, Obj] = {}
         self.history: list[ApiEvent] = []
         self.on_write: Callable[[ApiWrite], None] = lambda _: None
@@ -259,11 +262,12 @@ class ApiServer:
                 raise Refused(410, "Expired", "the continue token is too old")
             objects, revision = self._pages.pop(token)
         else:
-            objects, revision = self.objects_of(address.plural, address.namespace), self.revision
+            reads_memory = query.get("resourceVersion") == "0" and "limit" not in query
+            objects, revision = self._listing(address, reads_memory=reads_memory)
             labels = query.get("labelSelector", "")
             if labels:
                 objects = [obj for obj in objects if _selected(obj, labels)]
-        limit = int(query.get("limit", "500"))
+        limit = int(query.get("limit", str(len(objects))))
         page, remainder = objects[:limit], objects[limit:]
         metadata = {"resourceVersion": str(revision)}
         if remainder:
@@ -274,11 +278,24 @@ class ApiServer:
         items = ",".join(map(self._text, page))
         return f'{{"kind":"List","metadata":{json.dumps(metadata)},"items":[{items}]}}'
 
-    def objects_of(self, plural: str, namespace: str | None) -> list[Obj]:
-        """Return the current objects of a kind, sorted."""
+    def _listing(self, address: _Address, *, reads_memory: bool) -> tuple[list[Obj], int]:
+        """Return the objects of a collection and their revision: the current one, or that of the memory."""
+        if not reads_memory or self.cached_at is None:
+            return self.objects_of(address.plural, address.namespace), self.revision
+        revision = max(self.cached_at, self.compacted)
+        return self.objects_of(address.plural, address.namespace, at=revision), revision
+
+    def objects_of(self, plural: str, namespace: str | None, *, at: int | None = None) -> list[Obj]:
+        """Return the objects of a kind, sorted; those of a revision that is not compacted, or the current ones."""
+        objects = dict(self.objects)
+        for event in () if at is None else reversed_until(self.history, at):
+            if event.before is None:
+                del objects[event.place]
+            else:
+                objects[event.place] = event.before
         return [
-            self.objects[place]
-            for place in sorted(self.objects)
+            objects[place]
+            for place in sorted(objects)
             if place[0] == plural and namespace in {None, place[1]}
         ]
 
@@ -315,7 +332,7 @@ class ApiServer:
         stored = {**after, "metadata": metadata}
         self.objects[place] = stored
         kind = "ADDED" if before is None else "MODIFIED"
-        self._note(ApiEvent(self.revision, kind, place, stored))
+        self._note(ApiEvent(self.revision, kind, place, stored, before))
         write = ApiWrite(
             at=self._now(),
             writer=writer,
@@ -332,7 +349,8 @@ class ApiServer:
         before = self.objects.pop(place)
         self.revision += 1
         metadata = {**last["metadata"], "resourceVersion": str(self.revision)}
-        self._note(ApiEvent(self.revision, "DELETED", place, {**last, "metadata": metadata}))
+        deleted = {**last, "metadata": metadata}
+        self._note(ApiEvent(self.revision, "DELETED", place, deleted, before))
         write = ApiWrite(
             at=self._now(),
             writer=writer,

@@ -108,6 +108,12 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "                    del owning",
     ),
     _fault(
+        "a start takes the API server's memory for complete",
+        "watch/resource_listing.py",
+        "            if is_recorded():\n",
+        "            if True:\n",
+    ),
+    _fault(
         "a document is judged as it was before its deletion",
         "watch/resource_cache.py",
         "        deletion_requested_at(obj),\n        labels_of(obj),",

@@ -104,6 +104,51 @@ def test_a_listing_of_several_pages_is_of_one_moment_and_ends_with_the_history()
     assert client.send("GET", f"{COLLECTION}?limit=1&continue={token}").status == 410
 
 
+def listed(client: Client, query: str) -> tuple[dict[str, int], int]:
+    """Return the names and specs of a listing, and its resource version."""
+    listing = json.loads(client.send("GET", f"{COLLECTION}{query}").body)
+    assert "continue" not in listing["metadata"]
+    specs = {obj["metadata"]["name"]: obj["spec"]["a"] for obj in listing["items"]}
+    return specs, int(listing["metadata"]["resourceVersion"])
+
+
+def test_a_memory_that_stands_still_is_listed_as_of_its_version_and_a_watch_from_there_reports_the_rest() -> (
+    None
+):
+    client = Client()
+    for name in ("changed", "deleted", "kept"):
+        _ = client.create(name)
+    client.server.cached_at = client.server.revision
+    changed = client.server.objects["clientquotas", "team", "changed"]
+    _ = client.server.put("user", "clientquotas", {**changed, "spec": {"a": 2}})
+    client.server.remove("user", ("clientquotas", "team", "deleted"))
+    _ = client.create("created")
+    now = {"changed": 2, "created": 1, "kept": 1}
+    specs, version = listed(client, "?resourceVersion=0")
+    assert specs == {"changed": 1, "deleted": 1, "kept": 1}
+    for event in client.server.since(version, "clientquotas") or ():
+        name = event.obj["metadata"]["name"]
+        if event.kind == "DELETED":
+            del specs[name]
+        else:
+            specs[name] = event.obj["spec"]["a"]
+    assert specs == now
+    assert listed(client, "") == listed(client, "?limit=500") == (now, client.server.revision)
+    client.server.cached_at = None
+    assert listed(client, "?resourceVersion=0") == (now, client.server.revision)
+
+
+def test_a_memory_is_never_older_than_the_history() -> None:
+    client = Client()
+    _ = client.create("a")
+    client.server.cached_at = client.server.revision
+    _ = client.create("b")
+    client.server.compact()
+    specs, version = listed(client, "?resourceVersion=0")
+    assert specs == {"a": 1, "b": 1}
+    assert version == client.server.compacted
+
+
 def test_a_watch_that_is_too_old_is_told_so() -> None:
     client = Client()
     obj = client.create("x")

@@ -1,7 +1,9 @@
-"""Tests of an operator whose watch stops at an earlier revision, or misses a single event.
+"""Tests of an operator whose watch stops at an earlier revision or misses an event, or whose start reads an old memory.
 
 A history of user actions is replayed for each of its events, as in Sieve (OSDI 2022): the watch reports nothing newer
-until the actions have ended, or never reports that event. All laws must hold, and the end must be as declared.
+until the actions have ended, or never reports that event. And it is replayed for each action with an API server whose
+memory stands still before the action, and an operator that starts after it. All laws must hold, and the end must be as
+declared.
 """
 
 import asyncio
@@ -24,6 +26,7 @@ from tests.simulation.world import WorldResult
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 PRODUCED, CONSUMED = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
 STEP_SECONDS = 15.0
+MEMORY_LAG_SECONDS = 60.0
 STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 12
 """The quick suite replays every twelfth event."""
 
@@ -91,6 +94,31 @@ class ScriptedWorld(OperatorWorld):
     programs: ClassVar = {"operators": OperatorWorld.operate, "script": script}
 
 
+class RestartedWorld(ScriptedWorld):
+    """The same history; after an action that the API server's memory lacks, the operator ends and starts anew."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(lambda _: None)
+        self.number = number
+
+    async def script(self) -> None:
+        """Run the user actions; end the operator after one of them."""
+        for number, step in enumerate(STEPS):
+            await asyncio.sleep(STEP_SECONDS)
+            if number != self.number:
+                step(self)
+                continue
+            self.server.cached_at = self.server.revision
+            _ = self.loop.call_later(MEMORY_LAG_SECONDS, setattr, self.server, "cached_at", None)
+            self.api.lags["operator-a-2", "clientquotas"] = self.loop.time() + MEMORY_LAG_SECONDS
+            step(self)
+            await asyncio.sleep(STEP_SECONDS)
+            for stop in self.stops.values():
+                stop.set()
+
+    programs: ClassVar = {"operators": OperatorWorld.operate, "script": script}
+
+
 def replay(spoil: Callable[[ApiNetwork], None]) -> tuple[WorldResult, ScriptedWorld]:
     world = ScriptedWorld(spoil)
     return world.run(), world
@@ -120,3 +148,11 @@ def test_a_watch_that_misses_any_event_breaks_no_law(revisions: list[int]) -> No
     for revision in revisions[::STRIDE]:
         result, _ = replay(lambda api, at=revision: api.dropped.add(at))  # type: ignore[misc]
         assert not result.violation, f"without {revision}: {result.violation}"
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)))
+def test_a_start_that_reads_a_memory_without_an_action_breaks_no_law(number: int) -> None:
+    world = RestartedWorld(number)
+    result = world.run()
+    assert not result.violation, result.violation
+    assert sum(sentence == "starts" for _, _, sentence in result.trace) == 2
