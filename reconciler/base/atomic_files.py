@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from reconciler.base.regular_files import check_regular
+
 PRIVATE: Final = 0o600
 """Records, plans and outcomes contain names of users and clients; other accounts do not need to read them."""
 
@@ -20,8 +22,11 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
         mode: Its permissions.
 
     Raises:
-        OSError: The folder is missing or not writable, or the disk is full. The temporary file is removed.
+        OSError: The folder is missing or not writable, the disk is full, or the path is or leads to something other
+            than a regular file, such as ``/dev/null``, which root could replace. The temporary file is removed.
     """
+    with contextlib.suppress(FileNotFoundError):
+        check_regular(path, path.stat().st_mode)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
     draft = Path(name)
     try:

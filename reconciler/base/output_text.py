@@ -11,7 +11,10 @@ from reconciler.base.escaping import escape, is_shown
 
 _COLOUR: Final = r"\x1b\[[0-9;]{0,12}m"
 _LAYOUT: Final = {ord("\n"): None, ord("\t"): None}
-_UNUSUAL: Final = re.compile(rf"(?P<colour>{_COLOUR})|[^\n\t\x20-\x7e]")
+# The icon of comments that need attention: the variation selector asks for its coloured form. Names never contain it
+# here, because renderers escape it in them.
+_WARNING_SIGN: Final = "\u26a0\ufe0f"
+_UNUSUAL: Final = re.compile(rf"(?P<colour>{_COLOUR})|{_WARNING_SIGN}|[^\n\t\x20-\x7e]")
 
 # "##[" and "##vso[" are commands to Azure Pipelines anywhere in a line, "##teamcity[" to TeamCity; "section_start:"
 # begins a fold of GitLab's log. In JSON and in YAML's double quotes the escape is the same text after parsing.
@@ -40,7 +43,7 @@ def output_text(text: str, *, colours: bool = False) -> str:
 def _visible_text(match: re.Match[str], *, colours: bool) -> str:
     if match["colour"]:
         return match[0] if colours else match[0].replace("\x1b", escape("\x1b"))
-    return match[0] if is_shown(match[0]) else escape(match[0])
+    return match[0] if match[0] == _WARNING_SIGN or is_shown(match[0]) else escape(match[0])
 
 
 def _defused(match: re.Match[str]) -> str:

@@ -43,9 +43,8 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
     )
     try:
         mode = os.fstat(handle).st_mode
-        if not descriptor and not stat.S_ISREG(mode):
-            kind_name = next((name for test, name in _KINDS if test(mode)), "something else")
-            raise OSError(errno.EINVAL, f"it is {kind_name}, not a regular file", str(path))
+        if not descriptor:
+            check_regular(path, mode)
         parts: list[bytes] = []
         size = 0
         while part := os.read(handle, min(max_bytes + 1 - size, 1 << 20)):
@@ -56,6 +55,17 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
         return b"".join(parts)
     finally:
         os.close(handle)
+
+
+def check_regular(path: Path | str, mode: int) -> None:
+    """Check that the mode of a path, as ``stat`` returns it, is that of a regular file.
+
+    Raises:
+        OSError: It is something else (EINVAL); ``strerror`` is a readable sentence.
+    """
+    if not stat.S_ISREG(mode):
+        kind_name = next((name for test, name in _KINDS if test(mode)), "something else")
+        raise OSError(errno.EINVAL, f"it is {kind_name}, not a regular file", str(path))
 
 
 def check_inside(path: Path | str, folder: Path | str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.base.atomic_files import PRIVATE, replace_file
-from reconciler.base.regular_files import read_regular
+from reconciler.base.regular_files import check_regular, read_regular
 from reconciler.errors import UsageError
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -52,14 +52,17 @@ def write_new(texts: Mapping[Path, str]) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Check that a file can be written, before long work whose result would otherwise be lost.
+    """Check that a file can be written, before work whose result would otherwise be lost.
 
     Raises:
-        UsageError: There is no such folder, it is not writable, or the path is a folder itself.
+        UsageError: There is no such folder, it is not writable, or the path is no regular file.
     """
     folder = path.parent
-    if path.is_dir():
-        raise UsageError(f"{path} cannot be written: it is a folder")
+    try:
+        check_regular(path, path.stat().st_mode)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: there is no folder {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -32,7 +32,10 @@ def override_differences(
     *,
     now: float,
 ) -> list[str]:
-    """Return one line for each override that began or ended since the plan was computed and needs another value.
+    """Return one line for each recorded override that began or ended since the plan was computed and needs another value.
+
+    An override that begins or ends with the plan is what its user ordered: its pair is not judged, even if its time is
+    over by then.
 
     Args:
         preview: The plan.
@@ -40,10 +43,16 @@ def override_differences(
         record_changes: Overrides that begin or end with the plan.
         now: In seconds since the epoch.
     """
-    overrides = dict(observation.owned.overrides)
-    for change in record_changes:
-        if isinstance(change, OverrideSet):
-            overrides[change.override.entity, change.override.key] = change.override
+    ordered = {
+        (change.override.entity, change.override.key)
+        for change in record_changes
+        if isinstance(change, OverrideSet)
+    }
+    overrides = {
+        pair: override
+        for pair, override in observation.owned.overrides.items()
+        if pair not in ordered
+    }
     contradicting = contradicting_overrides(
         preview.plan.changes, overrides, planned_at=preview.created_at, now=now
     )

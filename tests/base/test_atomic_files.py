@@ -1,5 +1,6 @@
 """A file is replaced completely or not at all, and nothing is left beside it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,28 @@ def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     replace_file(link, b"new")
     assert not link.is_symlink()
     assert target.read_text() == "as before"
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path, is_link: bool) -> None:
+    path = tmp_path / "file"
+    if is_link:
+        path.symlink_to("/dev/null")
+    else:
+        os.mkfifo(path)
+    before = path.lstat()
+    with pytest.raises(OSError, match=r"it is a (pipe|device), not a regular file"):
+        replace_file(path, b"new")
+    assert path.lstat() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_that_leads_nowhere_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    path.symlink_to(tmp_path / "missing")
+    replace_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert not path.is_symlink()
 
 
 def test_a_reader_that_opened_the_old_file_reads_all_of_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.base import escaping
+from reconciler.base.escaping import quoted
 from reconciler.base.output_text import json_text, output_text
 from reconciler.base.redaction import remember
 from reconciler.cli.framework.console import Console
@@ -32,6 +34,8 @@ from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import state_text
 from reconciler.render.json_values import dump
 from reconciler.render.sarif import findings_of, sarif_document
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "render"
 
 HOSTILE = (
     "\x1b[31mred\x1b[0m",
@@ -217,6 +221,19 @@ def test_our_own_colours_pass_where_they_are_meant_to() -> None:
 def test_markdown_tables_and_addresses_pass() -> None:
     text = "## Plan\n\n| a | b → c |\n::1 is an address, ::ffff:1.2.3.4 too\n# ## x\n"
     assert output_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "path", [*GOLDEN.glob("*.md"), *GOLDEN.glob("*.txt")], ids=lambda path: path.name
+)
+def test_the_exit_changes_nothing_in_the_texts_of_renderers(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert output_text(text) == text
+
+
+def test_a_variation_selector_passes_in_the_warning_sign_alone() -> None:
+    assert output_text("\u26a0\ufe0f\ufe0f \u26a0 a\ufe0f") == "\u26a0\ufe0f\\ufe0f \u26a0 a\\ufe0f"
+    assert quoted("\u26a0\ufe0f") == '"\u26a0\\ufe0f"'
 
 
 def test_a_secret_that_a_library_quotes_is_in_no_log_and_no_traceback() -> None:

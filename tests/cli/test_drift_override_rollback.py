@@ -166,6 +166,21 @@ def test_a_rollback_brings_the_values_back_and_the_next_apply_leaves_them(kquota
     assert rate(sandbox) == 3 * TEN
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [("missing/outcome.json", "there is no folder missing"), ("/dev/null", "it is a device")],
+)
+def test_an_apply_whose_outcome_cannot_be_saved_writes_nothing(
+    kquota, applied, sandbox, path, message
+):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
+    before = sandbox.values()
+    ran = kquota("apply", "--yes", "--out", path)
+    assert ran.code == 1
+    assert f"{path} cannot be written: {message}" in ran.err
+    assert sandbox.values() == before
+
+
 def test_an_apply_keeps_its_outcome_by_itself(kquota, applied, sandbox):
     (path,) = (applied / ".kquota/outcomes").glob("*.json")
     assert path.name.endswith("-prod.json")

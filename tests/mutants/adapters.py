@@ -90,7 +90,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="the exit of text passes what cannot be seen",
         file="reconciler/base/output_text.py",
-        old="    return match[0] if is_shown(match[0]) else escape(match[0])",
+        old="    return match[0] if match[0] == _WARNING_SIGN or is_shown(match[0]) else escape(match[0])",
         new="    return match[0]",
         tests=("tests/base/test_output_text.py",),
     ),

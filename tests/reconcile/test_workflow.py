@@ -300,8 +300,7 @@ def test_only_what_was_asked_for_is_written_and_recorded():
     assert set(world.owned().records) == {ALICE}
 
 
-@pytest.mark.parametrize("is_new", [False, True])
-def test_the_value_of_an_override_that_ended_at_the_prompt_is_not_written(is_new):
+def test_the_value_of_an_override_that_ended_at_the_prompt_is_not_written():
     async def story(seconds: float):
         world = World()
         await world.run(TWO)
@@ -315,12 +314,9 @@ def test_the_value_of_an_override_that_ended_at_the_prompt_is_not_written(is_new
                 reason="incident",
             ),
         )
-        if is_new:
-            orders = world.options(overrides=overrides)
-        else:
-            await world.run(TWO, overrides=overrides)
-            world.cluster.write(ALICE, RATE, 7.0)
-            orders = world.options(rules=replace(world.orders.rules, drift=DriftMode.CORRECT))
+        await world.run(TWO, overrides=overrides)
+        world.cluster.write(ALICE, RATE, 7.0)
+        orders = world.options(rules=replace(world.orders.rules, drift=DriftMode.CORRECT))
         prepared = await prepare(world.ports, orders, TWO)
         assert [change.after for change in prepared.plan.changes] == [5.0]
         world.cluster.clock.advance(seconds)

@@ -99,6 +99,7 @@ def apply(
     """Check the options, plan all clusters, ask for confirmation once, and write."""
     from reconciler.app.change.apply import ApplyRequest, apply_run
     from reconciler.app.clusters.targets import targets
+    from reconciler.base.text_files import check_place
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
     from reconciler.cli.output.plans import show_config_changes
 
@@ -113,6 +114,8 @@ def apply(
         raise UsageError(
             "a saved plan, --expect-digest and --out need one cluster; choose it with --cluster"
         )
+    if out_path is not None:
+        check_place(out_path)
     show_config_changes(console, where)
     request = ApplyRequest(
         paths=tuple(paths),

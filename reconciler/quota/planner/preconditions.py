@@ -111,7 +111,7 @@ def contradicting_overrides(
 
     Args:
         changes: The planned changes.
-        overrides: The recorded overrides, with those that begin with the plan.
+        overrides: The recorded overrides.
         planned_at: When the plan was computed, in seconds since the epoch.
         now: The present, in seconds since the epoch.
     """

@@ -123,7 +123,7 @@ def test_what_is_right_gets_as_far_as_a_session(kquota: Run, folder: Path) -> No
 
 
 def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="it is a folder"):
+    with pytest.raises(UsageError, match="it is a directory"):
         check_place(tmp_path)
     if os.geteuid():  # root may write everywhere
         tmp_path.chmod(0o500)
