@@ -114,7 +114,8 @@ OTHER_PROGRAMS = {
     "systemctl, git, jq": "--depth --now --quiet",
     "apt-get": "--no-install-recommends",
     "tools that others wrote": "--continuous --dry --unsafemode",
-    "programs of this repository": "--broker --config --divide --documents --include --public --recording --scale --seconds --variant --workers --write",
+    "programs of this repository": "--broker --config --divide --documents --include --public --recording --scale"
+    " --seconds --variant --workers --write",
 }
 """Options that texts name and that are not those of kquota, by the program that has them."""
 
