@@ -1,8 +1,9 @@
 // Drives producers and consumers from a schedule, open-loop: a record is sent when it is due, however long others wait.
+// The schedule begins when all clients are connected.
 //
 //   java LoadDriver PLAN.json RECORDS.csv
 //
-// PLAN: {"startMs": epoch, "stopMs": epoch, "streams": [{"properties": {...producer...}, "consumer": {...} or null,
+// PLAN: {"lastsMs": at most, from the start, "streams": [{"properties": {...producer...}, "consumer": {...} or null,
 //   "topic": t, "partition": p, "dueMs": [after start...], "bytes": [...]}, ...]}
 // RECORDS, a line per record: stream,number,due,sent,done,bytes -- epoch milliseconds; done is the acknowledgement for
 // a producer and the poll that returned the record for a consumer; -1 = never.
@@ -38,7 +39,7 @@ public final class LoadDriver {
         final int number;
         final String topic;
         final int partition;
-        final long[] due;
+        final long[] due; // after the start, then epoch
         final int[] bytes;
         final AtomicLongArray sent;
         final AtomicLongArray done;
@@ -46,7 +47,7 @@ public final class LoadDriver {
         final KafkaProducer<byte[], byte[]> producer;
         final KafkaConsumer<byte[], byte[]> consumer;
 
-        Stream(int number, JsonNode plan, long start) {
+        Stream(int number, JsonNode plan) {
             this.number = number;
             topic = plan.get("topic").asText();
             partition = plan.get("partition").asInt();
@@ -54,7 +55,7 @@ public final class LoadDriver {
             due = new long[size];
             bytes = new int[size];
             for (int at = 0; at < size; at++) {
-                due[at] = start + plan.get("dueMs").get(at).asLong();
+                due[at] = plan.get("dueMs").get(at).asLong();
                 bytes[at] = Math.max(4, plan.get("bytes").get(at).asInt());
             }
             sent = unknown(size);
@@ -69,6 +70,12 @@ public final class LoadDriver {
                 consumer.assign(List.of(where));
                 consumer.seekToEnd(List.of(where));
                 consumer.position(where);
+            }
+        }
+
+        void begin(long start) {
+            for (int at = 0; at < due.length; at++) {
+                due[at] += start;
             }
         }
 
@@ -104,14 +111,13 @@ public final class LoadDriver {
 
     public static void main(String[] arguments) throws Exception {
         JsonNode plan = new ObjectMapper().readTree(new File(arguments[0]));
-        long stop = plan.get("stopMs").asLong();
         List<Stream> streams = new ArrayList<>();
         for (JsonNode one : plan.get("streams")) {
-            streams.add(new Stream(streams.size(), one, plan.get("startMs").asLong()));
+            streams.add(new Stream(streams.size(), one));
         }
-        if (System.currentTimeMillis() > plan.get("startMs").asLong()) {
-            throw new IllegalStateException("the clients were not ready at the start");
-        }
+        long start = System.currentTimeMillis();
+        long stop = start + plan.get("lastsMs").asLong();
+        streams.forEach(stream -> stream.begin(start));
         List<Thread> threads = new ArrayList<>();
         for (Stream stream : streams) {
             threads.add(new Thread(stream::send));

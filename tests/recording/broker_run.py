@@ -30,8 +30,8 @@ SHIPPED_SCRAPE: Final = exporter.SHIPPED.with_name("prometheus.yml")
 CLUSTER_LABEL: Final = "recorded"
 SCRAPE_SECONDS: Final = 5
 PHASE_SECONDS: Final = 310
-READY_SECONDS: Final = 30
-"""From the start of the driver to its first record: a JVM, and all clients connected."""
+READY_SECONDS: Final = 90
+"""At most, from the start of the driver to its first record: a JVM, and all clients connected."""
 
 PASSWORD: Final = "not-a-secret"  # noqa: S105 - of users that live as long as the broker
 KEYS: Final = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
@@ -205,10 +205,8 @@ def alter(bootstrap: str, limits: Sequence[tuple[Entity, str, float | None]]) ->
 
 def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
     """Runs all clients of a run once; returns when all records are through, and the phase is over."""
-    start = int(time.time() * 1000) + READY_SECONDS * 1000  # noqa: TID251 - the driver needs the real time
-    stop = start + seconds * 1000
     owners: list[str] = []
-    streams: list[dict[str, object]] = []
+    streams: list[dict[str, Any]] = []
     for group in run.groups:
         for place, schedule in enumerate(run.schedules(group)):
             owners.append(group.name)
@@ -224,14 +222,16 @@ def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
     with ScratchFolder.make("driver-") as scratch:
         plan, answer = scratch / "plan.json", scratch / "records.csv"
         plan.write_text(
-            json.dumps({"startMs": start, "stopMs": stop, "streams": streams}), encoding="utf-8"
+            json.dumps({"lastsMs": seconds * 1000, "streams": streams}), encoding="utf-8"
         )
         words = tools.command(run.version, DRIVER, str(plan), str(answer))
         child = Child(words, log=scratch / "log")
-        assert child.ended_within(seconds + 60), child.log_text()[-2000:]
+        assert child.ended_within(READY_SECONDS + seconds), child.log_text()[-2000:]
         assert child.process.returncode == 0, child.log_text()[-2000:]
         with answer.open(encoding="utf-8", newline="") as rows:
             records = tuple(_record(owners, row) for row in csv.reader(rows))
+    start = records[0].due_ms - streams[0]["dueMs"][0]
+    stop = start + seconds * 1000
     pause = stop / 1000 - time.time()  # noqa: TID251 - the phase lasts as long as it lasts
     threading.Event().wait(max(0.0, pause))
     return Phase(from_ms=start, to_ms=stop, records=records)
