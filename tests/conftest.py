@@ -3,11 +3,12 @@
 Fixtures start brokers lazily and share them over the session: `kafka(version, **options)` is a
 `KafkaCluster` that other tests use too, so use unique entity names, or `empty_kafka`, which removes
 all quotas first. `kube` is one Kubernetes for all tests, with the CRDs installed: use only your
-`kube_namespace`. Without Java or Maven, integration tests are listed as NOT RUN; if `CI` is set,
-they fail.
+`kube_namespace`. `spark` is one Spark session, which jobs and commands that name no master also use.
+Without Java or Maven, integration tests are listed as NOT RUN; if `CI` is set, they fail.
 """
 
 import contextlib
+import importlib
 import os
 import signal
 from collections.abc import Generator, Iterator
@@ -65,6 +66,14 @@ def empty_kafka(kafka: StartKafka) -> StartKafka:
         return cluster
 
     return start
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """A local Spark session; tests that take it are marked `integration`."""
+    jars.java_identity()
+    with importlib.import_module("tests.servers.spark").local_session() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

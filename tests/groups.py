@@ -41,11 +41,15 @@ def _group(name: str, pattern: str, *, shared: bool = False) -> Group:
 
 GROUPS = (
     _group("operator on Kubernetes", r"tests/kube/e2e/", shared=True),
-    _group("Spark", r"tests/evidence/spark/", shared=True),
+    _group(
+        "Spark",
+        r"tests/(evidence/spark|cli/spark|cli/test_spark_fleet|recording/test_pipeline)",
+        shared=True,
+    ),
     _group("Kubernetes API", r"tests/(kube/|servers/kube/test_cluster)", shared=True),
     _group("broker contract", r"tests/contract/[^\[]*\[.*?kafka-([\d.]+)", shared=True),
     _group("broker contract", r"tests/contract/"),
-    _group("recorded use", r"tests/(recording|evidence|usage|cli/spark|cli/test_spark)"),
+    _group("recorded use", r"tests/(recording|evidence|usage)"),
     _group("upgrades", r"tests/upgrade/"),
     _group("commands on brokers", r"tests/(e2e|cli|client|quota|docs)/"),
     _group("code hosts", r"tests/forge/"),

@@ -1,8 +1,6 @@
 """`kquota spark resolve`, `plan` and `history`: from snapshots and manifests on a disk to rows, exit codes and files."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,8 +21,8 @@ from reconciler.quota.planner.guards import Guards
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
 from reconciler.usage.reports.fleet import ClusterTotals, ConflictRow, FleetReport
+from tests.cli.conftest import Run
 
-TREE = Path(__file__).parents[2]
 PROJECT = """
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaProject
@@ -122,19 +120,9 @@ def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
     assert violations(sums, Guards(protect_defaults=False)) == ()
 
 
-def kquota(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler", "spark", *words],
-        cwd=TREE,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
 @pytest.mark.integration
-def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_from_snapshots_to_a_plan_a_resolution_and_a_history(kquota: Run, tmp_path: Path) -> None:
     selection = project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
     lake = str(tmp_path / "lake")
     looks = []
@@ -146,12 +134,11 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
         path.write_text(dump(state_document(state, cluster_id="c1", taken_at=at)))
         looks += ["--snapshot", str(path)]
     where = ["--lake", lake, "--cluster", "prod", "--project", str(selection.project)]
-    spark = ["--master", "local[2]", "--memory", "700m", "--brief", "--format", "json"]
-    filled = kquota("ingest", *where, *looks, "--step", "30s")
-    assert filled.returncode == 0, filled.stderr
-    done = kquota("plan", *where, "--at", "2026-11-03", *spark)
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(done.stdout)["planned"]
+    filled = kquota("spark", "ingest", *where, *looks, "--step", "30s")
+    assert filled.code == 0, filled.err
+    done = kquota("spark", "plan", *where, "--at", "2026-11-03", "--format", "json")
+    assert done.code == 0, done.err
+    (row,) = json.loads(done.out)["planned"]
     assert (row["cause"], row["before"], row["after"], row["document"]) == (
         "Takeover",
         6_000_000,
@@ -160,18 +147,30 @@ def test_from_snapshots_to_a_plan_a_resolution_and_a_history(tmp_path: Path) -> 
     )
     clients = tmp_path / "clients.csv"
     clients.write_text("user,client_id\nalice,app\nbob,\n")
-    done = kquota("resolve", *where, "--to", "2026-11-03", "--principals", str(clients), *spark)
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    done = kquota(
+        "spark",
+        "resolve",
+        *where,
+        "--to",
+        "2026-11-03",
+        "--principals",
+        str(clients),
+        "--format",
+        "json",
+    )
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
     assert {
         (row["user"], row["value"])
         for row in document["effective"]
         if row["quota_key"] == "producer_byte_rate"
     } == {("alice", 6_000_000), ("bob", None)}
     assert document["dead"] == []
-    done = kquota("history", *where, "--from", "2026-11-01", "--to", "2026-11-03", *spark)
-    assert done.returncode == 0, done.stderr
-    causes = [(row["cause"], row["after"]) for row in json.loads(done.stdout)["changed"]]
+    done = kquota(
+        "spark", "history", *where, "--from", "2026-11-01", "--to", "2026-11-03", "--format", "json"
+    )
+    assert done.code == 0, done.err
+    causes = [(row["cause"], row["after"]) for row in json.loads(done.out)["changed"]]
     assert sorted(causes) == [
         ("drift-external", 6_000_000),
         ("first-seen", 5_000_000),

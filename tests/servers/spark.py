@@ -1,8 +1,9 @@
-"""A standalone Spark cluster and a Spark Connect server from the installed PySpark, on loopback.
+"""A local session, a standalone Spark cluster and a Spark Connect server from the installed PySpark, on loopback.
 
-Both use temporary folders: nothing is written into the package. They end with the test run; their heaps are small for CI.
+The servers use temporary folders: nothing is written into the package. They end with the test run; their heaps are small for CI.
 """
 
+import contextlib
 import functools
 import os
 import signal
@@ -13,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from pyspark.sql import SparkSession
+
 from reconciler.evidence.spark.runtime import class_archive, jvm, session
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder, guardian
@@ -22,7 +25,25 @@ START_SECONDS = 90.0
 JOB_SECONDS = 480
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 QUICK = session.QUICK
+DRIVER = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+EXECUTORS = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "600m",
+    "spark.executor.extraJavaOptions": QUICK,
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Two executors with one core each."""
 TREE = Path(__file__).parents[2]
+
+
+def local_session() -> contextlib.AbstractContextManager[SparkSession]:
+    """Open a classic session of 1 GB with two threads."""
+    return session.opened(session.SessionSettings(master="local[2]", memory="1g", brief=True))
 
 
 @functools.cache
@@ -30,6 +51,10 @@ def archive_options() -> str:
     """Return the JVM options that use the class-data archive, created if it is missing."""
     path = class_archive.ready(jvm.java_version(), lambda _: None, session.LOG4J.as_uri())
     return f"{QUICK} {class_archive.USE.format(path=path)}" if path else QUICK
+
+
+def _options(settings: Mapping[str, str]) -> list[str]:
+    return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
 
 
 def program(name: str) -> str:
@@ -60,7 +85,7 @@ def wheel(into: Path) -> Path:
 
 
 class StandaloneCluster:
-    """A master and workers with one core each, as a context manager."""
+    """A master and workers, each with room for an executor of two applications, as a context manager."""
 
     def __init__(self, workers: int = 2) -> None:
         """Start them; entering the context waits until all workers are registered."""
@@ -96,9 +121,9 @@ class StandaloneCluster:
                     "--host",
                     "127.0.0.1",
                     "--cores",
-                    "1",
+                    "2",
                     "--memory",
-                    "1g",
+                    "2g",
                     "--webui-port",
                     str(web[number + 1]),
                     "--work-dir",
@@ -147,18 +172,9 @@ class StandaloneCluster:
                 "client",
                 "--driver-memory",
                 "700m",
-                "--executor-memory",
-                "600m",
-                "--executor-cores",
-                "1",
-                "--total-executor-cores",
-                str(cores),
                 "--driver-java-options",
                 archive_options(),
-                "--conf",
-                f"spark.executor.extraJavaOptions={QUICK}",
-                "--conf",
-                "spark.sql.shuffle.partitions=2",
+                *_options(EXECUTORS | {"spark.cores.max": str(cores)}),
             ],
             main,
             words,
@@ -170,13 +186,12 @@ def submit(
     options: Sequence[str], main: Path, words: Sequence[str], *, package: Path | None
 ) -> "subprocess.CompletedProcess[str]":
     """Run `spark-submit` in an empty folder, so that only the given package can be imported."""
-    loopback = ("driver.host=127.0.0.1", "driver.bindAddress=127.0.0.1", "ui.enabled=false")
     with ScratchFolder.make("spark-submit-") as folder:
         return subprocess.run(
             [
                 program("bin/spark-submit"),
                 *options,
-                *(word for option in loopback for word in ("--conf", f"spark.{option}")),
+                *_options(DRIVER),
                 "--conf",
                 f"spark.pyspark.python={sys.executable}",
                 *(("--py-files", str(package)) if package else ()),
@@ -193,14 +208,14 @@ def submit(
 
 
 class ConnectServer:
-    """A Spark Connect server with two threads, started by Spark's scripts, as a context manager."""
+    """A Spark Connect server on a standalone cluster, started by Spark's scripts, as a context manager."""
 
-    def __init__(self, memory: str = "1g") -> None:
+    def __init__(self, cluster: StandaloneCluster) -> None:
         """Configure the server; entering the context starts it."""
         self.scratch = ScratchFolder.make("spark-connect-")
         (self._port,) = free_ports(1)
         self.remote = f"sc://127.0.0.1:{self._port}"
-        self._memory = memory
+        self._cluster = cluster
         self._pid = 0
 
     def __enter__(self) -> Self:
@@ -208,22 +223,20 @@ class ConnectServer:
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._port),
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
             "spark.sql.catalogImplementation": "in-memory",
+            **DRIVER,
+            **EXECUTORS,
         }
         try:
             self._script(
                 "start",
                 "--master",
-                "local[2]",
+                self._cluster.master,
                 "--driver-memory",
-                self._memory,
+                "700m",
                 "--driver-java-options",
                 archive_options(),
-                *(word for key, value in settings.items() for word in ("--conf", f"{key}={value}")),
+                *_options(settings),
             )
             (file,) = self.scratch.path.glob("*.pid")
             self._pid = int(file.read_text())

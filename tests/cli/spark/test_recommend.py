@@ -63,6 +63,7 @@ def _series(user: int, broker: int, days: int) -> list[Sample]:
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("spark")
 def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
     kquota: Run, folder: Path
 ) -> None:
@@ -114,11 +115,6 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         *WINDOW,
         "--format",
         "json",
-        "--master",
-        "local[2]",
-        "--memory",
-        "1g",
-        "--brief",
     )
     assert ran.code == 0, ran.err
     recommendations = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
@@ -161,11 +157,6 @@ def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
         "--out",
         "new",
         *WINDOW,
-        "--master",
-        "local[2]",
-        "--memory",
-        "1g",
-        "--brief",
     )
     assert again.code == 0, again.err
     assert "removed new/prod.yaml: no recommendations remain" in again.err

@@ -1,8 +1,6 @@
 """`kquota spark usage`, `capacity` and `report`: options become jobs, reports become texts and pages."""
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from tests.cli.consoles import Screen
 from tests.evidence.spark.report_lake import build_lake
 from tests.render.use_reports import USAGE, whole_report
 
-TREE = Path(__file__).parents[3]
 PROJECT = """
 apiVersion: kafka-quotas.io/v1alpha1
 kind: QuotaCluster
@@ -145,41 +142,14 @@ def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path
 
 
 @pytest.mark.integration
-def test_one_command_makes_a_page_of_a_lake(tmp_path: Path) -> None:
-    build_lake(tmp_path / "lake")
-    (tmp_path / "kquota.yaml").write_text(PROJECT)
-    command = [
-        sys.executable,
-        "-m",
-        "reconciler",
-        "spark",
-        "report",
-        "--lake",
-        str(tmp_path / "lake"),
-        "--from",
-        "2026-11-01",
-        "--to",
-        "2026-11-02",
-        "--project",
-        str(tmp_path / "kquota.yaml"),
-        "--master",
-        "local[2]",
-        "--memory",
-        "700m",
-        "--brief",
-    ]
-    page = tmp_path / "report.html"
-    done = subprocess.run(
-        [*command, "--out", str(page)],
-        cwd=TREE,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    text = page.read_text(encoding="utf-8")
+@pytest.mark.usefixtures("spark")
+def test_one_command_makes_a_page_of_a_lake(kquota: Run, folder: Path) -> None:
+    build_lake(folder / "lake")
+    (folder / "kquota.yaml").write_text(PROJECT)
+    window = ("--from", "2026-11-01", "--to", "2026-11-02")
+    done = kquota("spark", "report", "--lake", "lake", *window, "--out", "report.html")
+    assert done.code == 0, done.err
+    assert done.out == ""
+    text = (folder / "report.html").read_text(encoding="utf-8")
     for fact in ("user=alice", "throttled", "≈ 83.4 MiB/s", "limit now 1 kB/s"):
         assert fact in text

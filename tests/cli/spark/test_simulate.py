@@ -199,12 +199,12 @@ def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("spark")
 def test_spark_tells_what_the_core_tells(kquota: Run, folder: Path, lake: Path) -> None:
     project(folder, 500)
     words = ("spark", "simulate", "--lake", lake, *WINDOW, "--format", "json")
     of_core = kquota(*words, "--engine", "core")
-    session = ("--master", "local[2]", "--memory", "1g", "--brief")
-    of_spark = kquota(*words, "--engine", "spark", *session)
+    of_spark = kquota(*words, "--engine", "spark")
     assert (of_core.code, of_spark.code) == (3, 3), of_spark.err
     documents = [json.loads(ran.out) for ran in (of_core, of_spark)]
     for document in documents:

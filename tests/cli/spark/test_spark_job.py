@@ -1,9 +1,6 @@
 """Commands of `kquota spark` that run a job: their options become a session, and their results facts."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -17,9 +14,8 @@ from reconciler.cli.spark.options import engine_option, running_options
 from reconciler.errors import ConfigError, UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime.session import SessionSettings
+from tests.cli.conftest import Run
 from tests.evidence.spark import lakes
-
-TREE = Path(__file__).parents[3]
 
 
 @click.command()
@@ -60,34 +56,12 @@ def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
 
 
 @pytest.mark.integration
-def test_rollup_tells_what_it_made(tmp_path: Path) -> None:
-    lake = lakes.lake(tmp_path)
+@pytest.mark.usefixtures("spark")
+def test_rollup_tells_what_it_made(kquota: Run, folder: Path) -> None:
+    lake = lakes.lake(folder)
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "reconciler",
-            "spark",
-            "rollup",
-            "--lake",
-            str(tmp_path),
-            "--format",
-            "text",
-            "--master",
-            "local[2]",
-            "--memory",
-            "700m",
-            "--brief",
-        ],
-        cwd=TREE,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    first, second = done.stdout.splitlines()
+    done = kquota("spark", "rollup", "--lake", folder, "--format", "text")
+    assert done.code == 0, done.err
+    first, second = done.out.splitlines()
     assert first.startswith("usage_5m: 1 days made (")
     assert second.endswith("0 were up to date")

@@ -1,13 +1,13 @@
 """Every job of the table that needs no manifests, one after the other in one session; a main file for all places.
 
-`python -m tests.evidence.spark.every_job LAKE STATES OUTPUT [REMOTE]`, or as the main file of spark-submit: it imports nothing of the tests.
-STATES is a folder with the state after a change for each cluster that is simulated.
+`python -m tests.evidence.spark.every_job LAKE STATES OUTPUT JOBS [REMOTE]`, or as the main file of spark-submit: it imports nothing of the tests.
+STATES is a folder with the state after a change for each cluster that is simulated, JOBS their names with commas.
 """
 
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,14 +53,16 @@ def package_of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
         )
 
 
-def run_all(spark: SparkSession, folder: str, states: Path) -> dict[str, object]:
+def run_all(
+    spark: SparkSession, folder: str, states: Path, jobs: Iterable[str] = COMMANDS
+) -> dict[str, object]:
     """The result of each job by its name, and under `workers` what Python workers import."""
     lake = Lake(opened(folder), clock=Clock(), run_id="every")
     after = [word for path in sorted(states.iterdir()) for word in ("--after", str(path))]
     results: dict[str, object] = {}
-    for name, words in COMMANDS.items():
+    for name in jobs:
         more = after if name == "simulate" else []
-        parsed = command_line.parsed([name, "--lake", folder, *words, *more])
+        parsed = command_line.parsed([name, "--lake", folder, *COMMANDS[name], *more])
         began = time.monotonic()
         result = parsed.job.run(spark, lake, parsed.settings, silent)
         results[name] = job_runner.document(result)
@@ -71,9 +73,9 @@ def run_all(spark: SparkSession, folder: str, states: Path) -> dict[str, object]
 
 
 def main(words: list[str]) -> None:
-    folder, states, output, *remote = words
+    folder, states, output, jobs, *remote = words
     with session.opened(session.SessionSettings(remote=remote[0] if remote else None)) as spark:
-        results = run_all(spark, folder, Path(states))
+        results = run_all(spark, folder, Path(states), jobs.split(","))
         Path(output).write_text(json.dumps(results, default=str), encoding="utf-8")
 
 

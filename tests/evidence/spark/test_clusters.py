@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.errors import SparkError
+from reconciler.evidence.spark.runtime import session
 from reconciler.spark import __main__ as main_file
 from tests.evidence.spark import lakes
 from tests.servers import spark as servers
@@ -18,22 +20,6 @@ def filled(folder: Path) -> Path:
     lake = lakes.lake(folder)
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
     return folder
-
-
-def rollup(lake: str, remote: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler.spark", "rollup", "--lake", lake, "--remote", remote],
-        cwd=servers.TREE,
-        capture_output=True,
-        text=True,
-        timeout=servers.JOB_SECONDS,
-        check=False,
-    )
-
-
-def messages(done: "subprocess.CompletedProcess[str]") -> list[str]:
-    """What is no progress."""
-    return [line for line in done.stderr.splitlines() if not line.startswith("[")]
 
 
 def test_spark_submit_runs_the_main_file(wheel: Path, tmp_path: Path) -> None:
@@ -55,14 +41,23 @@ def test_an_error_through_connect_is_one_sentence(
     filled(tmp_path)
     victim = next(tmp_path.rglob("*.parquet"))
     victim.write_bytes(b"PAR1" + b"\0" * 200)
-    done = rollup(str(tmp_path), connect.remote)
-    assert (done.returncode, len(messages(done))) == (1, 2), done.stderr
-    assert messages(done)[0].startswith("error: rollup: ")
-    assert victim.name in messages(done)[0]
+    words = ["rollup", "--lake", str(tmp_path), "--remote", connect.remote]
+    done = subprocess.run(
+        [sys.executable, "-m", "reconciler.spark", *words],
+        cwd=servers.TREE,
+        capture_output=True,
+        text=True,
+        timeout=servers.JOB_SECONDS,
+        check=False,
+    )
+    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert (done.returncode, len(messages)) == (1, 2), done.stderr
+    assert messages[0].startswith("error: rollup: ")
+    assert victim.name in messages[0]
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
-    done = rollup("memory://", "sc://127.0.0.1:9")
-    assert done.returncode == 1
-    assert messages(done)[0].startswith("error: no session at sc://127.0.0.1:9"), done.stderr
-    assert messages(done)[1] == "hint: check the address, and that the server runs"
+def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ANSWER_SECONDS", 0.5)
+    with pytest.raises(SparkError, match=r"no session at sc://127\.0\.0\.1:9: no answer") as caught:
+        session.started(session.SessionSettings(remote="sc://127.0.0.1:9"))
+    assert caught.value.hint == "check the address, and that the server runs"

@@ -1,9 +1,10 @@
-"""Every job on two executors by spark-submit, and through Spark Connect: what it tells and keeps is what it does here."""
+"""Every job through Spark Connect on two executors, and some by spark-submit: what each tells and keeps is what it does here."""
 
 import json
 import math
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,9 @@ def filled(folder: Path) -> Lake:
     return lake
 
 
-def words_of(folder: Path) -> list[str]:
+def words_of(folder: Path, jobs: Iterable[str]) -> list[str]:
     """The arguments of the main file for a folder."""
-    return [str(folder / name) for name in ("lake", "states", "results")]
+    return [*(str(folder / name) for name in ("lake", "states", "results")), ",".join(jobs)]
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +71,16 @@ def test_no_job_of_the_table_is_left_out() -> None:
     assert set(every_job.COMMANDS) == set(jobs.SUMMARIES) - NEEDS_FILES - READS_OTHERS
 
 
-def assert_same(local_run: tuple[Lake, Any], remote_lake: Lake, output: Path) -> None:
+def tables_of(lake: Lake) -> set[str]:
+    return {name for name, table in TABLES.items() if lake.manifests(table)}
+
+
+def assert_same(
+    local_run: tuple[Lake, Any], remote_lake: Lake, output: Path, jobs: Iterable[str]
+) -> None:
     lake, results = local_run
-    table_names = {name for name, table in TABLES.items() if lake.manifests(table)}
-    assert table_names == {name for name, table in TABLES.items() if remote_lake.manifests(table)}
-    assert table_names >= {
-        "usage_5m",
-        "usage_hist_d",
-        "usage_row",
-        "capacity_row",
-        "effective_quota",
-        "impact_row",
-    }
+    table_names = tables_of(remote_lake)
+    assert table_names >= {"usage_5m", "usage_hist_d", "impact_row"}
     for name in sorted(table_names):
         assert lakes.rows_of(remote_lake, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
     # A report says which lake it is of, and that is another one.
@@ -94,18 +93,18 @@ def assert_same(local_run: tuple[Lake, Any], remote_lake: Lake, output: Path) ->
     assert len(workers) == 2
     assert all(".zip/reconciler/__init__.py" in worker["path"] for worker in workers), workers
     assert {worker["delay"] for worker in workers} == {delay_ms(12345, 7)}
-    assert remote_results.keys() == results.keys()
-    for name, result in results.items():
-        assert remote_results[name] == result, name
+    assert remote_results.keys() == set(jobs)
+    for name, result in remote_results.items():
+        assert results[name] == result, name
 
 
-def test_through_a_connect_server(
+def test_every_job_through_a_connect_server_on_two_executors(
     local_run: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)
-    words = ["-m", "tests.evidence.spark.every_job", *words_of(tmp_path), connect.remote]
+    words = words_of(tmp_path, every_job.COMMANDS)
     done = subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, "-m", "tests.evidence.spark.every_job", *words, connect.remote],
         cwd=servers.TREE,
         capture_output=True,
         text=True,
@@ -113,14 +112,18 @@ def test_through_a_connect_server(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
-    assert_same(local_run, lake, tmp_path / "results")
+    assert_same(local_run, lake, tmp_path / "results", every_job.COMMANDS)
+    assert tables_of(lake) == tables_of(local_run[0])
+    assert tables_of(lake) >= {"usage_row", "capacity_row", "effective_quota"}
 
 
-def test_on_two_executors(
+def test_rollup_and_simulation_by_spark_submit_on_two_executors(
     local_run: tuple[Lake, Any], cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)
-    done = cluster.submit(Path(every_job.__file__), words_of(tmp_path), package=wheel)
+    jobs = ("rollup", "simulate")
+    before = cluster.log().count("Launching executor")
+    done = cluster.submit(Path(every_job.__file__), words_of(tmp_path, jobs), package=wheel)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    assert cluster.log().count("Launching executor") >= 2
-    assert_same(local_run, lake, tmp_path / "results")
+    assert cluster.log().count("Launching executor") >= before + 2
+    assert_same(local_run, lake, tmp_path / "results", jobs)

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError
 from reconciler.evidence.spark.runtime import class_archive, jvm, masters, session
+from reconciler.spark.__main__ import main
 from tests.evidence.spark import lakes
 from tests.servers.processes import Child
 
@@ -168,28 +169,20 @@ def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
 
 
 @pytest.mark.integration
-def test_no_job_starts_where_spark_was_set_to_wrap(tmp_path: Path) -> None:
+def test_no_job_starts_where_spark_was_set_to_wrap(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lakes.lake(tmp_path)
-    done = job("rollup", "--lake", str(tmp_path), *LOCAL, SPARK_ANSI_SQL_MODE="false")
-    assert (done.returncode, done.stdout) == (ConfigError.exit_code, "")
-    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    spark.conf.set(session.ANSI, "false")
+    try:
+        assert main(["rollup", "--lake", str(tmp_path)]) == ConfigError.exit_code
+    finally:
+        spark.conf.unset(session.ANSI)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    messages = [line for line in captured.err.splitlines() if not line.startswith("[")]
     assert messages[0].startswith("error: spark.sql.ansi.enabled is off")
-    assert len(messages) == 2, done.stderr
-
-
-def job(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "reconciler.spark", *words],
-        cwd=TREE,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-
-
-LOCAL = ("--master", "local[2]", "--memory", "800m", "--brief")
+    assert len(messages) == 2, captured.err
 
 
 @pytest.mark.integration
@@ -202,8 +195,19 @@ def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_nothing_of_a_stale_
     cache.mkdir(parents=True)
     path = cache / class_archive.path_of(class_archive.spark_home(), jvm.java_version()).name
     path.write_bytes(b"no archive at all" * 1000)
-    done = job(
-        "rollup", "--lake", str(tmp_path / "lake"), *LOCAL, XDG_CACHE_HOME=str(tmp_path / "cache")
+    options = ("--master", "local[2]", "--memory", "800m", "--brief")
+    done = subprocess.run(
+        [
+            sys.executable,
+            *("-m", "reconciler.spark", "rollup", "--lake", str(tmp_path / "lake")),
+            *options,
+        ],
+        cwd=TREE,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     tables = json.loads(done.stdout)["tables"]
@@ -217,18 +221,22 @@ def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_nothing_of_a_stale_
 
 
 @pytest.mark.integration
-def test_an_error_of_spark_is_one_line_without_java(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_an_error_of_spark_is_one_line_without_java(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = lakes.lake(tmp_path)
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
     victim = next(tmp_path.rglob("*.parquet"))
     victim.write_bytes(b"PAR1" + b"\0" * 200)
-    done = job("rollup", "--lake", str(tmp_path), *LOCAL)
-    assert (done.returncode, done.stdout) == (1, "")
-    messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]
+    assert main(["rollup", "--lake", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    messages = [line for line in captured.err.splitlines() if not line.startswith("[")]
     assert messages[0].startswith("error: rollup: [")
     assert str(victim) in messages[0]
     assert messages[1].startswith("hint: units are committed whole")
-    assert len(messages) == 2, done.stderr
+    assert len(messages) == 2, captured.err
 
 
 LOST = """
