@@ -534,8 +534,14 @@ def test_what_was_reviewed_is_fetched_and_checked(kquota, folder, api, plan):
     assert (ran.code, ran.out) == (0, sample().plan.digest + "\n")
     assert (folder / "reviewed.json").read_text() == text
     (folder / "reviewed.json").unlink()
-    run.artifacts["kquota-plan-prod"] = zipped(plan_json=text[:-20])
-    assert kquota(*words).code == 1
+    for artifact in (
+        zipped(plan_json=text.replace('"after":1', '"after":2', 1)),
+        zipped(plan_json=text[:-20]),
+        zipped(plan_json="{}"),
+        b"",
+    ):
+        run.artifacts["kquota-plan-prod"] = artifact
+        assert kquota(*words).code == 1
     run.artifacts.clear()
     assert kquota(*words).code == 1
     assert not (folder / "reviewed.json").exists()

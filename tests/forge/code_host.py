@@ -5,6 +5,7 @@ place of the released actions, and small stand-ins for checkout, setup-python an
 show is named in docs/pull-requests.md: environments, the rights of tokens, and one workflow that starts another.
 """
 
+import contextlib
 import json
 import os
 import pty
@@ -16,6 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from reconciler.cli import main
 from tests.forge.github_api import GitHubApi, Pull, zipped
 from tests.forge.tools import go_program
 
@@ -66,8 +70,28 @@ runs:
       run: |
 {script}"""
 
+RELEASE_FILES = (
+    ".github/actions",
+    ".ci/locks",
+    "reconciler",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+)
+"""What an installation from this tree needs."""
+
 SUMMARY = re.compile(r"  ⚙  Summary - (.*?)(?=\n\[quotas-)", re.DOTALL)
 """act prints what a step wrote to its summary, and throws it away."""
+
+
+def release_files(folder: Path, names: tuple[str, ...] = RELEASE_FILES) -> None:
+    """Copy files and folders of this tree, without what Python compiled."""
+    for name in names:
+        if (ROOT / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder / name)
 
 
 @dataclass(frozen=True)
@@ -166,15 +190,10 @@ class Workbench:
 
     def applied_by_hand(self) -> None:
         """Apply what main declares, past all workflows."""
-        done = subprocess.run(
-            [sys.executable, "-m", "reconciler", "apply", "--yes"],
-            cwd=self.repository,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"QUOTA_BOOTSTRAP": self.bootstrap, "PYTHONPATH": str(ROOT)},
-        )
-        assert done.returncode == 0, done.stderr
+        inherited = CliRunner().isolation(env={"QUOTA_BOOTSTRAP": self.bootstrap})
+        with contextlib.chdir(self.repository), inherited as (_, stderr, _):
+            code = main.main(["apply", "--yes"])
+            assert code == 0, stderr.getvalue()
 
     def typed(self, command: str) -> tuple[int, str]:
         """Exit code and text of a command that a person types at a terminal in the clone, answering yes to a question."""
@@ -402,9 +421,5 @@ class Workbench:
             folder.mkdir(parents=True)
             indented = "".join(f"        {line.strip()}\n" for line in script.splitlines())
             (folder / "action.yml").write_text(STAND_IN.format(script=indented))
-        for name in (".github/actions", ".ci/locks", "reconciler"):
-            shutil.copytree(
-                ROOT / name, self.product / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        for name in ("pyproject.toml", "README.md", "LICENSE"):
-            shutil.copy(ROOT / name, self.product / name)
+        # act copies the repository of an action for each step that uses it.
+        release_files(self.product, (".github/actions",) if self.installed else RELEASE_FILES)

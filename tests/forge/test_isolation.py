@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.cli.projects import quota
-from tests.forge.code_host import ROOT
+from tests.forge.code_host import ROOT, release_files
 from tests.forge.hostile_checkout import plant
 from tests.forge.test_workflows import PROJECT
 from tests.git.commits import git, repository
@@ -318,10 +318,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checko
 def released(folder: Path) -> Path:
     """A repository with what an installation needs, in one commit."""
     product = repository(folder)
-    for name in (".github/actions", ".ci/locks", "reconciler"):
-        shutil.copytree(ROOT / name, product / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, product / name)
+    release_files(product)
     git(product, "add", "-A")
     git(product, "commit", "--quiet", "-m", "release")
     return product
@@ -366,8 +363,7 @@ def test_plan_apply_and_drift_execute_no_file_of_the_checkout(
 @pytest.mark.integration
 def test_a_download_with_another_hash_is_refused(checkout: Checkout, tmp_path: Path) -> None:
     product = tmp_path / "product"
-    for name in (".github/actions", ".ci/locks"):
-        shutil.copytree(ROOT / name, product / name)
+    release_files(product, (".github/actions", ".ci/locks"))
     lock = product / ".ci/locks/base.txt"
     text = lock.read_text()
     tampered = re.sub(

@@ -475,16 +475,9 @@ def test_a_reviewed_plan_that_was_tampered_with_applies_nothing(bench, api, simu
     text = bench.plan(7).artifacts["kquota-plan-prod"].read_text()
     assert read_preview(text, location="x").plan.changes
     commit = bench.squash(7)
-    for artifact in (
-        zipped(plan_json=text.replace('"after":10485760', '"after":10485761')),
-        zipped(plan_json=text[:-50]),
-        zipped(plan_json="{}"),
-        b"",
-    ):
-        changed(api, artifact)
-        applied = bench.push(commit)
-        assert not applied.ok
-        assert simulated.users() == {"a": 10485760.0}
+    changed(api, zipped(plan_json=text.replace('"after":10485760', '"after":10485761')))
+    assert not bench.push(commit).ok
+    assert simulated.users() == {"a": 10485760.0}
 
 
 def test_a_merge_that_holds_more_than_was_reviewed_is_refused(bench, api, simulated):

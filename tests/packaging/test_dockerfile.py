@@ -50,6 +50,13 @@ def test_the_image_runs_as_a_number_that_is_not_root() -> None:
     assert [step.word for step in steps(TEXT)][-3:] == ["USER", "ENTRYPOINT", "CMD"]
 
 
+def test_an_image_that_is_built_without_a_version_or_commit_says_so() -> None:
+    last_stage = TEXT[TEXT.rindex("FROM") :]
+    assert {"VERSION=unknown", "REVISION=unknown"} <= {
+        step.text for step in steps(last_stage) if step.word == "ARG"
+    }
+
+
 def test_what_the_image_is_built_from_is_let_through_and_nothing_else() -> None:
     allowed = {
         line[1:]

@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
 SECONDS = 900
 USER = "65532:65532"
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+"""A commit, given as the first section of the page gives it."""
 EXAMPLES = "tmp/examples"
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PROGRAMS = ("buildah", "mmdebstrap", "umoci")
@@ -153,6 +155,8 @@ def layout() -> Iterator[Layout]:
         )
         script = "\n".join(offline_commands()[1:])
         script = script.replace(" base.tar ", " $(realpath base.tar) ")
+        build_argument = f"--build-arg REVISION={REVISION}"
+        script = script.replace("buildah build ", f"buildah build {build_argument} ")
         if AUTHORITIES.exists():
             script = script.replace(
                 "buildah build ", f"buildah build --volume {AUTHORITIES}:{AUTHORITIES}:ro "
@@ -210,7 +214,7 @@ def test_the_versions_in_the_image_are_the_tested_ones(layout: Layout) -> None:
 def test_the_image_says_what_it_is_and_has_no_pip(layout: Layout) -> None:
     labels = layout.config["Labels"]
     assert labels["org.opencontainers.image.version"] == reconciler.__version__
-    assert labels["org.opencontainers.image.revision"] == "unknown"  # the page's command names none
+    assert labels["org.opencontainers.image.revision"] == REVISION
     assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
     assert list((layout.root / "opt" / "kquota" / "bin").glob("pip*")) == []
 

@@ -1,8 +1,53 @@
-"""The main file for spark-submit: what is wrong on its command line is said with what to do, before a JVM starts."""
+"""The main file for spark-submit: its result and its errors. The jobs themselves are tested in tests/evidence/spark."""
+
+import json
+from types import SimpleNamespace
 
 import pytest
 
+from reconciler.evidence.spark.runtime import session
 from reconciler.spark.__main__ import main
+
+
+class ConnectSession:
+    """A session of a Connect server, as far as a run over an empty lake uses it."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self) -> None:
+        self.conf = SimpleNamespace(get={session.ANSI: "true"}.get)
+        self.packages: list[str] = []
+        self.is_stopped = False
+
+    def addArtifacts(self, path: str, *, pyfile: bool) -> None:  # noqa: N802 - PySpark's name
+        """Receive the package for Python workers."""
+        assert pyfile
+        self.packages.append(path)
+
+    def stop(self) -> None:
+        """End the session."""
+        self.is_stopped = True
+
+
+def test_a_job_through_a_connect_server_prints_its_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sessions: dict[str, ConnectSession] = {}
+    monkeypatch.setattr(
+        session, "_connected", lambda remote: sessions.setdefault(remote, ConnectSession())
+    )
+    assert main(["rollup", "--lake", "memory://", "--remote", "sc://spark.example:15002"]) == 0
+    (connected,) = sessions.items()
+    assert connected[0] == "sc://spark.example:15002"
+    assert connected[1].is_stopped
+    assert [path.endswith(".zip") for path in connected[1].packages] == [True]
+    captured = capsys.readouterr()
+    tables = json.loads(captured.out)["tables"]
+    assert [(table["table"], table["units"]) for table in tables] == [
+        ("usage_5m", 0),
+        ("usage_hist_d", 0),
+    ]
+    assert all(line.startswith("[") for line in captured.err.splitlines()), captured.err
 
 
 def test_an_unknown_job_is_refused_with_the_command_that_lists_the_jobs(
