@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from tools import unused_names
 
 ROOT = Path(__file__).parents[1]
@@ -27,12 +29,21 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def first_line(path: Path) -> str:
-    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+Trees = dict[Path, ast.Module]
 
 
-def test_every_module_begins_by_saying_what_may_live_in_it() -> None:
-    assert [relative(path) for path in MODULES if not first_line(path)] == []
+@pytest.fixture(scope="module")
+def trees() -> Trees:
+    """Each module of the package as a syntax tree."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+
+
+def test_every_module_begins_by_saying_what_may_live_in_it(trees: Trees) -> None:
+    first_lines = {
+        relative(path): (ast.get_docstring(tree) or "").partition("\n")[0]
+        for path, tree in trees.items()
+    }
+    assert [name for name, line in first_lines.items() if not line] == []
 
 
 def test_every_module_that_a_docstring_names_exists() -> None:
@@ -53,11 +64,11 @@ def test_modules_that_are_longer_than_advised_only_become_fewer_and_shorter() ->
     assert set(LONGER_MODULES) <= set(longer), "a module became short: take it out of the table"
 
 
-def test_no_class_or_module_has_a_name_that_says_nothing() -> None:
+def test_no_class_or_module_has_a_name_that_says_nothing(trees: Trees) -> None:
     class_names = [
         f"{relative(path)}: {node.name}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
         and any(node.name.endswith(word) for word in SKIPPED_WORDS)
     ]
@@ -161,10 +172,10 @@ def dotted(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def writes_past_the_exit(path: Path) -> list[str]:
+def writes_past_the_exit(path: Path, tree: ast.Module) -> list[str]:
     """Calls that print, and uses of the standard streams."""
     faults = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         name = dotted(node)
         if name in {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}:
             faults.append((node.lineno, name, WRITERS | STREAMS))
@@ -187,15 +198,15 @@ def texts_of(call: ast.Call) -> list[ast.expr]:
     ]
 
 
-def test_nothing_is_printed_past_the_one_exit_of_text() -> None:
-    assert [fault for path in MODULES for fault in writes_past_the_exit(path)] == []
+def test_nothing_is_printed_past_the_one_exit_of_text(trees: Trees) -> None:
+    assert [fault for module in trees.items() for fault in writes_past_the_exit(*module)] == []
 
 
-def test_every_json_document_that_leaves_is_ascii() -> None:
+def test_every_json_document_that_leaves_is_ascii(trees: Trees) -> None:
     raw = [
         f"{relative(path)}:{node.lineno}"
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.keyword)
         and node.arg == "ensure_ascii"
         and not (isinstance(node.value, ast.Constant) and node.value.value is True)
@@ -208,10 +219,10 @@ def test_every_json_document_that_leaves_is_ascii() -> None:
     assert [place for place in raw if not place.startswith(allowed)] == []
 
 
-def imported(path: Path) -> set[str]:
+def imported(tree: ast.Module) -> set[str]:
     """Names of the modules that a module imports."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -219,13 +230,13 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def test_http_has_one_home() -> None:
+def test_http_has_one_home(trees: Trees) -> None:
     libraries = {"aiohttp", "http.client", "urllib.request", "requests", "urllib3"}
-    modules = {relative(path) for path in MODULES if imported(path) & libraries}
+    modules = {relative(path) for path, tree in trees.items() if imported(tree) & libraries}
     assert modules == set(HTTP)
 
 
-def test_no_thread_of_arrow_gets_memory_or_files_of_python() -> None:
+def test_no_thread_of_arrow_gets_memory_or_files_of_python(trees: Trees) -> None:
     """Such a thread needs the interpreter after the call has returned, and aborts a process that ends meanwhile."""
     allowed = {
         "BufferReader": "reconciler/evidence/store/files/arrow_tables.py",
@@ -233,8 +244,8 @@ def test_no_thread_of_arrow_gets_memory_or_files_of_python() -> None:
     }
     places = [
         (node.attr, relative(path))
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and node.attr in ("BufferReader", "PythonFile", "py_buffer")
     ]

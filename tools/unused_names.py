@@ -9,6 +9,7 @@ import ast
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +20,11 @@ OWN: Final = frozenset({"property", "classmethod", "staticmethod", "functools.ca
 LIBRARY: Final = ROOT / "tests" / "golden" / "library_api.txt"
 
 
-def definitions(path: Path) -> list[tuple[str, int]]:
-    """Return public functions, classes, methods and properties, with their lines.
+def definitions(tree: ast.Module) -> list[tuple[str, int]]:
+    """Return public functions, classes, methods and properties of a module, with their lines.
 
     Left out are functions with other decorators, and methods of classes with a base class of a library.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     foreign = {
         (alias.asname or alias.name).partition(".")[0]
         for node in ast.walk(tree)
@@ -52,11 +52,10 @@ def definitions(path: Path) -> list[tuple[str, int]]:
     return rows
 
 
-def uses() -> Counter[str]:
-    """Count the occurrences of each word outside of definitions."""
+def uses(trees: Iterable[ast.Module]) -> Counter[str]:
+    """Count the occurrences of each word outside of definitions, in modules of the package and in other files."""
     words: Counter[str] = Counter()
-    for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for tree in trees:
         for node in ast.walk(tree):
             match node:
                 case ast.Name(id=name) | ast.Attribute(attr=name):
@@ -79,12 +78,15 @@ def uses() -> Counter[str]:
 
 def unused() -> list[str]:
     """Return ``path:line: name`` of each unused name, sorted by path."""
-    counts = uses()
+    trees = {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+    counts = uses(trees.values())
     return [
         f"{where}:{line}: {name}"
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for where in [path.relative_to(ROOT).as_posix()]
-        for name, line in definitions(path)
+        for where, tree in trees.items()
+        for name, line in definitions(tree)
         if not counts[name]
     ]
 

@@ -1,6 +1,7 @@
 """Every command that a message, a hint or a help text names: it exists, and it has the options that are named with it."""
 
 import ast
+import functools
 import itertools
 import re
 import shlex
@@ -20,34 +21,40 @@ NO_COMMANDS = {"and", "are", "expects", "here", "here,", "knows", "reads", "that
 """Words that follow the name of the program in sentences about the program itself."""
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@functools.cache
+def texts() -> tuple[tuple[str, str], ...]:
     """Place and text of each string that is no docstring; values that are filled in are an ellipsis."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        name = path.relative_to(SOURCE)
-        docstrings = {
-            id(node.body[0].value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            and node.body
-            and isinstance(node.body[0], ast.Expr)
-        }
-        parts = {
-            id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values
-        }
-        for node in ast.walk(tree):
-            place = f"{name}:{getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.JoinedStr):
-                values = [str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values]
-                yield place, "".join(values)
-            elif (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and id(node) not in docstrings | parts
-            ):
-                yield place, node.value
+    return tuple(row for path in sorted(SOURCE.rglob("*.py")) for row in texts_of(path))
 
 
+def texts_of(path: Path) -> Iterator[tuple[str, str]]:
+    """Place and text of the strings of one module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    name = path.relative_to(SOURCE)
+    skipped = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    skipped |= {
+        id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values
+    }
+    for node in ast.walk(tree):
+        place = f"{name}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.JoinedStr):
+            values = [str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values]
+            yield place, "".join(values)
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in skipped
+        ):
+            yield place, node.value
+
+
+@functools.cache
 def mentions() -> list[tuple[str, str, str]]:
     """Place and words of each ``kquota …`` in a text; where it is an example, also its line. Continued lines are joined."""
     return [

@@ -97,17 +97,3 @@ def test_the_help_fits_the_terminal(folder, columns):
     )
     assert displayed_screenshot.rows == displayed_screenshot.lines
     assert "Guards:" in displayed_screenshot.rows
-
-
-def test_reading_many_documents_writes_nothing_into_a_pipe(tmp_path):
-    project(tmp_path, "127.0.0.1:1", *(quota(f"u{number}") for number in range(30_000)))
-    ran = subprocess.run(
-        [*KQUOTA, "validate"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": TREE},
-    )
-    assert ran.stderr == ""

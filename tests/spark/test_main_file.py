@@ -17,9 +17,10 @@ class ConnectSession:
     def __init__(self) -> None:
         self.conf = SimpleNamespace(get={session.ANSI: "true"}.get)
         self.packages: list[str] = []
+        self.addArtifacts = self.receive_package
         self.is_stopped = False
 
-    def addArtifacts(self, path: str, *, pyfile: bool) -> None:  # noqa: N802 - PySpark's name
+    def receive_package(self, path: str, *, pyfile: bool) -> None:
         """Receive the package for Python workers."""
         assert pyfile
         self.packages.append(path)
