@@ -28,7 +28,8 @@ COMMAND = re.compile(r"pip install '([^']*)\[([a-z]+)\]'")
 
 
 def calls(path: Path, name: str) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)) if f"{name}(" in text else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             yield node
 

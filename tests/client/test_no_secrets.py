@@ -103,8 +103,12 @@ def run(net: Net, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         except KquotaError as error:
             net.failed(error)
 
-    asyncio.run(caught(), debug=True)
-    gc.collect()
+    gc.freeze()  # only objects of this run are searched
+    try:
+        asyncio.run(caught(), debug=True)
+        gc.collect()
+    finally:
+        gc.unfreeze()
 
 
 def settings(broker: ScriptedBroker, **more: object) -> dict[str, object]:
