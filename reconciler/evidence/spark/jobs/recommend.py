@@ -23,7 +23,7 @@ from reconciler.evidence.spark.usage import (
     sample_windows,
 )
 from reconciler.evidence.spark.usage.candidate_plans import text_of
-from reconciler.evidence.spark.usage.impact_query import BUCKET, bucket_of_row
+from reconciler.evidence.spark.usage.impact_query import BUCKET
 from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
@@ -48,7 +48,7 @@ from reconciler.usage.samples import (
     start_of,
 )
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION
-from reconciler.usage.tags import book, limit_of
+from reconciler.usage.tags import book, bucket_of_row, limit_of
 
 DAYS: Final = 30
 """Default window: three weeks to size the limits, one to verify them."""
@@ -289,7 +289,7 @@ def _build_result(
     )
     return RecommendationResult(
         report=report,
-        changes=tuple(report_rows.value_of(row, RecommendationRow) for row in changes),
+        changes=tuple(report_rows.value_of(row.asDict(), RecommendationRow) for row in changes),
     )
 
 

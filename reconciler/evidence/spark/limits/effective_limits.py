@@ -24,7 +24,7 @@ from reconciler.evidence.spark.limits.limit_index import LimitIndex, LiveLimit, 
 from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.usage.samples import KEY_OF, QuotaType
 from reconciler.usage.tables import EFFECTIVE_QUOTA
-from reconciler.usage.tags import Bucket, GroupKind, entities_of
+from reconciler.usage.tags import bucket_of_row, entities_of
 
 CLIENT: Final = ("cluster_id", "user", "client_id", "ip")
 """The columns that identify a client; absent names are ""."""
@@ -117,13 +117,7 @@ def _tagging(index: LimitIndex, schema: pa.Schema) -> Callable[[Batches], Batche
 def limit_of_tags(index: LimitIndex, row: Mapping[str, Any]) -> LiveLimit | None:
     """Return the limit of a bucket (:data:`BUCKET`); ``None`` = unlimited."""
     limits, key = index.of(row["cluster_id"]), str(KEY_OF[QuotaType(row["quota_type"])])
-    bucket = Bucket(
-        kind=GroupKind(row["group_kind"]),
-        user=row["user"],
-        client_id=row["client_id"],
-        ip=row["ip"],
-    )
-    for entity in entities_of(bucket):
+    for entity in entities_of(bucket_of_row(row)):
         if key in limits.get(entity, ()):
             return limits[entity][key]
     return None

@@ -4,12 +4,11 @@ Spark collects the distinct buckets that brokers recorded; limits, whose number 
 The call gets no samples.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -21,11 +20,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from reconciler.evidence.store import sample_columns
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest, impact_query
 from reconciler.usage.impact.recorded_limits import RecordedLimits
-from reconciler.usage.samples import QuotaType
-from reconciler.usage.tags import Bucket, GroupKind
 
 BUCKET: Final = ("group_kind", "user", "client_id", "ip")
 
@@ -102,12 +100,8 @@ def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.
         change = changes.get(cluster_id)
         if change is None:
             return _table([])
-        buckets: defaultdict[QuotaType, defaultdict[str, set[Bucket]]] = defaultdict(
-            lambda: defaultdict(set)
-        )
-        for row in bucket_rows.to_pylist():
-            if row["quota_type"] is not None:
-                buckets[QuotaType(row["quota_type"])][row["broker_id"]].add(bucket_of_row(row))
+        recorded_rows = bucket_rows.filter(bucket_rows.column("quota_type").is_valid())
+        buckets = sample_columns.buckets_by_type(recorded_rows)
         query = impact_query(
             cluster_id,
             change.before,
@@ -120,16 +114,6 @@ def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.
         return _table(list(_rows(query, change.max_gap_ms)))
 
     return answered
-
-
-def bucket_of_row(row: Row | Mapping[str, Any]) -> Bucket:
-    """Return the bucket of a row."""
-    return Bucket(
-        kind=GroupKind(row["group_kind"]),
-        user=row["user"],
-        client_id=row["client_id"],
-        ip=row["ip"],
-    )
 
 
 def _rows(query: ImpactQuery, max_gap_ms: int) -> Iterator[dict[str, Any]]:

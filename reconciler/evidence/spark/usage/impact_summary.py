@@ -18,7 +18,6 @@ from reconciler.evidence.spark.usage.impact_query import (
     FLIPPED,
     NOTE,
     UNEXPLAINED,
-    bucket_of_row,
 )
 from reconciler.evidence.spark.usage.report_rows import severity, tally, value_of
 from reconciler.usage.impact.query import ImpactQuery
@@ -38,6 +37,7 @@ from reconciler.usage.impact.what_if import (
 )
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.tags import bucket_of_row
 
 TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
 

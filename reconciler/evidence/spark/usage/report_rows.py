@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows
-from reconciler.evidence.spark.usage.impact_query import bucket_of_row
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import (
@@ -30,12 +29,9 @@ from reconciler.usage.reports.usage import (
     UsageRow,
 )
 from reconciler.usage.samples import QuotaType
-from reconciler.usage.tags import Bucket
+from reconciler.usage.tags import Bucket, bucket_of_row
 
 T = TypeVar("T")
-
-Values: TypeAlias = Row | Mapping[str, Any]
-"""A row by column names."""
 
 MOST_ROWS: Final = 10_000
 """Maximum number of rows of a table in a report."""
@@ -53,7 +49,7 @@ _STATES: Final = (
 _ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 
 
-def value_of(row: Values, kind: Callable[..., T]) -> T:
+def value_of(row: Mapping[str, Any], kind: Callable[..., T]) -> T:
     """Convert a row of a table to a value with its columns; the columns of a bucket become one field."""
     hints = get_type_hints(kind)
     values_by_field: dict[str, Any] = {}
@@ -86,7 +82,7 @@ def first(
     row_limit = min(max_rows, MOST_ROWS)
     rows = bounded_rows.rows(frame.orderBy(*order).limit(row_limit), row_limit, "rows")
     total_count = frame.count() if len(rows) == row_limit else len(rows)
-    return tuple(value_of(row, kind) for row in rows), total_count - len(rows)
+    return tuple(value_of(row.asDict(), kind) for row in rows), total_count - len(rows)
 
 
 def may_be_worse() -> Column:
@@ -221,9 +217,9 @@ def curves(
     for row in bounded_rows.rows(
         frame.orderBy(*SERIES, "begin_ms"), max_curves, "points of curves"
     ):
-        points[row.cluster_id, QuotaType(row.quota_type), bucket_of_row(row), row.broker_id].append(
-            row
-        )
+        points[
+            row.cluster_id, QuotaType(row.quota_type), bucket_of_row(row.asDict()), row.broker_id
+        ].append(row)
     return tuple(
         UsageCurve(
             cluster_id=key[0],

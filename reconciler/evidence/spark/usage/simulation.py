@@ -17,11 +17,7 @@ from reconciler.evidence.spark.tables.latest_snapshots import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.candidate_plans import columns_of
-from reconciler.evidence.spark.usage.impact_query import (
-    ASKED,
-    BUCKET,
-    bucket_of_row,
-)
+from reconciler.evidence.spark.usage.impact_query import ASKED, BUCKET
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import BucketInput, ImpactRequest
@@ -30,6 +26,7 @@ from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
 from reconciler.usage.kernel.series import NOTHING
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.tags import bucket_of_row
 from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 AT_ONCE: Final = 16
