@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -22,14 +21,12 @@ from reconciler.evidence.spark.usage import (
     report_rows,
     sample_windows,
 )
-from reconciler.evidence.spark.usage.candidate_plans import text_of
+from reconciler.evidence.spark.usage.candidate_plans import policy_in
 from reconciler.evidence.spark.usage.impact_query import BUCKET
 from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import RecordedWindow
-from reconciler.manifest.project.file import parse
-from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.state import QuotaState
@@ -312,9 +309,6 @@ def run(
     Raises:
         UsageError: The project file cannot be read, or no cluster is given.
     """
-    policy = WhatIfPolicy()
-    if settings.project is not None:
-        policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
     if not settings.cluster:
         raise UsageError("no cluster given", hint="--cluster ID")
     to_ms = start_of(settings.to_day) + DAY_MS
@@ -322,7 +316,7 @@ def run(
         clusters=tuple(sorted(set(settings.cluster))),
         from_ms=to_ms - settings.days * DAY_MS,
         to_ms=to_ms,
-        policy=policy,
+        policy=policy_in(settings.project),
         most=settings.most,
         source=lake.store.redacted_address,
         now_ms=lake.now_ms,

@@ -18,16 +18,13 @@ from reconciler.evidence.spark.usage import sample_windows as windows_
 from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
+    policy_in,
     read,
-    text_of,
 )
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import RecordedWindow
-from reconciler.manifest.project.file import parse
-from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.usage.impact.result_rows import Simulation
-from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS
 from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import IMPACT_ROW
@@ -144,15 +141,12 @@ def run(
     )
     if not candidates:
         raise UsageError("there is nothing to simulate", hint="give --plan or --after")
-    policy = WhatIfPolicy()
-    if settings.project is not None:
-        policy = policy_of(parse(text_of(Path(settings.project)), settings.project).simulate)
     to_ms = start_of(settings.to_day) + DAY_MS
     work = SimulationRequest(
         candidates=candidates,
         from_ms=to_ms - settings.days * DAY_MS,
         to_ms=to_ms,
-        policy=policy,
+        policy=policy_in(settings.project),
         most=settings.most,
         source=lake.store.redacted_address,
         now_ms=lake.now_ms,
