@@ -34,7 +34,6 @@ from reconciler.usage.tables import (
     BROKER_SAMPLE,
     CAPACITY_ROW,
     NOISY_ROW,
-    USAGE_5M,
     USAGE_SAMPLE,
 )
 
@@ -119,23 +118,14 @@ def run(
     capacities = spark.createDataFrame(
         capacity_rows(settings.capacity, settings.replication_factor), broker_load.CAPACITIES
     )
-    _ = rollup.run(
-        spark,
-        lake,
-        rollup.RollupSettings(
-            cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day
-        ),
-        progress,
+    five_minutes = rollup.five_minutes(spark, lake, settings.cluster, span, progress).where(
+        _inside(span, "bucket_ms")
     )
     snapshots = last_snapshots(spark, lake, clusters, span.to_ms)
     notes = facts.evidence(spark, lake, clusters, span, snapshots)
-    samples, brokers, five_minutes = (
-        reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, name))
-        for table, name in (
-            (USAGE_SAMPLE, "ts_ms"),
-            (BROKER_SAMPLE, "ts_ms"),
-            (USAGE_5M, "bucket_ms"),
-        )
+    samples, brokers = (
+        reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, "ts_ms"))
+        for table in (USAGE_SAMPLE, BROKER_SAMPLE)
     )
     entries = limits_of_snapshots(spark, lake, snapshots)
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()

@@ -36,7 +36,7 @@ from reconciler.usage.reports.fleet import (
     UnusedLimitRow,
 )
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_5M, USAGE_HIST_D
+from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_HIST_D
 
 LOOK_BACK_DAYS: Final = 35
 """Long enough to include the clients of a monthly job."""
@@ -105,7 +105,9 @@ def resolved(
     snapshot_times_ms = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
     names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
     limits = limits_of_snapshots(spark, lake, {name: last[name] for name in names}).cache()
-    five_minutes = _five(spark, lake, names, span, progress)
+    five_minutes = rollup.five_minutes(spark, lake, names, span, progress).where(
+        fn.col("bucket_ms") < span.to_ms
+    )
     progress("resolving", 0, 0)
     day = fn.lit(span.last_day)
     buckets = clients.tags_seen(five_minutes)
@@ -149,21 +151,6 @@ def of_tags(buckets: DataFrame, limits: DataFrame, day: object) -> DataFrame:
         "quota_key", effective_limits.key_of(fn.col("quota_type"))
     )
     return conforming(bucket_limits.withColumn("day", day), EFFECTIVE_QUOTA)  # type: ignore[arg-type]  # a column
-
-
-def _five(
-    spark: SparkSession, lake: Lake, names: tuple[str, ...], span: TimeWindow, progress: Progress
-) -> DataFrame:
-    """Return ``usage_5m`` of the look-back; days without a current rollup are rolled up first."""
-    _ = rollup.run(
-        spark,
-        lake,
-        rollup.RollupSettings(cluster=names, from_day=span.first_day, to_day=span.last_day),
-        progress,
-    )
-    return reader.frame(
-        spark, lake, USAGE_5M, names, from_day=span.first_day, to_day=span.last_day
-    ).where(fn.col("bucket_ms") < span.to_ms)
 
 
 def _dated(

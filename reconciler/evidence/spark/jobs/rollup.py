@@ -12,6 +12,7 @@ from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict
 from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, unit_writer
+from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import rollup
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit
@@ -77,6 +78,29 @@ def run(
             _table(spark, lake, settings, progress, rollup_definition=rollup_definition)
             for rollup_definition in _ROLLUPS
         )
+    )
+
+
+def five_minutes(
+    spark: SparkSession, lake: Lake, clusters: tuple[str, ...], span: TimeWindow, progress: Progress
+) -> DataFrame:
+    """Return ``usage_5m`` of the days of a window; days without a current rollup are rolled up first.
+
+    Args:
+        spark: The session.
+        lake: The lake.
+        clusters: Cluster ids; empty = all.
+        span: The window.
+        progress: Receives the progress.
+
+    Raises:
+        LakeConflict: As for :func:`run`.
+        LakeError: The lake cannot be read or written.
+    """
+    settings = RollupSettings(cluster=clusters, from_day=span.first_day, to_day=span.last_day)
+    _ = run(spark, lake, settings, progress)
+    return reader.frame(
+        spark, lake, USAGE_5M, clusters or None, from_day=span.first_day, to_day=span.last_day
     )
 
 

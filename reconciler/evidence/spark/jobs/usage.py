@@ -18,7 +18,7 @@ from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow
-from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_ROW
+from reconciler.usage.tables import USAGE_HIST_D, USAGE_ROW
 
 MOST_POINTS: Final = 400
 """Maximum number of points of a curve; a picture cannot show more."""
@@ -47,20 +47,12 @@ def run(
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms).whole_days
     clusters = settings.cluster or None
-    _ = rollup.run(
-        spark,
-        lake,
-        rollup.RollupSettings(
-            cluster=settings.cluster, from_day=span.first_day, to_day=span.last_day
-        ),
-        progress,
-    )
+    five_minutes = rollup.five_minutes(spark, lake, settings.cluster, span, progress)
     progress("limits in force", 0, 0)
     # Profiles are of whole days, but time after the end of the window is no gap.
     seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
     snapshots = last_snapshots(spark, lake, clusters, span.to_ms)
     notes = facts.evidence(spark, lake, clusters, seen_span, snapshots)
-    five_minutes = reader.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     hist = reader.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
     entries = limits_of_snapshots(spark, lake, snapshots).cache()
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries)
