@@ -78,12 +78,18 @@ class Run:
     limits: dict[Place, set[float | None]] = field(default_factory=lambda: defaultdict(set))
     disturbed: set[Place] = field(default_factory=set)
 
+    def values(self, pair: Pair) -> set[float | None]:
+        """Return the values that documents declare for the quota key; ``{None}`` = none does."""
+        column = COLUMNS.index(pair[1])
+        return {
+            document.limits[column]
+            for document in self.documents.values()
+            if document.entity == pair[0] and document.limits[column] is not None
+        } or {None}
+
     def declared(self, pair: Pair) -> bool:
         """Whether a document declares the quota key."""
-        return any(
-            document.entity == pair[0] and document.limits[COLUMNS.index(pair[1])] is not None
-            for document in self.documents.values()
-        )
+        return None not in self.values(pair)
 
 
 def entity_of(names: Names) -> Entity:

@@ -100,6 +100,8 @@ class OperatorLaws(Laws):
             self.overridden_at[pair] = at
         for pair, intent in owned.intents.items():
             self.stored_intents[pair][intent.value] = at
+            if intent != self.records.intents.get(pair):
+                self._lawful_intent(pair, intent.value, process)
         super().recorded_as(at, process, owned)
         for pair in list(self.ours):
             record = owned.records.get(pair[0])
@@ -112,6 +114,25 @@ class OperatorLaws(Laws):
                 del self.removed_at[pair]
 
     # -- laws ----------------------------------------------------------------------------------------
+
+    def _lawful_intent(self, pair: Pair, value: float | None, process: str) -> None:
+        """Check that a new intent does not return to a declaration that is older than the recorded one."""
+        record = self.records.records.get(pair[0])
+        recorded = None if record is None else record.applied[COLUMNS.index(pair[1])]
+        if recorded is None or pair in self.overridden_at:
+            return
+        intended_at, recorded_at = self._declared_at(pair, value), self._declared_at(pair, recorded)
+        if intended_at is not None and recorded_at is not None and intended_at < recorded_at:
+            raise LawBroken(
+                f"an older declaration replaces a recorded one: {pair[0]} {pair[1]} {recorded} -> {value}, by {process}"
+            )
+
+    def _declared_at(self, pair: Pair, value: float | None) -> float | None:
+        """Return the start of the last state of the documents that declared the value; ``None`` = never lately."""
+        return max(
+            (run.started for run in self.runs if not run.process and value in run.values(pair)),
+            default=None,
+        )
 
     def _lawful_status(self, at: float, obj: Obj) -> None:
         """Check that Ready is true only if the spec is live, or was when it was observed."""

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords, Recorded
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
@@ -84,6 +84,12 @@ class History:
         owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes([change])
         self.laws.recorded_as(self.now, "operator", owned)
         self.laws.recorded_uids = {owner.document: self.server.objects[PLACE]["metadata"]["uid"]}
+
+    def announce(self, value: float | None) -> None:
+        """Record an intent beside the present records."""
+        intent = Intent(value=value, owner=Owner(document=f"{TEAM}/{NAME_OF[ALICE]}"), at=self.now)
+        started = IntentStarted(entity=ALICE, key=RATE, intent=intent)
+        self.laws.recorded_as(self.now, "operator", self.laws.records.with_changes([started]))
 
     def show(self, **fields: Any) -> None:
         obj = self.server.objects[PLACE]
@@ -188,6 +194,35 @@ def test_a_status_that_shows_another_value_for_long_and_says_ready_is_seen() -> 
     history.now += SHOWN_SECONDS + 1
     with pytest.raises(LawBroken, match="says Ready and the value is not live"):
         history.show(keys=status_keys, lastHandledReconcileAt="now")
+
+
+@pytest.mark.parametrize("older", [100.0, None])
+def test_an_intent_that_returns_to_an_older_declaration_is_seen(older: float | None) -> None:
+    history = History()
+    history.note_documents()
+    for value in (100.0, 200.0) if older else (200.0,):
+        history.now += 1
+        _ = history.declare(value)
+        history.write(value)
+        history.record(value)
+    with pytest.raises(LawBroken, match="an older declaration replaces a recorded one"):
+        history.announce(older)
+
+
+def test_an_intent_that_restores_the_recorded_value_or_follows_a_newer_declaration_is_in_order() -> (
+    None
+):
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    history.record(100.0)
+    history.announce(100.0)
+    history.now += 1
+    _ = history.declare(200.0)
+    history.announce(200.0)
+    history.now += 1
+    _ = history.declare(100.0)
+    history.announce(100.0)
 
 
 def test_a_write_that_no_record_announced_is_seen() -> None:
