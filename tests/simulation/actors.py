@@ -31,7 +31,7 @@ from tests.simulation.brokers import CLUSTER_ID, NODES
 from tests.simulation.laws import NAMES
 from tests.simulation.memory_files import ProcessFiles
 from tests.simulation.processes import SimulatedProcess
-from tests.simulation.scenario import ADDRESSES, IN_SCOPE, KEYS, OUT_OF_SCOPE, VALUES
+from tests.simulation.scenario import ADDRESSES, IN_SCOPE, KEYS, OUT_OF_SCOPE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -178,7 +178,7 @@ async def night_shift(world: "World") -> None:
                     NewOverride(
                         entity=entity,
                         key=pair[1],
-                        value=chance.choice((*VALUES, None)),
+                        value=chance.choice((*world.settings.values, None)),
                         until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
                         principal="oncall",
                         reason="simulated",
@@ -200,7 +200,11 @@ async def foreign_writer(world: "World") -> None:
         entity = chance.choice((*IN_SCOPE, *OUT_OF_SCOPE, *ADDRESSES))
         key = Key.CONNECTION_CREATION_RATE if entity in ADDRESSES else chance.choice(KEYS)
         live = world.brokers.image.values.get(NAMES[entity], {}).get(key)
-        value = None if live is not None and chance.random() < 0.4 else chance.choice(VALUES)
+        value = (
+            None
+            if live is not None and chance.random() < 0.4
+            else chance.choice(world.settings.values)
+        )
         if value != live:
             world.trace("foreign", "sets %s %s to %s", entity, key, value)
             world.brokers.commit("foreign", QuotaRecord(names=NAMES[entity], key=key, value=value))

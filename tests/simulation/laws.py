@@ -14,7 +14,7 @@ from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
-from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, Names
 from tests.quota.log_model import seat
 from tests.simulation.brokers import CLUSTER_ID, Commit
@@ -45,6 +45,9 @@ LATE_SECONDS = SETTLING_SECONDS + 10.0
 STALE_SECONDS = 30.0
 """Maximum age of the state in a response of a lagging broker."""
 
+ANNOUNCED_SECONDS = 600.0
+"""Maximum time from the record of an intent until its write is committed."""
+
 BUDGET_SECONDS = WINDOW_SECONDS - 200.0
 """Window in which a loop must not exceed its removal budget: it counts removals up to a minute before they are committed."""
 
@@ -68,6 +71,7 @@ class Run:
         ended: End, successful or not; ``None`` = running.
         limits: Client and key -> limits before and after the intended writes.
         disturbed: Clients and keys whose limit another writer changed in the meantime.
+        removals: Quota keys that it intends to remove.
     """
 
     process: str
@@ -77,6 +81,7 @@ class Run:
     ended: float | None = None
     limits: dict[Place, set[float | None]] = field(default_factory=lambda: defaultdict(set))
     disturbed: set[Place] = field(default_factory=set)
+    removals: set[Pair] = field(default_factory=set)
 
     def values(self, pair: Pair) -> set[float | None]:
         """Return the values that documents declare for the quota key; ``{None}`` = none does."""
@@ -90,6 +95,16 @@ class Run:
     def declared(self, pair: Pair) -> bool:
         """Whether a document declares the quota key."""
         return None not in self.values(pair)
+
+
+def recorded_value(owned: OwnershipRecords, pair: Pair) -> float | None:
+    """Return the value that records have for the quota key."""
+    record = owned.records.get(pair[0])
+    return None if record is None else record.applied[COLUMNS.index(pair[1])]
+
+
+def _is_suspended(run: Run, document: str) -> bool:
+    return document in run.documents and run.documents[document].suspended
 
 
 def entity_of(names: Names) -> Entity:
@@ -139,6 +154,7 @@ class Laws:
         self.timeline: dict[Pair, list[tuple[float, float | None, str]]] = defaultdict(list)
         self.ours: dict[Pair, set[float]] = defaultdict(set)
         self.removed_at: dict[Pair, float] = {}
+        self.stored_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.open_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.histories: defaultdict[Pair, PairHistory] = _Histories(image)
         self.records = OwnershipRecords(cluster_id=CLUSTER_ID)
@@ -176,6 +192,7 @@ class Laws:
         for record in commit.records:
             pair = entity_of(record.names), Key(record.key)
             if own:
+                self._announced(commit, pair, record.value)
                 self._lawful_write(commit, pair, record.value)
             else:
                 self._disturb(commit, pair)
@@ -226,7 +243,13 @@ class Laws:
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
         """Check and record new ownership records."""
         self.record_writes += 1
+        if self.policy is Policy.OBSERVE and owned.records:
+            raise LawBroken(f"records under policy Observe: {list(owned.records)}, by {process}")
         self.overridden.update(owned.overrides)
+        for pair, intent in owned.intents.items():
+            self.stored_intents[pair][intent.value] = at
+            if intent != self.records.intents.get(pair) and pair not in self.overridden:
+                self._lawful_intent(owned, pair, intent.value, process)
         since = self._recorded_since(at, process)
         for entity, record in owned.records.items():
             before = self.records.records.get(entity)
@@ -252,9 +275,27 @@ class Laws:
 
     # -- laws ----------------------------------------------------------------------------------------
 
+    def _announced(self, commit: Commit, pair: Pair, value: float | None) -> None:
+        stored_at = self.stored_intents[pair].get(value)
+        if stored_at is None or stored_at < commit.at - ANNOUNCED_SECONDS:
+            raise LawBroken(
+                f"a write that no record announced: {pair[0]} {pair[1]} -> {value} by {commit.writer}"
+            )
+
+    def _lawful_intent(
+        self, owned: OwnershipRecords, pair: Pair, value: float | None, process: str
+    ) -> None:
+        """Check a new intent of records."""
+        if self.rules.drift is DriftMode.CORRECT or value is None:
+            return
+        if recorded_value(owned, pair) == value:
+            raise LawBroken(
+                f"drift is corrected under {self.rules.drift}: {pair[0]} {pair[1]} -> {value}, by {process}"
+            )
+
     def _lawful_write(self, commit: Commit, pair: Pair, value: float | None) -> None:
         where = f"{pair[0]} {pair[1]} -> {value} by {commit.writer}"
-        if self.rules.in_force is Policy.OBSERVE:
+        if self.policy is Policy.OBSERVE:
             raise LawBroken(f"a write under policy Observe: {where}")
         if not self.rules.in_scope(pair[0]):
             raise LawBroken(f"a write outside the scope: {where}")
@@ -263,6 +304,10 @@ class Laws:
             self._bounded_removal(commit, pair, where)
         elif not self._asked(commit, pair, value):
             raise LawBroken(f"a value that was not requested: {where}")
+        elif self.policy is Policy.CREATE_ONLY and pair not in self.overridden:
+            since = min(run.started for run in self._lately(commit)) - STALE_SECONDS
+            if None not in self.values_between(pair, since, commit.at):
+                raise LawBroken(f"a limit is replaced under policy CreateOnly: {where}")
 
     def _asked(self, commit: Commit, pair: Pair, value: float) -> bool:
         """Whether a document or an override of a recent run requested the value."""
@@ -271,7 +316,9 @@ class Laws:
             any(
                 pair in run.overrides
                 or any(
-                    document.entity == pair[0] and document.limits[column] == value
+                    document.entity == pair[0]
+                    and document.limits[column] == value
+                    and not document.suspended
                     for document in run.documents.values()
                 )
                 for run in self._lately(commit)
@@ -288,15 +335,11 @@ class Laws:
             return
         if not runs:
             raise LawBroken(f"a declared value is removed: {where}")
-        if self.rules.in_force is Policy.CREATE_ONLY:
+        if self.policy is Policy.CREATE_ONLY:
             raise LawBroken(f"a removal under policy CreateOnly: {where}")
         since = min(run.started for run in runs) - STALE_SECONDS
         values = self.values_between(pair, since, commit.at)
-        if (
-            self.rules.exclusive
-            and self.rules.in_scope(pair[0])
-            and self.rules.in_force is Policy.SYNC
-        ):
+        if self.rules.exclusive and self.rules.in_scope(pair[0]) and self.policy is Policy.SYNC:
             return
         if not values & self.ours[pair]:
             raise LawBroken(
@@ -306,11 +349,13 @@ class Laws:
         owner = record.owners[COLUMNS.index(pair[1])] if record is not None else None
         if owner is None or not owner.document:
             return
+        if all(_is_suspended(run, owner.document) for run in self._lately(commit)):
+            raise LawBroken(f"a removal although its document is suspended: {where}")
         exists = any(owner.document in run.documents for run in runs)
         policies = {self.retained.get(owner.document, owner.deletion_policy), owner.deletion_policy}
         if not exists and policies == {DeletionPolicy.RETAIN}:
             raise LawBroken(f"a removal although its document said Retain: {where}")
-        if not exists and policies == {None} and self.rules.in_force is Policy.UPSERT:
+        if not exists and policies == {None} and self.policy is Policy.UPSERT:
             raise LawBroken(f"a removal under Upsert without a deletionPolicy: {where}")
 
     def _bounded_removal(self, commit: Commit, pair: Pair, where: str) -> None:
@@ -377,6 +422,12 @@ class Laws:
 
     # -- state ---------------------------------------------------------------------------------------
 
+    @property
+    def policy(self) -> Policy:
+        """The effective policy: Sync acts as Upsert until it is confirmed."""
+        is_unconfirmed = self.rules.policy is Policy.SYNC and not self.rules.sync_confirmed
+        return Policy.UPSERT if is_unconfirmed else self.rules.policy
+
     def values_between(self, pair: Pair, since: float, until: float) -> set[float | None]:
         """Return all values of the quota key in a time interval."""
         values: set[float | None] = set()
@@ -433,6 +484,19 @@ class Laws:
                 values.get(names_of(entity), {}).pop(key, None)
             else:
                 values.setdefault(names_of(entity), {})[key] = value
+        run.removals |= {
+            pair
+            for pair, value in intent_list
+            if value is None and pair not in self.overridden and self.live(pair) is not None
+        }
+        # Limits without a document have a separate budget.
+        is_command = not process.startswith(LOOPS)
+        if is_command and len(run.removals) > self.max_removals * (
+            2 if self.rules.exclusive else 1
+        ):
+            raise LawBroken(
+                f"a command removes more than its guard allows: {len(run.removals)} pairs, by {process}"
+            )
         target = Image(values=values)
         for (entity, key), _ in intent_list:
             for client in MATCHED[entity]:

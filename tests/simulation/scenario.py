@@ -64,7 +64,10 @@ WORLDS = {"watch": (ACTORS, FAULTS), "operator": (OPERATOR_ACTORS, OPERATOR_FAUL
 FEW_REMOVALS = 2
 """Removal budget of some worlds."""
 
-VALUES = (100_000.0, 200_000.0, 300_000.0)
+FEW_VALUES = (100_000.0, 200_000.0, 300_000.0)
+MANY_VALUES = tuple(100_000.0 + 1_000.0 * number for number in range(200))
+"""With few values different writers often want the same; with many a value shows who wrote it."""
+
 IN_SCOPE: tuple[Entity, ...] = tuple(
     entity(user=user, client_id=client)
     for user in (ABSENT, DEFAULT, "alice", "bob")
@@ -172,6 +175,7 @@ class Settings:
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
         removals: Maximum number of removals of a command, and of a loop within its window.
+        values: Values that documents, overrides and the other writer choose from.
         election_pace: Factor by which the times of the leader election exceed the defaults.
     """
 
@@ -180,6 +184,7 @@ class Settings:
     event_rate: float
     fault_rate: float
     removals: int = 10_000
+    values: tuple[float, ...] = FEW_VALUES
     election_pace: float = 1.0
 
 
@@ -213,5 +218,6 @@ def settings_of(scenario: Scenario) -> Settings:
         event_rate=chance.choice((3_600.0, 7_200.0) if long else (20.0, 60.0, 180.0)),
         fault_rate=chance.choice((1_200.0, 3_600.0) if long else (10.0, 30.0, 120.0)),
         removals=scenario.chance("guard").choice((10_000, 10_000, 10_000, FEW_REMOVALS)),
+        values=scenario.chance("values").choice((FEW_VALUES, MANY_VALUES)),
         election_pace=10.0 if long else scenario.chance("election").choice((1.0, 3.0, 3.0, 6.0)),
     )

@@ -10,10 +10,10 @@ import pytest
 from reconciler.inventory.format import ClusterRecords, encode
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import limits_of
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
@@ -28,7 +28,7 @@ ALICE, APP, EVERYONE = (
 )
 RATE = Key.PRODUCER_BYTE_RATE
 NOW = 1_700_000_000.0
-SYNC = Rules(policy=Policy.SYNC, sync_confirmed=True)
+SYNC = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
 
 
 def instant(seconds: float) -> str:
@@ -53,6 +53,8 @@ class History:
         return run
 
     def intend(self, *values: tuple[Entity, float | None]) -> None:
+        for subject, value in values:
+            self.laws.stored_intents[subject, RATE][value] = self.now
         self.line(*((subject, value, "INTENDED") for subject, value in values))
 
     def line(self, *entries: tuple[Entity, float | None, str]) -> None:
@@ -201,6 +203,85 @@ def test_a_removal_under_create_only_is_seen():
     history.run()
     with pytest.raises(LawBroken, match="under policy CreateOnly"):
         history.write(ALICE, None)
+
+
+def test_a_limit_that_is_replaced_under_create_only_is_seen():
+    history = History(Rules(policy=Policy.CREATE_ONLY))
+    history.commit(ALICE, 7.0, writer="foreign")
+    history.now += 100.0
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="replaced under policy CreateOnly"):
+        history.write(ALICE, 1.0)
+
+
+def test_records_under_observe_are_seen():
+    history = History(Rules(policy=Policy.OBSERVE))
+    history.run(declares(ALICE, 1.0))
+    history.commit(ALICE, 1.0, writer="foreign")
+    with pytest.raises(LawBroken, match="records under policy Observe"):
+        history.record(ALICE, 1.0)
+
+
+def test_sync_acts_as_upsert_until_it_is_confirmed():
+    assert Laws(Rules(policy=Policy.SYNC), Image()).policy is Policy.UPSERT
+    assert Laws(SYNC, Image()).policy is Policy.SYNC
+
+
+def test_a_write_for_a_suspended_document_is_seen():
+    history = History()
+    history.run(replace(declares(ALICE, 1.0), suspended=True))
+    with pytest.raises(LawBroken, match="a value that was not requested"):
+        history.write(ALICE, 1.0)
+
+
+def test_the_removal_of_a_value_of_a_suspended_document_is_seen():
+    history = History()
+    document = declares(ALICE, 1.0)
+    history.run(document)
+    history.write(ALICE, 1.0)
+    owner = Owner(document=document.document)
+    history.laws.records = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes(
+        [Recorded(entity=ALICE, key=RATE, value=1.0, owner=owner)]
+    )
+    history.laws.runs.clear()
+    history.now += 100.0
+    history.run(replace(document, limits=limits_of({}), suspended=True))
+    with pytest.raises(LawBroken, match="although its document is suspended"):
+        history.write(ALICE, None)
+
+
+def test_a_write_that_no_record_announced_is_seen():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="a write that no record announced"):
+        history.commit(ALICE, 1.0)
+
+
+@pytest.mark.parametrize("drift", [DriftMode.WARN, DriftMode.DISABLED])
+def test_an_intent_to_correct_drift_that_is_only_reported_is_seen(drift):
+    history = History(replace(SYNC, drift=drift))
+    history.run(declares(ALICE, 1.0))
+    history.write(ALICE, 1.0)
+    history.record(ALICE, 1.0)
+    history.commit(ALICE, 7.0, writer="foreign")
+    started = IntentStarted(
+        entity=ALICE, key=RATE, intent=Intent(value=1.0, owner=Owner(document="team/a"))
+    )
+    with pytest.raises(LawBroken, match="drift is corrected under"):
+        history.laws.recorded_as(history.now, "watch", history.laws.records.with_changes([started]))
+
+
+def test_a_command_that_removes_more_than_its_guard_allows_is_seen():
+    history = History()
+    history.laws.max_removals = 1
+    history.run(declares(ALICE, 1.0), declares(APP, 1.0))
+    history.write(APP, 1.0)
+    history.write(ALICE, 1.0)
+    history.laws.began(Run(process="apply", started=history.now, documents={}))
+    removals = [((ALICE, RATE), None), ((APP, RATE), None)]
+    history.laws._mean("apply", removals[:1])
+    with pytest.raises(LawBroken, match="a command removes more than its guard allows"):
+        history.laws._mean("apply", removals[1:])
 
 
 def test_an_intent_outside_of_a_run_is_seen():

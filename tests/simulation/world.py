@@ -28,7 +28,6 @@ from tests.simulation.scenario import (
     FEW_REMOVALS,
     IN_SCOPE,
     KEYS,
-    VALUES,
     Scenario,
     settings_of,
 )
@@ -181,7 +180,9 @@ class World:
                 self.trace("author", "removes %s", name)
                 continue
             keys = (Key.CONNECTION_CREATION_RATE,) if entity[2] is not ABSENT else KEYS
-            values = {key: chance.choice(VALUES) for key in keys if chance.random() < 0.7}
+            values = {
+                key: chance.choice(self.settings.values) for key in keys if chance.random() < 0.7
+            }
             if not values:
                 continue
             policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))

@@ -322,7 +322,9 @@ class KubeCluster:
 
     def token(self, namespace: str, service_account: str, *, seconds: int = TOKEN_SECONDS) -> str:
         """Return a token of a service account (TokenRequest), valid for `seconds`, at least 600."""
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}"
+        self.wait_until(lambda: self.api.get(account).ok, f"have {namespace}/{service_account}")
+        path = f"{account}/token"
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",

@@ -3,11 +3,10 @@
 They are checked on the brokers' log, the objects of the API server and standard output of the operators only.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
@@ -22,8 +21,7 @@ from tests.simulation.kube.resources import (
     is_terminating,
     values_of,
 )
-from tests.simulation.laws import LATE_SECONDS, LawBroken, Laws, Run
-from tests.simulation.laws import entity_of as entity_named
+from tests.simulation.laws import LATE_SECONDS, LawBroken, Laws, Run, recorded_value
 
 VIEW_SECONDS = 600.0
 """Maximum age of the document version that a value is written for: watches lag and requests are retried."""
@@ -45,7 +43,6 @@ class OperatorLaws(Laws):
         self.unconfirmed: dict[Pair, float] = {}
         self.recorded_uids: Mapping[str, str] = {}
         self.overridden_at: dict[Pair, float] = {}
-        self.stored_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.documents: Mapping[str, Declaration] = {}
         self.unseen: set[str] = set()
 
@@ -84,24 +81,9 @@ class OperatorLaws(Laws):
         if released and is_terminating(write.before):
             self._lawful_release(write.at, write.before)
 
-    def committed(self, commit: Commit) -> None:
-        if not commit.writer.startswith("foreign"):
-            for record in commit.records:
-                pair = entity_named(record.names), Key(record.key)
-                stored_at = self.stored_intents[pair].get(record.value)
-                if stored_at is None or stored_at < commit.at - VIEW_SECONDS:
-                    raise LawBroken(
-                        f"a write that no record announced: {pair[0]} {pair[1]} -> {record.value} by {commit.writer}"
-                    )
-        super().committed(commit)
-
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
         for pair in owned.overrides:
             self.overridden_at[pair] = at
-        for pair, intent in owned.intents.items():
-            self.stored_intents[pair][intent.value] = at
-            if intent != self.records.intents.get(pair):
-                self._lawful_intent(pair, intent.value, process)
         super().recorded_as(at, process, owned)
         for pair in list(self.ours):
             record = owned.records.get(pair[0])
@@ -115,11 +97,13 @@ class OperatorLaws(Laws):
 
     # -- laws ----------------------------------------------------------------------------------------
 
-    def _lawful_intent(self, pair: Pair, value: float | None, process: str) -> None:
-        """Check that a new intent does not return to a declaration that is older than the recorded one."""
-        record = self.records.records.get(pair[0])
-        recorded = None if record is None else record.applied[COLUMNS.index(pair[1])]
-        if recorded is None or pair in self.overridden_at:
+    def _lawful_intent(
+        self, owned: OwnershipRecords, pair: Pair, value: float | None, process: str
+    ) -> None:
+        """Check in addition that it does not return to a declaration that is older than the recorded one."""
+        super()._lawful_intent(owned, pair, value, process)
+        recorded = recorded_value(owned, pair)
+        if recorded is None:
             return
         intended_at, recorded_at = self._declared_at(pair, value), self._declared_at(pair, recorded)
         if intended_at is not None and recorded_at is not None and intended_at < recorded_at:

@@ -34,7 +34,7 @@ from tests.simulation.kube.resources import (
     quota_cluster,
 )
 from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
-from tests.simulation.scenario import KEYS, VALUES, Scenario
+from tests.simulation.scenario import KEYS, Scenario
 from tests.simulation.world import World
 
 REPLICAS = ("operator-a", "operator-b")
@@ -144,7 +144,9 @@ class OperatorWorld(World):
                 self.server.remove("author", place)
                 continue
             keys = (Key.CONNECTION_CREATION_RATE,) if entity[2] is not ABSENT else KEYS
-            values = {key: chance.choice(VALUES) for key in keys if chance.random() < 0.7}
+            values = {
+                key: chance.choice(self.settings.values) for key in keys if chance.random() < 0.7
+            }
             policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
             suspended = chance.random() < 0.05
             if not values or (present is not None and is_terminating(present)):

@@ -9,7 +9,7 @@ from reconciler.quota.ownership import Pair
 from tests.simulation.kube.operators import HOME, ProcessClock, connect
 from tests.simulation.kube.resources import CLUSTER
 from tests.simulation.processes import SimulatedProcess
-from tests.simulation.scenario import IN_SCOPE, KEYS, VALUES
+from tests.simulation.scenario import IN_SCOPE, KEYS
 
 if TYPE_CHECKING:
     from tests.simulation.kube.operator_world import OperatorWorld
@@ -31,7 +31,7 @@ async def night_shift(world: "OperatorWorld") -> None:
             pair = chance.choice(IN_SCOPE), chance.choice(KEYS)
             order = overrides.OverrideRequest(
                 entity=pair[0],
-                values={pair[1]: chance.choice((*VALUES, None))},
+                values={pair[1]: chance.choice((*world.settings.values, None))},
                 until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
                 author="oncall",
                 reason="simulated",

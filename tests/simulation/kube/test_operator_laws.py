@@ -8,7 +8,7 @@ import pytest
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords, Recorded
-from reconciler.quota.policy import DeletionPolicy, Policy, Rules
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.kube.api_server import ApiServer, Obj, Place
@@ -35,7 +35,8 @@ class History:
 
     def __init__(self, policy: Policy = Policy.SYNC) -> None:
         self.now = NOW
-        self.laws = OperatorLaws(Rules(policy=policy, sync_confirmed=True), Image())
+        rules = Rules(policy=policy, sync_confirmed=True, drift=DriftMode.CORRECT)
+        self.laws = OperatorLaws(rules, Image())
         self.server = ApiServer(lambda: self.now)
         self.server.on_write = lambda write: (
             self.laws.written(write) if write.writer == "operator" else None
