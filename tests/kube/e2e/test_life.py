@@ -19,6 +19,16 @@ def test_what_is_applied_is_in_the_broker_and_a_restart_writes_nothing(world: Wo
     world.becomes("alice", "Synced")
     assert world.live() == {"alice": {"producer_byte_rate": 20971520.0, "request_percentage": 50.0}}
 
+    # A stop ends the request in flight: the status of the change is written before it.
+    eventually(
+        lambda: world.get("prod", kind="quotacluster")["status"]["counts"]["owned"] == 2,
+        what="the QuotaCluster to count both keys",
+    )
+    passes = operator.metric("kquota_passes_total", cluster="prod")
+    eventually(
+        lambda: operator.metric("kquota_passes_total", cluster="prod") >= passes + 2,
+        what="two reconciliations after the change",
+    )
     assert operator.stop() == 0
     with world.counted() as writes:
         again = world.start()
