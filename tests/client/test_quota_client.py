@@ -200,7 +200,7 @@ async def test_a_broker_that_stays_behind_is_named() -> None:
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         second.quotas = {(("user", "alice"),): {RATE: 7.0}}
         async with client(first, clock=FakeClock()) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=3)
+            visibility = await our.wait_visible([setting(ALICE)], timeout=10)
     assert (visibility.visible, visibility.lagging, visibility.unreachable) == ((1,), (2,), {})
     assert not visibility.everywhere
 
@@ -212,7 +212,7 @@ async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         await second.stop()
         async with client(first, clock=FakeClock()) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=3)
+            visibility = await our.wait_visible([setting(ALICE)], timeout=10)
     assert visibility.visible == (1,)
     assert "Connection refused" in visibility.unreachable[2]
     assert visibility.everywhere
@@ -245,11 +245,11 @@ async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> Non
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         second.on(API_VERSIONS, *[acts.silence] * 99)
         async with client(first) as our:
-            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=0.5))
+            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=2))
             await second.until(API_VERSIONS, 1)
-            async with asyncio.timeout(0.4):
-                await our.describe()
-                await our.describe(node=1)
+            await our.describe()
+            await our.describe(node=1)
+            assert not waiting.done()
             visibility = await waiting
     assert visibility.visible == (1,)
     assert "no usable connection" in visibility.unreachable[2]

@@ -502,7 +502,7 @@ async def test_a_controller_that_is_away_is_waited_for() -> None:
         await recorder.until("disconnected", 2)
         broker.on(API_VERSIONS, *[acts.body(answer)] * 10000)
         with pytest.raises(ControllerUnavailable):
-            await our.alter([setting(ALICE)], timeout=0.2)
+            await our.alter([setting(ALICE)], timeout=1)
 
 
 @on_loop
@@ -519,7 +519,7 @@ async def test_closing_fails_what_is_under_way() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
-        lost = asyncio.create_task(our.describe(timeout=0.5))
+        lost = asyncio.create_task(our.describe(timeout=30))
         await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
         await our.close()
         # The call still has time, so it connects again; that is what a retry is for.
