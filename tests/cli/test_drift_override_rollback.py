@@ -412,6 +412,26 @@ def test_an_outcome_without_a_name_is_known_by_the_cluster_id(kquota, two_cluste
     assert rate(sandbox) is None
 
 
+@pytest.mark.parametrize("expects", ["nothing", "the own id", "the id of the file"])
+@pytest.mark.parametrize("choice", [("--cluster", "prod"), ()])
+def test_the_outcome_of_one_cluster_never_changes_another(
+    kquota, applied, sandbox, expects, choice
+):
+    """Also where the configuration has the id of the cluster that answers, which the outcome does not have."""
+    (path,) = (applied / ".kquota/outcomes").glob("*.json")
+    document = json.loads(path.read_text())
+    own, other = document["clusterId"], "another-cluster-000000"
+    path.write_text(json.dumps(document | {"clusterId": other}))
+    if expects != "nothing":
+        with (applied / "kquota.yaml").open("a") as file:
+            file.write(f"  expectedClusterId: {own if expects == 'the own id' else other}\n")
+    ran = kquota("rollback", str(path), "--yes", *choice)
+    assert ran.code == 3
+    assert other in ran.err
+    assert rate(sandbox) == TEN
+    assert '"overrides":[\n]' in (applied / ".kquota/inventory.json").read_text()
+
+
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])
 def test_the_hint_names_all_only_where_the_command_has_it(kquota, two_clusters, command):
     ran = kquota(*command)

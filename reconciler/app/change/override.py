@@ -32,7 +32,7 @@ from reconciler.reconcile import (
     rollback_orders,
 )
 from reconciler.reconcile.drift import as_applied
-from reconciler.reconcile.observation import rules_for
+from reconciler.reconcile.observation import check_cluster, rules_for
 from reconciler.reconcile.validation import validate as validate_alterations
 
 
@@ -44,7 +44,7 @@ class OverrideChange:
         begin: Returns the overrides that start; called with the observation, for times and previous values.
         end: Pairs whose override ends now.
         pairs: Returns all pairs that may be written; called with the observation.
-        cluster_id: The cluster id that must answer; ``None`` = the configured one.
+        cluster_id: The cluster id that must answer, besides the configured one; ``None`` = any.
     """
 
     begin: Callable[[Observation], tuple[NewOverride, ...]]
@@ -148,6 +148,7 @@ async def override_run(
 
     Raises:
         PlanRefused: The policy in force writes nothing.
+        WrongCluster: The change is for another cluster.
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
@@ -184,9 +185,9 @@ async def _prepared(
         removals_known=True,
         origin=origin_of(target),
     )
-    if change.cluster_id is not None and options.expected_cluster_id is None:
-        options = replace(options, expected_cluster_id=change.cluster_id)
     observation = await observe(runtime.ports, options)
+    # Not instead of the configured id: the values of one cluster must not reach another that the project also names.
+    check_cluster(observation.cluster_id, change.cluster_id)
     if rules_for(options, observation).in_force is Policy.OBSERVE:
         raise PlanRefused(
             f"policy Observe is in force for {target.display_name}: nothing may be written"
