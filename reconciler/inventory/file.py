@@ -7,6 +7,7 @@ file is guarded by a second, short lock, because writers of other clusters share
 
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -133,7 +134,9 @@ class FileInventory:
         self._stamp = stamp
 
     def _beside(self, name: str) -> Path:
-        return self._path.parent / f".{self._path.name}.{name}"
+        """Return a path beside the file itself: writers that reach it by different links have one lock."""
+        file = Path(os.path.realpath(self._path))
+        return file.parent / f".{file.name}.{name}"
 
     @contextlib.contextmanager
     def _short_lock(self) -> Iterator[None]:

@@ -178,6 +178,30 @@ def test_a_link_to_the_file_stays_a_link(tmp_path: Path):
     assert read(tmp_path / "real" / "there.json").is_known
 
 
+@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize(
+    "second_name", ["inventory.json", "link", "chain", "folder/inventory.json"]
+)
+@pytest.mark.parametrize("first_name", ["inventory.json", "link", "chain", "folder/inventory.json"])
+def test_writers_that_reach_one_file_by_any_links_exclude_each_other(
+    tmp_path: Path, first_name: str, second_name: str, exists: bool
+):
+    """With two locks each would replace the records of the other, and limits would become unmanaged."""
+    (tmp_path / "link").symlink_to("inventory.json")
+    (tmp_path / "chain").symlink_to(tmp_path / "link")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    if exists:
+        write(tmp_path / "inventory.json", "lkc")
+
+    async def story():
+        with opened(tmp_path / first_name) as first, opened(tmp_path / second_name) as second:
+            await first.load("lkc")
+            with pytest.raises(InventoryLocked):
+                await second.load("lkc")
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"kind":"kquota-inventory","format":2,"clusters":{}}']
 )
