@@ -2,13 +2,14 @@
 
 from collections.abc import Collection, Iterable
 
-from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.outcome import Applied, Rejected, Unknown
 from reconciler.quota.ownership import (
     DriftObserved,
     Intent,
     IntentEnded,
     IntentStarted,
     OverrideEnded,
+    OverrideSet,
     Owner,
     OwnershipRecords,
     Pair,
@@ -50,6 +51,33 @@ def results(
     for pair in pairs:
         record_changes.extend(_result(pair, now, waiting))
     return tuple(record_changes)
+
+
+def refused_overrides(
+    pairs: Iterable[PairOutcome], begun: Iterable[RecordChange], owned: OwnershipRecords
+) -> tuple[RecordChange, ...]:
+    """Return the ends of overrides that began with a run and whose value the cluster rejected.
+
+    Otherwise every later run would send the rejected value again, and fail, until the override ends.
+
+    Args:
+        pairs: The outcome of each change.
+        begun: The record changes of overrides that began or ended with the run.
+        owned: The records before the run: an override that the rejected one replaced is in force again.
+    """
+    rejected = {
+        (pair.change.entity, pair.change.key)
+        for pair in pairs
+        if isinstance(pair.result, Rejected) and pair.change.cause is Cause.OVERRIDE
+    }
+    overrides = [change.override for change in begun if isinstance(change, OverrideSet)]
+    return tuple(
+        OverrideEnded(entity=override.entity, key=override.key)
+        if (earlier := owned.overrides.get((override.entity, override.key))) is None
+        else OverrideSet(override=earlier)
+        for override in overrides
+        if (override.entity, override.key) in rejected
+    )
 
 
 def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterable[RecordChange]:

@@ -71,7 +71,11 @@ def lost_outcome(
 
 
 async def record(
-    ports: ReconcilePorts, outcome: Outcome, waiting: Collection[Pair], intended: Collection[Pair]
+    ports: ReconcilePorts,
+    outcome: Outcome,
+    waiting: Collection[Pair],
+    intended: Collection[Pair],
+    refused_overrides: Collection[RecordChange] = (),
 ) -> Outcome:
     """Write the outcome to the audit log and the records; a failure to write becomes part of the returned outcome.
 
@@ -97,7 +101,10 @@ async def record(
     try:
         await ports.inventory.write(
             outcome.cluster_id,
-            ownership_records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
+            (
+                *ownership_records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
+                *refused_overrides,
+            ),
         )
     except KquotaError as error:
         final_outcome = replace(

@@ -36,6 +36,7 @@ from reconciler.reconcile.observation import (
     rules_for,
 )
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
+from reconciler.reconcile.ownership_records import refused_overrides
 from reconciler.reconcile.run_records import close_settled, lost_outcome, record
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
@@ -64,10 +65,6 @@ class PreparedPlan:
     def plan(self) -> Plan:
         """The plan without its checks."""
         return self.preview.plan
-
-
-def _ignore_outcome(_: Outcome) -> None:
-    """Discard the outcome."""
 
 
 async def prepare(
@@ -151,7 +148,7 @@ async def apply(
     prepared: PreparedPlan,
     *,
     withheld: Iterable[QuotaChange] = (),
-    before_sending: Callable[[Outcome], None] = _ignore_outcome,
+    before_sending: Callable[[Outcome], None] = lambda _: None,
 ) -> Outcome:
     """Send, verify, record, report. A rejected entity does not stop independent ones.
 
@@ -221,7 +218,10 @@ async def apply(
         ended_at=ports.clock.now(),
         origin=options.origin,
     )
-    outcome = await record(ports, outcome, waiting, intended)
+    begun, owned = prepared.override_changes, prepared.observation.owned
+    outcome = await record(
+        ports, outcome, waiting, intended, refused_overrides(outcome.pairs, begun, owned)
+    )
     if outcome.interrupted:
         raise Interrupted(
             _interruption_text(outcome), outcome=outcome, hint="run it again to continue"

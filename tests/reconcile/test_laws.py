@@ -8,6 +8,7 @@
 import asyncio
 import contextlib
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +21,9 @@ from reconciler.quota.planner.plan import apply_to
 from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState
-from reconciler.reconcile import apply, prepare
+from reconciler.reconcile import NewOverride, apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
-from tests.reconcile.scenarios import RATE, SHARE, World, documents
+from tests.reconcile.scenarios import ALICE, RATE, SHARE, World, documents
 
 USERS, CLIENTS = ("alice", "bob"), ("shop", "pay")
 SUBJECTS = [
@@ -217,3 +218,32 @@ def test_a_second_run_writes_nothing_under_any_policy(live, new, policy):
         written,
         lines,
     )
+
+
+def override_of(world: World, value: float | None) -> NewOverride:
+    until = world.cluster.clock.now() + 3600.0
+    return NewOverride(
+        entity=ALICE, key=RATE, value=value, until=until, principal="me", reason="incident"
+    )
+
+
+MAYBE = st.none() | VALUES
+
+
+@given(MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE)
+def test_an_override_that_the_cluster_rejects_leaves_everything_as_it_was(
+    declared, foreign, has_earlier, earlier, value
+):
+    """Its value would otherwise be sent again by every later run, and fail, until the override ends."""
+    world = World({} if foreign is None else {ALICE: {RATE: foreign}}, policy=Policy.UPSERT)
+    desired = documents({} if declared is None else {ALICE: {RATE: declared}})
+    world.apply(desired)
+    if has_earlier:
+        world.apply(desired, overrides=(override_of(world, earlier),))
+    before, live = world.owned(), world.cluster.truth
+    world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    outcome = world.apply(desired, overrides=(override_of(world, value),))
+    assert world.cluster.truth == live
+    if outcome.pairs:
+        assert world.owned() == replace(before, is_known=True)
+        assert world.plan(desired).plan.changes == ()
