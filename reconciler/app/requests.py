@@ -88,10 +88,17 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSource:
-    """The source of the last applied values, as typed."""
+    """The source of the last applied values, as typed.
+
+    Attributes:
+        since: Revision whose manifests count as last applied if there are no records.
+        no_inventory: Use no records.
+        forget_writer: Writers of the records that no longer exist.
+    """
 
     since: str | None = None
     no_inventory: bool = False
+    forget_writer: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

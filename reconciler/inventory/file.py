@@ -18,7 +18,7 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file_lock import FileLock, LockFactory, WriterLock
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
+from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 MAX_BYTES: Final = 512 * 1024 * 1024
@@ -89,17 +89,16 @@ class FileInventory:
         """
         if self._writer is None or cluster_id not in self._locks:
             raise InventoryError(f"{self._path} was not opened to write records of {cluster_id!r}")
-        if not changes:
+        if not changes and not self._writer.forgets:
             return
         with self._short_lock():
             self._refresh()
             before = self._clusters.get(cluster_id) or ClusterRecords(
                 owned=OwnershipRecords(cluster_id=cluster_id)
             )
-            recorded_writer = RecordedWriter(writer=self._writer, last_seen=self._clock.now())
             after = ClusterRecords(
                 owned=before.owned.with_changes(changes),
-                writers={**before.writers, self._writer.id: recorded_writer},
+                writers=with_writer(self._writer, before.writers, now=self._clock.now()),
             )
             clusters = {**self._clusters, cluster_id: after}
             self._files.remove_leftovers(self._path)

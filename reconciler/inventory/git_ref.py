@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.writers import InventoryWriter, RecordedWriter, check_alone
+from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
 from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 
@@ -66,17 +66,14 @@ class RefInventory:
         """
         if self._writer is None or cluster_id not in self._read:
             raise InventoryError(f"the records of {cluster_id!r} were not loaded for writing")
-        if not changes:
+        if not changes and not self._writer.forgets:
             return
         version, before = self._read[cluster_id]
         owned = before.owned if before is not None else OwnershipRecords(cluster_id=cluster_id)
-        recorded_writer = RecordedWriter(writer=self._writer, last_seen=self._clock.now())
+        writers = {} if before is None else before.writers
         after = ClusterRecords(
             owned=owned.with_changes(changes),
-            writers={
-                **(before.writers if before is not None else {}),
-                self._writer.id: recorded_writer,
-            },
+            writers=with_writer(self._writer, writers, now=self._clock.now()),
         )
         new = self._refs.write(
             ref_of(cluster_id),

@@ -1,7 +1,8 @@
 """The writers of a cluster's inventory and their scopes: two overlapping ones would overwrite each other's limits."""
 
+import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import PlanRefused
@@ -19,11 +20,16 @@ class InventoryWriter:
         id: The same for every run of one configuration, such as ``github.com/acme/quotas:prod``.
         description: Its command, for the error of a second process, such as ``kquota apply``.
         scope: The entities that it manages; empty = all.
+        manages: Whether it writes what documents declare. One that writes only what its user named, such as an
+            override, works beside any other, and is not stored.
+        forgets: Ids of writers that no longer exist.
     """
 
     id: str
     description: str
     scope: tuple[EntityPattern, ...] = ()
+    manages: bool = True
+    forgets: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +56,40 @@ def check_alone(
     overlapping_writers = [
         recorded_writer
         for name, recorded_writer in sorted(recorded_writers.items())
-        if name != writer.id
+        if writer.manages
+        and name != writer.id
+        and name not in writer.forgets
         and now - recorded_writer.last_seen < FORGOTTEN_AFTER_SECONDS
         and scopes_overlap(writer.scope, recorded_writer.writer.scope)
     ]
     if overlapping_writers:
+        first = overlapping_writers[0].writer
+        forgetting = " ".join(
+            f"--forget-writer {shlex.quote(recorded_writer.writer.id)}"
+            for recorded_writer in overlapping_writers
+        )
         raise PlanRefused(
-            f"another writer manages the same entities: {overlapping_writers[0].writer.id!r} ({overlapping_writers[0].writer.description})",
+            f"another writer manages the same entities: {first.id!r} ({first.description})",
             violations=tuple(
                 f"the scope of {writer.id!r} overlaps that of {recorded_writer.writer.id!r}"
                 for recorded_writer in overlapping_writers
             ),
-            hint="use scopes that do not overlap for the two QuotaClusters, or delete one of them",
+            hint="use scopes that do not overlap; if the other writer no longer exists, for example because its cluster"
+            f" has another name now: kquota apply {forgetting}",
         )
+
+
+def with_writer(
+    writer: InventoryWriter, recorded_writers: Mapping[str, RecordedWriter], *, now: float
+) -> Mapping[str, RecordedWriter]:
+    """Return the writers of an inventory after a write."""
+    if not writer.manages:
+        return recorded_writers
+    return {
+        name: recorded_writer
+        for name, recorded_writer in recorded_writers.items()
+        if name not in writer.forgets
+    } | {writer.id: RecordedWriter(writer=replace(writer, forgets=frozenset()), last_seen=now)}
 
 
 def scopes_overlap(first: tuple[EntityPattern, ...], second: tuple[EntityPattern, ...]) -> bool:

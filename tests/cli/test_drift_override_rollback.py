@@ -420,16 +420,45 @@ def test_the_outcome_of_one_cluster_never_changes_another(
     """Also where the configuration has the id of the cluster that answers, which the outcome does not have."""
     (path,) = (applied / ".kquota/outcomes").glob("*.json")
     document = json.loads(path.read_text())
-    own, other = document["clusterId"], "another-cluster-000000"
-    path.write_text(json.dumps(document | {"clusterId": other}))
+    own_id, second_id = document["clusterId"], "another-cluster-000000"
+    path.write_text(json.dumps(document | {"clusterId": second_id}))
     if expects != "nothing":
         with (applied / "kquota.yaml").open("a") as file:
-            file.write(f"  expectedClusterId: {own if expects == 'the own id' else other}\n")
+            file.write(f"  expectedClusterId: {own_id if expects == 'the own id' else second_id}\n")
     ran = kquota("rollback", str(path), "--yes", *choice)
     assert ran.code == 3
-    assert other in ran.err
+    assert second_id in ran.err
     assert rate(sandbox) == TEN
     assert '"overrides":[\n]' in (applied / ".kquota/inventory.json").read_text()
+
+
+def test_an_override_by_address_works_beside_the_project_and_before_it(kquota, applied, sandbox):
+    """In an incident a folder with records of a project must not be in the way, nor the override in the project's."""
+    override = ("override", "user=b", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
+    by_address = (*override, "--yes", "--bootstrap-server", sandbox.bootstrap)
+    assert kquota(*by_address).code == 0
+    assert kquota("apply", "--yes").code == 0
+    (applied / ".kquota/inventory.json").unlink()
+    assert kquota(*by_address).code == 0
+    assert kquota("apply", "--yes").code == 0
+
+
+def test_a_cluster_with_a_new_name_is_applied_as_the_refusal_says(kquota, applied, sandbox):
+    for file in (applied / "kquota.yaml", applied / "quotas/all.yaml"):
+        file.write_text(file.read_text().replace("name: prod", "name: europe"))
+    refused = kquota("apply", "--yes")
+    assert refused.code == 3
+    assert "kquota apply --forget-writer kquota:prod" in refused.err
+    assert (
+        kquota(
+            "override", "user=a", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x", "--yes"
+        ).code
+        == 0
+    )
+    assert kquota("override", "end", "user=a", "--yes").code == 0
+    assert kquota("apply", "--yes", "--forget-writer", "kquota:prod").code == 0
+    assert kquota("apply", "--yes").code == 0
+    assert rate(sandbox) == TEN
 
 
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])

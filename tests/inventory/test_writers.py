@@ -1,12 +1,20 @@
-"""Scopes overlap exactly if some entity lies in both."""
+"""Scopes overlap exactly if some entity lies in both; what a refused writer is told lets it go on."""
 
+import shlex
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.errors import PlanRefused
 from reconciler.inventory.writers import (
+    FORGOTTEN_AFTER_SECONDS,
     InventoryWriter,
     RecordedWriter,
+    check_alone,
     scopes_overlap,
+    with_writer,
     writer_from_json,
     writer_to_json,
 )
@@ -54,3 +62,42 @@ def test_a_writer_reads_back(scope, name, last_seen):
         writer=InventoryWriter(id=name, description="x", scope=scope), last_seen=last_seen
     )
     assert writer_from_json(writer_to_json(writer)) == writer
+
+
+IDS = st.sampled_from(["kquota:prod", "kquota:test", "kquota:old name", "kquota:addresses"])
+WRITERS = st.builds(InventoryWriter, id=IDS, description=st.just("kquota apply"), scope=SCOPES)
+LAST_SEEN = st.sampled_from([1e9, 1e9 - FORGOTTEN_AFTER_SECONDS])
+RECORDED = st.lists(st.builds(RecordedWriter, writer=WRITERS, last_seen=LAST_SEEN)).map(
+    lambda writers: {recorded.writer.id: recorded for recorded in writers}
+)
+
+
+@given(WRITERS, RECORDED)
+def test_a_refused_writer_goes_on_with_the_options_that_the_refusal_names(writer, recorded):
+    """Otherwise a cluster with a new name could not be applied, and no incident handled, for a month."""
+    overlapping = {
+        name
+        for name, recorded_writer in recorded.items()
+        if name != writer.id
+        and recorded_writer.last_seen == 1e9
+        and scopes_overlap(writer.scope, recorded_writer.writer.scope)
+    }
+    if overlapping:
+        with pytest.raises(PlanRefused) as caught:
+            check_alone(writer, recorded, now=1e9)
+        words = shlex.split(caught.value.hint.rpartition(": ")[2])
+        assert words[:2] == ["kquota", "apply"]
+        assert set(words[2::2]) == {"--forget-writer"}
+        writer = replace(writer, forgets=frozenset(words[3::2]))
+        assert writer.forgets == overlapping
+    check_alone(writer, recorded, now=1e9)
+    after = with_writer(writer, recorded, now=1e9)
+    assert after.keys() == {*recorded, writer.id} - overlapping
+    check_alone(replace(writer, forgets=frozenset()), after, now=1e9)
+
+
+@given(WRITERS, RECORDED)
+def test_a_writer_of_named_pairs_works_beside_all_and_leaves_no_trace(writer, recorded):
+    writer = replace(writer, manages=False)
+    check_alone(writer, recorded, now=1e9)
+    assert with_writer(writer, recorded, now=1e9) == recorded

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.app.change.outcome_files import keep_outcome
-from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.plan_preparation import (
+    PlanTask,
+    prepared_for,
+    record_options,
+    task_for,
+)
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.change.standard_input import check_piped
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
@@ -83,6 +88,7 @@ class ApplyRun:
     outcome_path: Path | None = None
     _options: ReconcileOptions
     _runtime: Runtime
+    _forgets: bool
     _file: Path | None
     _early: list[Path] = field(default_factory=list)
 
@@ -112,6 +118,8 @@ class ApplyRun:
             Interrupted: The run was stopped; its ``outcome`` has what was done.
         """
         if self.is_idle and not self.is_refused:
+            if self._forgets:
+                await self._runtime.ports.inventory.write(self.prepared.plan.cluster_id, ())
             return None
         try:
             outcome = await apply_prepared(
@@ -174,7 +182,7 @@ async def apply_run(
         _check_approved(request, runtime, prepared)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
-    records = RecordOptions(none=request.sources.no_inventory) if task is None else task.records
+    records = record_options(request.sources) if task is None else task.records
     words = ("apply" if saved is None else "plan", *request.paths)
     async with prepared_run(
         notices,
@@ -219,6 +227,7 @@ async def prepared_run(
             notices=notices,
             _options=options,
             _runtime=runtime,
+            _forgets=bool(records.forgets),
             _file=outcome_path,
         )
 

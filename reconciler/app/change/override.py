@@ -157,7 +157,7 @@ async def override_run(
     async with prepared_run(
         notices,
         target,
-        RecordOptions(),
+        RecordOptions(manages=False),
         prepare,
         command=request.command,
         next_command=target.command(*request.next_words),

@@ -72,8 +72,13 @@ def task_for(
         target=target,
         documents=documents,
         options=options,
-        records=RecordOptions(none=sources.no_inventory, since=since),
+        records=replace(record_options(sources), since=since),
     )
+
+
+def record_options(sources: RecordSource) -> RecordOptions:
+    """Return the records to use, without those of a revision."""
+    return RecordOptions(none=sources.no_inventory, forgets=frozenset(sources.forget_writer))
 
 
 async def prepared_for(task: PlanTask, runtime: Runtime) -> PreparedPlan:

@@ -72,7 +72,13 @@ def _file(target: ClusterTarget, file: str) -> Path:
 
 @contextlib.contextmanager
 def opened(
-    target: ClusterTarget, clock: Clock, *, command: str, none: bool = False
+    target: ClusterTarget,
+    clock: Clock,
+    *,
+    command: str,
+    none: bool = False,
+    manages: bool = True,
+    forgets: frozenset[str] = frozenset(),
 ) -> Iterator[Inventory]:
     """Open the records of a target for writing; the lock is released at the end.
 
@@ -81,6 +87,8 @@ def opened(
         clock: Time.
         command: Name of the command, for the message to a second writer.
         none: Keep no records at all (``--no-inventory``).
+        manages: See :class:`~reconciler.inventory.writers.InventoryWriter`.
+        forgets: Likewise.
 
     Raises:
         ConfigError: They are in a checkout that is not trusted, or are part of a commit.
@@ -90,7 +98,11 @@ def opened(
         return
     place = target.project_cluster.inventory
     writer = InventoryWriter(
-        id=writer_id(target), description=f"kquota {command}", scope=target.settings.scope
+        id=writer_id(target),
+        description=f"kquota {command}",
+        scope=target.settings.scope,
+        manages=manages,
+        forgets=forgets,
     )
     if place.git_ref is not None:
         yield _ref(target, clock, writer, place.git_ref)

@@ -33,10 +33,14 @@ class RecordOptions:
     Attributes:
         none: Use none (``--no-inventory``).
         since: The documents at ``--since REV``; used if no inventory has records of the cluster.
+        manages: Whether the run writes what documents declare, not only what its user named.
+        forgets: Writers that no longer exist (``--forget-writer``).
     """
 
     none: bool = False
     since: DesiredState | None = None
+    manages: bool = True
+    forgets: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,14 @@ async def open_runtime(
         inventory: Inventory
         if writes:
             inventory = stack.enter_context(
-                opened(target, clock, command=command, none=records.none)
+                opened(
+                    target,
+                    clock,
+                    command=command,
+                    none=records.none,
+                    manages=records.manages,
+                    forgets=records.forgets,
+                )
             )
         else:
             inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)

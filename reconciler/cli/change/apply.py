@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -59,6 +60,12 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
     is_flag=True,
     help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.",
 )
+@click.option(
+    "--forget-writer",
+    multiple=True,
+    metavar="WRITER",
+    help="A writer of the records that no longer exists, such as kquota:OLD-NAME after a cluster got another name; may be repeated.",
+)
 @click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
 @click.option(
     "--out",
@@ -87,6 +94,7 @@ def apply(
     expect_digest: str | None,
     max_age: float,
     trust_plan: bool,
+    forget_writer: tuple[str, ...],
     pace: bool,
     out_path: Path | None,
     continue_on_error: bool,
@@ -120,7 +128,7 @@ def apply(
     request = ApplyRequest(
         paths=tuple(paths),
         limits=limits,
-        sources=sources,
+        sources=replace(sources, forget_writer=forget_writer),
         saved=saved,
         is_trusted=trust_plan,
         expect_digest=expect_digest,

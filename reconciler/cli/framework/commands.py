@@ -57,6 +57,7 @@ _COMMON: Final[Headings] = {
         "--force",
         "--since",
         "--no-inventory",
+        "--forget-writer",
         "--validate",
     ),
     "Guards": (
