@@ -1,8 +1,8 @@
 """Shared by all tests: Hypothesis profiles, fixtures for real brokers and Kubernetes, and the report of tests not run.
 
-Fixtures start brokers lazily and share them over the session: `kafka(version, **options)` is a
-`KafkaCluster` that other tests use too, so use unique entity names, or `empty_kafka`, which removes
-all quotas first. `kube` is one Kubernetes for all tests, with the CRDs installed: use only your
+Fixtures start brokers lazily and share them over the session; in `make test`, until the group of tests ends:
+`kafka(version, **options)` is a `KafkaCluster` that other tests use too, so use unique entity names, or
+`empty_kafka`, which removes all quotas first. `kube` is one Kubernetes for all tests, with the CRDs installed: use only your
 `kube_namespace`. `spark` is one Spark session, which jobs and commands that name no master also use.
 Without Java or Maven, integration tests are listed as NOT RUN; if `CI` is set, they fail.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests import groups, server_logs
 from tests.servers import jars, raw_quotas
@@ -114,6 +115,19 @@ def unavailable_is_not_run() -> Iterator[None]:
     pytest.skip(NOT_RUN + reason)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """End the fixtures of the session between groups of tests: servers that wait for the end of the run take CPU time."""
+    if not groups.is_scheduled(item.config) or nextitem is None:
+        return None
+    if not groups.is_last_with_servers(item.nodeid, nextitem.nodeid):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    runtestprotocol(item, nextitem=None)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Check for Java before integration tests; fixtures may find other programs missing."""
@@ -171,7 +185,7 @@ def pytest_collection_modifyitems(
         elif groups.is_thorough(item.nodeid):
             item.add_marker("thorough")
     result = yield
-    if config.option.dist == "loadscope":
+    if groups.is_scheduled(config):
         groups.sort_items(items)
     return result
 

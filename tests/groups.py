@@ -156,6 +156,21 @@ def unit_of_work(node: str) -> str:
     return " ".join((group.name, *(match.groups(default="") if match else ())))
 
 
+def is_last_with_servers(node: str, next_node: str) -> bool:
+    """Whether no test that uses the servers of a test may come after it on its worker."""
+    if not may_need_servers(node):
+        return False
+    group = group_of(node)
+    if group is None or group is not group_of(next_node) or not may_need_servers(next_node):
+        return True
+    return group.shared and unit_of_work(node) != unit_of_work(next_node)
+
+
+def is_scheduled(config: pytest.Config) -> bool:
+    """Whether `GroupScheduling` distributes the tests; xdist overwrites `--dist` in its workers, which collect them."""
+    return "loadscope" in (config.option.dist, *config.invocation_params.args)
+
+
 def sort_items(items: list[pytest.Item]) -> None:
     """Sort groups by the table, then thorough tests first, and tests by their files, after any plugin that shuffles."""
 

@@ -53,6 +53,20 @@ def test_the_servers_of_a_session_stay_on_one_worker() -> None:
     assert contract == {"broker contract 4.4.0", "broker contract 3.9.1"}
 
 
+def test_servers_of_the_session_end_with_the_last_test_that_may_use_them() -> None:
+    def ends(path: str, next_path: str) -> bool:
+        return groups.is_last_with_servers(f"tests/{path}::test", f"tests/{next_path}::test")
+
+    assert not ends("kube/e2e/test_life.py", "kube/e2e/test_drift.py")
+    assert not ends("e2e/test_watch.py", "cli/test_policy.py")
+    assert ends("kube/e2e/test_life.py", "e2e/test_watch.py")
+    assert ends("e2e/test_watch.py", "quota/test_grants.py")
+    assert not ends("quota/test_grants.py", "base/test_clock.py")
+    broker = "contract/test_values.py::test[kafka-{}]"
+    assert not ends(broker.format("3.9.1"), broker.format("3.9.1"))
+    assert ends(broker.format("3.9.1"), broker.format("4.4.0"))
+
+
 def test_a_file_whose_servers_are_its_own_is_a_unit_of_its_own() -> None:
     assert (
         groups.unit_of_work("tests/e2e/test_crash_recovery.py::test[1]")
