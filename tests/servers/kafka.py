@@ -5,19 +5,17 @@ with the test run (`processes`), and the data of a cluster is deleted with it.
 `python -m tests.servers.kafka 4.3.1` runs a cluster in the foreground (`foreground`).
 """
 
-import base64
 import contextlib
 import signal
 import ssl
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from tests.servers import certs, exporter, jars, ping, tokens, tools
-from tests.servers.node import QUICK_JVM, Jvm, Node, ServerFailed
+from tests.servers.node import Jvm, Node, ServerFailed, class_data_name, random_uuid, shared_classes
 from tests.servers.ports import free_ports
 from tests.servers.processes import ScratchFolder
 from tests.servers.properties import (
@@ -90,7 +88,7 @@ class KafkaCluster:
         self.heap_megabytes = heap_megabytes or HEAP_MEGABYTES.get(nodes, 256)
         self.callback = callback
         self.advertised = advertised or {}
-        self.cluster_id = random_cluster_id()
+        self.cluster_id = random_uuid()
         self.authority: certs.Authority | None = None
         self.issuer: tokens.Issuer | None = None
         self._flags = None if jvm is None else tuple(jvm)
@@ -144,8 +142,8 @@ class KafkaCluster:
             settings.node: Node(settings, folder=self.folder, jvm=self._watched(jvm, settings.node))
             for settings in self._settings()
         }
-        self._format()
         for node in self._nodes.values():
+            node.format(self.cluster_id)
             node.launch()
         self.wait_ready()
         nodes = self._nodes.values()
@@ -159,7 +157,7 @@ class KafkaCluster:
         if self.callback is not None:
             classpath += f":{tools.compile_jar(self.version, self.callback)}"
             self.extra.setdefault(CALLBACK_KEY, self.callback.class_name)
-        flags = share(class_data(self.version)) if self._flags is None else self._flags
+        flags = class_data(self.version) if self._flags is None else self._flags
         return Jvm(classpath=classpath, heap_megabytes=self.heap_megabytes, flags=flags)
 
     def _watched(self, jvm: Jvm, number: int) -> Jvm:
@@ -168,14 +166,6 @@ class KafkaCluster:
         (self._metrics_ports[number],) = free_ports(1)
         agent = exporter.flag(self._metrics_ports[number], self._metrics)
         return replace(jvm, broker_flags=(agent,))
-
-    def _format(self) -> None:
-        running = [node.format(self.cluster_id) for node in self._nodes.values()]
-        for child in running:
-            if not child.ended_within(READY_SECONDS):
-                child.kill()
-            if child.process.returncode != 0:
-                raise ServerFailed(f"kafka-storage format failed:\n{child.log_text()}")
 
     # ---- properties -------------------------------------------------------------------------
 
@@ -293,7 +283,7 @@ class KafkaCluster:
         jvm = replace(
             earlier.jvm,
             classpath=jars.resolve(version).classpath,
-            flags=share(class_data(version)) if self._flags is None else self._flags,
+            flags=class_data(version) if self._flags is None else self._flags,
         )
         settings = replace(earlier.settings, version=version)
         self._nodes[node] = Node(settings, folder=self.folder, jvm=jvm)
@@ -395,33 +385,19 @@ StartKafka = Callable[
 ]  # type of the fixture `kafka`: version and options -> cluster
 
 
-def class_data(version: str) -> Path:
-    """Return the class-data archive of a version for this JVM; it saves about a second per start.
+def class_data(version: str) -> tuple[str, ...]:
+    """Return JVM flags that use the class-data archive of a version; it saves about a second per start.
 
     Created on first use by starting a broker and stopping it by SIGTERM.
     """
-    product = jars.resolve(version)
-    name = f"classes-{version}-{jars.digest(product.classpath, jars.java_identity(), *QUICK_JVM)}"
 
     def fill(folder: Path) -> None:
         dump = f"-XX:ArchiveClassesAtExit={folder / 'archive.jsa'}"
         with KafkaCluster(version, jvm=(dump,)) as cluster:
             cluster.stop(grace_seconds=60)
 
-    return jars.cached(name, fill) / "archive.jsa"
-
-
-def share(archive: Path) -> tuple[str, ...]:
-    """Return JVM flags that use the archive; none if this JVM could not create it."""
-    return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
-
-
-def random_cluster_id() -> str:
-    """Return a cluster id in Kafka's format: URL-safe base64 of a random UUID without a leading dash."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
+    jars.cached(class_data_name(version), fill)
+    return shared_classes(version)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """One node of a test cluster: its files, its Java process, its readiness."""
 
+import base64
 import contextlib
+import shutil
 import signal
 import ssl
+import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.servers import jars, ping
@@ -18,13 +21,34 @@ from tests.servers.properties import (
 )
 
 # A test broker runs for seconds: a short start is more important than speed.
-QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+FORMAT_SECONDS = 60.0
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class ServerFailed(Exception):
     """A server ended or timed out; the message has the end of its log."""
+
+
+def random_uuid() -> str:
+    """Return a random id in Kafka's format: URL-safe base64 of a UUID without a leading dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def class_data_name(version: str) -> str:
+    """Return the name of the cache folder with the class-data archive of a version for this JVM."""
+    classpath = jars.resolve(version).classpath
+    return f"classes-{version}-{jars.digest(classpath, jars.java_identity(), *QUICK_JVM)}"
+
+
+def shared_classes(version: str) -> tuple[str, ...]:
+    """Return JVM flags that use the class-data archive of a version; none as long as there is none."""
+    archive = jars.cache_root() / class_data_name(version) / "archive.jsa"
+    return (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +102,43 @@ class Node:
             raise ServerFailed(f"node {self.number} was never started")
         return self.child
 
-    def format(self, cluster_id: str) -> Child:
-        """Start `kafka-storage format`, which also creates the SCRAM users."""
-        users = self.settings.users if self._scram else {}
-        accounts = _scram_accounts(users)
-        command = ("format", "-t", cluster_id, "-c", str(self.file), *accounts)
-        return Child(
-            self.jvm.command("kafka.tools.StorageTool", *command),
-            log=self.folder / f"format-{self.number}.log",
-        )
+    def format(self, cluster_id: str) -> None:
+        """Write what `kafka-storage format` writes for this node of a cluster, with the SCRAM users.
+
+        The command is a Java process of a second for each node; its output for other nodes differs in three ids.
+        """
+        shutil.copytree(self._formatted(), self.settings.data)
+        file = self.settings.data / "meta.properties"
+        lines = file.read_text(encoding="utf-8").splitlines()
+        ids = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+        ids |= {"cluster.id": cluster_id, "node.id": str(self.number)}
+        if "directory.id" in ids:  # since 3.7
+            ids["directory.id"] = random_uuid()
+        file.write_text(to_text(ids), encoding="utf-8")
+
+    def _formatted(self) -> Path:
+        """Return the cached data folder of a formatted node of this version with these users."""
+        accounts = _scram_accounts(self.settings.users) if self._scram else []
+        version = self.settings.version
+
+        def fill(folder: Path) -> None:
+            settings = replace(self.settings, data=folder / "data", extra={}, tls=None, tokens=None)
+            file = folder / "server.properties"
+            file.write_text(to_text(server_properties(settings)), encoding="utf-8")
+            command = ("format", "-t", random_uuid(), "-c", str(file), *accounts)
+            child = Child(
+                Jvm(classpath=self.jvm.classpath, heap_megabytes=256).command(
+                    "kafka.tools.StorageTool", *command
+                ),
+                log=folder / "format.log",
+            )
+            if not child.ended_within(FORMAT_SECONDS):
+                child.kill()
+            if child.process.returncode != 0:
+                raise ServerFailed(f"kafka-storage format failed:\n{child.log_text()}")
+
+        name = f"formatted-{version}-{jars.digest(jars.resolve(version).classpath, *accounts)}"
+        return jars.cached(name, fill) / "data"
 
     def launch(self) -> None:
         """Start the broker's process without waiting.

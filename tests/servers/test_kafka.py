@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.servers import jars, ping, raw_quotas, tools
-from tests.servers.kafka import GRANTS, KafkaCluster, StartKafka, random_cluster_id
+from tests.servers.kafka import GRANTS, KafkaCluster, StartKafka, random_uuid
 from tests.servers.node import ServerFailed
 from tests.servers.properties import Listener, mechanisms, to_text
 from tests.servers.raw_quotas import entity
@@ -19,7 +19,7 @@ EVERY_LISTENER = {"listeners": tuple(Listener), "acls": True}
 
 
 def test_a_cluster_id_looks_like_one_of_kafka() -> None:
-    texts = [random_cluster_id() for _ in range(200)]
+    texts = [random_uuid() for _ in range(200)]
     assert len(set(texts)) == len(texts)
     assert {len(text) for text in texts} == {22}
     assert not any(text.startswith("-") for text in texts)

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.servers import jars
+from tests.servers.node import QUICK_JVM, shared_classes
 from tests.servers.processes import Child, ScratchFolder
 
 TOOL_SECONDS = 120
 ANSWER_SECONDS = 60.0
-QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
 # From 4.4 on, ConfigCommand is in the tools module, whose jars are incomplete on Maven Central.
@@ -80,7 +80,8 @@ def compile_jar(version: str, source: JavaSource) -> Path:
 def command(version: str, source: JavaSource, *arguments: str) -> list[str]:
     """Return the command line that runs `source`."""
     classpath = f"{jars.resolve(version).classpath}:{compile_jar(version, source)}"
-    return [jars.java(), *QUICK_JVM, QUIET, "-cp", classpath, source.class_name, *arguments]
+    jvm = (*QUICK_JVM, *shared_classes(version), QUIET)
+    return [jars.java(), *jvm, "-cp", classpath, source.class_name, *arguments]
 
 
 def java_program(
@@ -98,10 +99,11 @@ def kafka_configs(
 
     `flags` are JVM flags: OAUTHBEARER clients of 4.x need `Issuer.jvm_flags()`.
     """
-    classpath = jars.resolve(CONFIGS_OF.get(version, version)).classpath
+    version = CONFIGS_OF.get(version, version)
+    jvm = (*QUICK_JVM, *shared_classes(version), *flags, QUIET)
+    classpath = jars.resolve(version).classpath
     tool = "kafka.admin.ConfigCommand"
-    words = [jars.java(), *QUICK_JVM, *flags, QUIET, "-cp", classpath, tool, *arguments]
-    return _run(words, "")
+    return _run([jars.java(), *jvm, "-cp", classpath, tool, *arguments], "")
 
 
 def _run(words: Sequence[str], stdin: str) -> "subprocess.CompletedProcess[str]":
