@@ -8,7 +8,8 @@ YAML, where names are written unchanged.
 ``quoted`` is the common first step. A plain name stays as it is; any other is quoted with escapes, so that the
 default (``<default>``), the literal name ``"<default>"`` and the empty name ``""`` look different.
 
-A character is shown if it is visible at its own position. Control, format and unassigned characters are escaped, and
+A text is shown in Unicode's normal form NFC, and what would change its form is escaped: a letter with a separate accent
+looks like the same letter in one character, and is another name. A character is shown if it is visible at its own position. Control, format and unassigned characters are escaped, and
 so are letters of right-to-left scripts, which reorder their neighbours, and default-ignorable characters, which are
 invisible: ``admin`` and ``admin`` with a variation selector look the same.
 """
@@ -75,19 +76,37 @@ def escape(character: str) -> str:
 _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
 
 # A line that begins with "::" is a command to GitHub's runner; "##[" and "##vso[" are commands anywhere.
+_LONGEST_SEQUENCE: Final = 31
+"""A letter and 30 accents, as in Unicode's stream-safe text format."""
+
 _SECTION: Final = re.compile(r"(section_(?:start|end)):")  # a fold of GitLab's log
 _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
 
 
 def escaped(text: str) -> str:
     r"""Escape text for one line: invisible and reordering characters become ``\uXXXX``; nothing is quoted."""
-    if text.isascii() and text.isprintable():
-        safe = text
-    else:
-        safe = "".join(c if is_shown(c) else escape(c) for c in text)
-        if safe and unicodedata.combining(safe[0]):
-            safe = escape(safe[0]) + safe[1:]
-    return _without_commands(safe)
+    return _without_commands(text if text.isascii() and text.isprintable() else _shown(text))
+
+
+def _shown(text: str) -> str:
+    """Escape what is not shown, accents without a letter before them, and what NFC would replace, move or join."""
+    parts: list[str] = []
+    sequence = ""  # the last shown letter with its accents
+    for character in text:
+        is_accent = bool(unicodedata.combining(character))
+        extended = sequence + character
+        if (
+            is_shown(character)
+            and (sequence or not is_accent)
+            and len(extended) <= _LONGEST_SEQUENCE
+            and (extended.isascii() or unicodedata.is_normalized("NFC", extended))
+        ):
+            parts.append(character)
+            sequence = extended if is_accent else character
+        else:
+            parts.append(escape(character))
+            sequence = ""
+    return "".join(parts)
 
 
 def escaped_lines(text: str) -> str:

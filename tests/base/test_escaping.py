@@ -48,6 +48,25 @@ def is_one_calm_line(text: str) -> bool:
     )
 
 
+LOOKALIKES = st.text(
+    "eKo\u00e9\u0301\u0323\u0327\u212a\u2126\u1100\u1161\u11a8\uac00\u0958\u1fef\u037e"
+)
+
+
+@given(LOOKALIKES, LOOKALIKES)
+def test_names_that_look_the_same_because_of_their_form_are_written_differently(name, second_name):
+    """An accent of its own, another order of accents, or the Kelvin sign: for Kafka these are different names."""
+    for write in (escaping.quoted, escaping.markdown, escaping.html):
+        assert unicodedata.is_normalized("NFC", write(name))
+    assert (escaping.quoted(name) == escaping.quoted(second_name)) == (name == second_name)
+    if unicodedata.is_normalized("NFC", name) and not unicodedata.combining(name[:1] or "x"):
+        assert escaping.escaped(name) == name
+
+
+def test_a_name_of_accents_alone_takes_no_quadratic_time():
+    assert len(escaping.quoted("e" + "\u0301\u0323" * 16_000)) > 32_000
+
+
 @given(st.one_of(st.sampled_from(NASTY), st.text()))
 def test_every_text_is_one_line_without_control_or_reordering_characters(name):
     for write in (
