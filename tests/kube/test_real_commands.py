@@ -267,7 +267,7 @@ def test_an_override_is_written_down_for_the_operator_and_listed_and_ended(
     )
     words = ("--for", "2h", "--reason", "INC-1", "--yes")
     done = kquota("override", "user=alice", "producer_byte_rate=50Mi", *words, *where, code=1)
-    assert "is overridden" in done.stdout
+    assert "override recorded" in done.stdout
     assert "did not reconcile within 1 s" in done.stderr
     (row,) = json.loads(kquota("override", "list", *where, "--format", "json").stdout)["overrides"]
     assert (row["value"], row["before"], row["declared"]) == (52428800, 1048576, 1048576)

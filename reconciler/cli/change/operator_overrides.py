@@ -14,6 +14,7 @@ from reconciler.cli.options.shared import FILE, OptionPack
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.kube.records.overrides import OverrideLedger
     from reconciler.quota.ownership import Override
 
 Result = TypeVar("Result")
@@ -133,8 +134,8 @@ def begin(
 
     async def work(ledger: overrides.OverrideLedger) -> bool:
         begun = await overrides.begin(ledger, request)
-        _print_overrides(console, ledger.cluster_id, begun, output, "is overridden")
-        return await _passed(console, ledger, where.timeout or PASS_SECONDS)
+        _print_overrides(console, ledger.cluster_id, begun, output, "override recorded")
+        return await _passed(console, ledger, where.timeout or PASS_SECONDS, begun)
 
     return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
@@ -164,8 +165,8 @@ def end(
         if not pairs:
             raise UsageError(f"there is no override of {text}")
         ended = await overrides.end(ledger, pairs, now=SystemClock().now())
-        _print_overrides(console, ledger.cluster_id, ended, output, "is no longer overridden")
-        return await _passed(console, ledger, where.timeout or PASS_SECONDS)
+        _print_overrides(console, ledger.cluster_id, ended, output, "end of the override recorded")
+        return await _passed(console, ledger, where.timeout or PASS_SECONDS, ended)
 
     return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
@@ -182,8 +183,13 @@ def list_overrides(
     return ledger_work(cluster_options, kube, work)
 
 
-async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noqa: ANN401 - an overrides.Ledger
-    """Whether the operator reconciled within ``seconds``; true with a warning if requesting that is forbidden."""
+async def _passed(
+    console: Console,
+    ledger: "OverrideLedger",
+    seconds: float,
+    changed: "Sequence[Override]",
+) -> bool:
+    """Whether the overrides took effect within ``seconds``; true with a warning if a reconciliation cannot be requested."""
     from reconciler.base.clock import SystemClock
     from reconciler.errors import Forbidden
     from reconciler.kube.records import overrides
@@ -203,7 +209,15 @@ async def _passed(console: Console, ledger: Any, seconds: float) -> bool:  # noq
             f"the override is recorded, but the operator did not reconcile within {seconds:g} s"
         )
         console.hint("run kquota operator check")
-    return is_carried_out
+        return False
+    differences = await overrides.differences(ledger, changed, now=SystemClock().now())
+    for sentence in differences:
+        console.error(f"the operator reconciled, but {sentence}")
+    if differences:
+        console.hint(
+            f"the override stays recorded; kubectl describe quotacluster {ledger.cluster} shows what hinders the operator"
+        )
+    return not differences
 
 
 def _print_overrides(
@@ -220,7 +234,7 @@ def _print_overrides(
         )
         return
     for record in changed:
-        console.fact(f"{record.key} of {entity_text(record.entity)} {becomes}")
+        console.fact(f"{record.key} of {entity_text(record.entity)}: {becomes}")
 
 
 def _agreed(console: Console, question: str, *, yes: bool) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
 from reconciler.kube.api import reconcile_request
@@ -28,6 +29,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import FIELDS, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair
+from reconciler.render.units import limit
 
 _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 
@@ -109,16 +111,7 @@ async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Ov
         InventoryError: The ledger cannot be read.
         KubernetesError: The request failed.
     """
-    cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
-    listing = await ledger.api.list(CLIENT_QUOTAS)
-    views = (
-        projections(obj, {ledger.cluster: cluster}).get(ledger.cluster) for obj in listing.items
-    )
-    documents = [
-        view
-        for view in views
-        if view is not None and not is_terminating(view) and entity_of(view) == request.entity
-    ]
+    documents = await _documents(ledger, request.entity)
     overrides_begun: list[Override] = []
 
     def work(stored: StoredRecords) -> StoredRecords:
@@ -166,6 +159,61 @@ async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: C
     place = (ledger.api, QUOTA_CLUSTERS, None, ledger.cluster)
     value = await reconcile_request.request(*place, clock=clock)
     return (await reconcile_request.wait(*place, value=value, seconds=seconds, clock=clock)).handled
+
+
+async def differences(
+    ledger: OverrideLedger, changed: Sequence[Override], *, now: float
+) -> Sequence[str]:
+    """Return a sentence for each override that has begun or ended, but whose value is not live by the statuses.
+
+    A reconciliation that was handled may have failed, have been refused, or may write nothing (``policy: Observe``).
+
+    Args:
+        ledger: Where the overrides are.
+        changed: Overrides that have begun or ended; pairs that no document declares are not judged.
+        now: Seconds since the epoch.
+    """
+    sentences: list[str] = []
+    for override in changed:
+        documents = [
+            document
+            for document in await _documents(ledger, override.entity)
+            if _FIELD_OF[override.key] in spec_of(document).get("limits", {})
+        ]
+        if not documents:
+            continue
+        item = _item(documents, override.key)
+        live, declared = _number(item.get("live")), _number(item.get("desired"))
+        expected = override.value if now < override.until else declared
+        if not same_value(override.key, live, expected):
+            pair = f"{override.key} of {entity_text(override.entity)}"
+            reason = item.get("message") or _ready_message(documents[0])
+            sentences.append(
+                f"{pair} is {limit(override.key, live)}, not {limit(override.key, expected)}"
+                + (f": {escaped(str(reason))}" if reason else "")
+            )
+    return sentences
+
+
+async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
+    """Return the documents of an entity as this cluster sees them."""
+    cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
+    listing = await ledger.api.list(CLIENT_QUOTAS)
+    views = (
+        projections(obj, {ledger.cluster: cluster}).get(ledger.cluster) for obj in listing.items
+    )
+    return [
+        view
+        for view in views
+        if view is not None and not is_terminating(view) and entity_of(view) == entity
+    ]
+
+
+def _ready_message(document: Obj) -> str:
+    conditions = status_of(document).get("conditions") or ()
+    return next(
+        (str(row.get("message", "")) for row in conditions if row.get("type") == "Ready"), ""
+    )
 
 
 def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) -> StoredRecords:

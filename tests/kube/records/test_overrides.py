@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, UsageError
 from reconciler.kube.api.custom_resources import REQUESTED_AT
@@ -185,6 +187,34 @@ def test_a_cluster_that_is_unknown_or_was_never_reached_is_told() -> None:
     api.objects.clear()
     with pytest.raises(UsageError, match="there is no QuotaCluster prod"):
         begun(api)
+
+
+LIVE = st.sampled_from([None, 1.0, MIB, 5 * MIB])
+
+
+@given(LIVE, LIVE, st.sampled_from([500.0, 1500.0]), st.booleans())
+def test_a_reconciliation_after_which_the_value_is_not_live_is_told(live, value, now, declared):
+    """Such as one under the policy Observe, of a broker that is away, or with a value that the broker rejects."""
+    api = world()
+    (override,) = begun(api, value)
+    (obj,) = (obj for key, obj in api.objects.items() if key[0] == CLIENT_QUOTAS.plural)
+    obj["status"] = {
+        "keys": [{"key": "producer_byte_rate", "desired": MIB, "message": "policy Observe"}]
+    }
+    if live is not None:
+        obj["status"]["keys"][0]["live"] = live
+    if not declared:
+        obj["spec"]["limits"] = {"consumerByteRate": 1}
+
+    async def story() -> Any:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
+        return await overrides.differences(where, [override], now=now)
+
+    sentences = asyncio.run(story())
+    expected = value if now < override.until else MIB
+    assert bool(sentences) == (declared and live != expected)
+    assert all(text.startswith("producer_byte_rate of user=alice is ") for text in sentences)
+    assert all(text.endswith(": policy Observe") for text in sentences)
 
 
 def test_the_operator_is_asked_for_a_pass() -> None:
