@@ -194,10 +194,10 @@ async def _passed(
     from reconciler.errors import Forbidden
     from reconciler.kube.records import overrides
 
+    clock = SystemClock()
+    recorded_at = clock.now()
     try:
-        is_carried_out = await overrides.wait_until_applied(
-            ledger, seconds=seconds, clock=SystemClock()
-        )
+        is_carried_out = await overrides.wait_until_applied(ledger, seconds=seconds, clock=clock)
     except Forbidden as error:
         console.warning(f"the reconciliation could not be requested: {error.message}")
         console.note(
@@ -210,7 +210,9 @@ async def _passed(
         )
         console.hint("run kquota operator check")
         return False
-    differences = await overrides.differences(ledger, changed, now=SystemClock().now())
+    differences = await overrides.differences(
+        ledger, changed, recorded_at=recorded_at, now=clock.now()
+    )
     for sentence in differences:
         console.error(f"the operator reconciled, but {sentence}")
     if differences:

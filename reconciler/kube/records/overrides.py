@@ -162,7 +162,7 @@ async def wait_until_applied(ledger: OverrideLedger, *, seconds: float, clock: C
 
 
 async def differences(
-    ledger: OverrideLedger, changed: Sequence[Override], *, now: float
+    ledger: OverrideLedger, changed: Sequence[Override], *, recorded_at: float, now: float
 ) -> Sequence[str]:
     """Return a sentence for each override that has begun or ended, but whose value is not live by the statuses.
 
@@ -170,7 +170,9 @@ async def differences(
 
     Args:
         ledger: Where the overrides are.
-        changed: Overrides that have begun or ended; pairs that no document declares are not judged.
+        changed: Overrides that have begun or ended; pairs that no document declares are not judged, nor overrides
+            whose time ended meanwhile.
+        recorded_at: When they were recorded, in seconds since the epoch.
         now: Seconds since the epoch.
     """
     sentences: list[str] = []
@@ -180,7 +182,7 @@ async def differences(
             for document in await _documents(ledger, override.entity)
             if _FIELD_OF[override.key] in spec_of(document).get("limits", {})
         ]
-        if not documents:
+        if not documents or recorded_at < override.until <= now:
             continue
         item = _item(documents, override.key)
         live, declared = _number(item.get("live")), _number(item.get("desired"))

@@ -71,7 +71,7 @@ def test_an_override_is_in_force_until_its_time_is_over_whatever_else_is_written
             "--reason=INC-1",
             "--yes",
         )
-        assert "overridden" in output
+        assert "override recorded" in output
         assert rate(world, "alice") == 50 * MIB, "it returned when a pass was over"
         obj = world.becomes("alice", "OverrideActive")
         key = obj["status"]["keys"][0]
