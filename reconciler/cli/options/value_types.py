@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,15})(\.[0-9]{1,30})?")
 _STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
 
 
@@ -111,8 +112,19 @@ class EntityPartsParameter(click.ParamType[EntityParts]):
             self.fail(str(error), param, ctx)
 
 
+def _decimal(text: str) -> float:
+    """Return the value of a key that takes fractions and no suffix: 5Mi would be five million percent.
+
+    Raises:
+        QuotaValueError: The text is not a plain decimal number.
+    """
+    if _DECIMAL.fullmatch(text) is None:
+        raise QuotaValueError(f"{text[:64]!r} is not a decimal number without suffix, such as 50.5")
+    return float(text)
+
+
 def limit(text: str) -> tuple[Key, float]:
-    """Parse ``key=value``: a key by Kafka's name or the manifest field, a number or a quantity.
+    """Parse ``key=value``: a key by Kafka's name or the manifest field, and a value as in a manifest.
 
     Raises:
         UsageError: The text is not of that form, the key is unknown, or Kafka would refuse the value.
@@ -126,10 +138,10 @@ def limit(text: str) -> tuple[Key, float]:
         )
     key = names[name]
 
-    from reconciler.manifest.quantity import manifest_whole, parse  # imports the YAML reader
+    from reconciler.manifest.quantity import manifest_whole  # imports the YAML reader
 
     try:
-        exact = manifest_whole(right) if RULES[key].is_integer else float(parse(right))
+        exact = manifest_whole(right) if RULES[key].is_integer else _decimal(right)
         return key, check_value(key, exact)
     except QuotaValueError as error:
         raise UsageError(f"{name}: {error.message}", hint=error.hint) from error

@@ -1,7 +1,11 @@
 """Durations, entities and limits on a command line."""
 
+import re
+
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.cli.options.value_types import (
     DurationParameter,
@@ -63,10 +67,25 @@ def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
         ("producer_byte_rate=fast", "not a quantity"),
         ("producer_byte_rate=1.5", "whole number"),
         ("producer_byte_rate=0", "greater than 0"),
-        ("request_percentage=-1", "greater than 0"),
+        ("request_percentage=0", "greater than 0"),
+        ("request_percentage=-1", "decimal number"),
         ("producer_byte_rate=9007199254740993", "float64"),
     ],
 )
 def test_limits_that_kafka_would_refuse_are_refused_here(text, message):
     with pytest.raises(UsageError, match=message):
         limit(text)
+
+
+@given(
+    st.sampled_from([Key.REQUEST_PERCENTAGE, Key.CONTROLLER_MUTATION_RATE]),
+    st.from_regex(r"[+-]?[0-9]{0,3}(\.[0-9]{0,3})?(Mi|Ki|G|k|m|n|e2|E|%)?", fullmatch=True),
+)
+def test_a_key_without_bytes_takes_plain_decimal_numbers_alone(key, text):
+    """As in a manifest; `request_percentage=5Mi` was five million percent, that is no limit."""
+    is_plain = re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?", text) is not None
+    if is_plain and float(text) > 0:
+        assert limit(f"{key}={text}") == (key, float(text))
+    else:
+        with pytest.raises(UsageError):
+            limit(f"{key}={text}")
