@@ -23,12 +23,8 @@ Value = TypeVar("Value")
 class ClusterResult(Generic[Value]):
     """The result of the work for one cluster.
 
-    Attributes:
-        target: The cluster.
-        value: The result; ``None`` if it failed.
-        error: Why it failed; ``None`` if it did not.
-        seconds: Duration, without the time spent waiting for a free slot.
-        notices: Messages of the work.
+    ``value``: the result; ``None`` if it failed.
+    ``seconds``: duration, without the time spent waiting for a free slot.
     """
 
     target: ClusterTarget
@@ -47,11 +43,7 @@ class ClusterResult(Generic[Value]):
 class FleetProgress:
     """The progress of a run over many clusters.
 
-    Attributes:
-        total: Number of clusters.
-        done: Ended ones, failed ones included.
-        active: Running ones.
-        failed: Failed ones.
+    ``done``: ended ones, failed ones included.
     """
 
     total: int
@@ -82,12 +74,8 @@ async def run_fleet(
     A cancellation ends running work and starts no other. A result whose error is ``Interrupted`` reports what was
     done until then.
 
-    Args:
-        targets: The clusters.
-        work: Processes one cluster.
-        concurrency: Maximum number of clusters at the same time.
-        report: Called whenever a cluster starts or ends.
-        should_stop: Whether after this result no further cluster starts.
+    ``report``: called whenever a cluster starts or ends.
+    ``should_stop``: whether after this result no further cluster starts.
 
     Raises:
         asyncio.CancelledError: The run was cancelled, and no cluster reported ``Interrupted``.
@@ -194,9 +182,7 @@ def rows_of(
 ) -> list[FleetRow]:
     """Return a summary row for each cluster, failed ones included.
 
-    Args:
-        results: The results of all clusters.
-        row: Returns the row of a cluster with a value.
+    ``row``: returns the row of a cluster with a value.
     """
     return [
         _without_value(result) if result.value is None else row(result, result.value)
@@ -209,10 +195,7 @@ def preview_row(
 ) -> FleetRow:
     """Return the summary row of a plan, or of its outcome.
 
-    Args:
-        result: The cluster and its duration.
-        preview: Its plan.
-        outcome: The outcome of its apply; ``None`` = not applied.
+    ``outcome``: the outcome of its apply; ``None`` = not applied.
     """
     plan = preview.plan
     refused = len(preview.violations) + len(plan.conflicts) + len(preview.verdict.rejections)

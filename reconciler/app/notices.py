@@ -33,9 +33,7 @@ class Notices(TextReceiver, Protocol):
 class Notice:
     """A message of a use case.
 
-    Attributes:
-        kind: ``note``, ``warning`` or ``hint``.
-        text: The text.
+    ``kind``: ``note``, ``warning`` or ``hint``.
     """
 
     kind: str

@@ -30,13 +30,9 @@ class TargetRequest:
     Attributes:
         project: The project file; ``None`` = ``kquota.yaml``, here or in a parent folder (``project_files``).
         cluster: Name of one cluster; ``None`` = the only one.
-        every: All clusters of the project.
-        bootstrap_server: Brokers, instead of a project.
         command_config: Java properties of the client; with a project they are added to its settings.
         config_from: Revision from which the project file is read; ``None`` = the file in the work tree.
         timeout: Seconds for one call, instead of the configured ones.
-        concurrency: Maximum number of clusters at the same time.
-        takes_all: Whether the command has the option ``--all``.
         from_environment: The values that come from ``KQUOTA_*`` variables.
     """
 
@@ -115,10 +111,8 @@ class ExportLayout:
 class EvidenceRequest:
     """The typed options about evidence.
 
-    Attributes:
-        evidence: An address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it is set.
-        no_evidence: Do not use evidence.
-        require_evidence: Exit 5 unless every change could be judged.
+    ``evidence``: an address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it is set.
+    ``require_evidence``: exit 5 unless every change could be judged.
     """
 
     evidence: str = AUTO
@@ -141,7 +135,6 @@ class NotificationRequest:
 
     Attributes:
         receivers: ``SHAPE=env:NAME`` or ``SHAPE=file:PATH``.
-        key: Source of the key that signs messages.
         remind_after: Seconds after which the same drift is sent again.
         state: File with what was sent; ``None`` = beside the project's records.
     """
@@ -160,9 +153,7 @@ class NotificationRequest:
 class MetricsRequest:
     """The typed options about metrics.
 
-    Attributes:
-        address: ``HOST:PORT``; ``None`` = no metrics.
-        entity_labels: Whether metrics have entity labels.
+    ``address``: ``HOST:PORT``; ``None`` = no metrics.
     """
 
     address: str | None

@@ -16,10 +16,7 @@ PRIVATE: Final = 0o600
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     """Write a temporary file beside ``path``, sync it, rename it to ``path``, and sync the folder.
 
-    Args:
-        path: The file. A link there is replaced, not followed: pass a resolved path to follow it.
-        content: Its bytes.
-        mode: Its permissions.
+    ``path``: the file. A link there is replaced, not followed: pass a resolved path to follow it.
 
     Raises:
         OSError: The folder is missing or not writable, the disk is full, or the path is or leads to something other

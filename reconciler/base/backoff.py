@@ -16,10 +16,8 @@ EXACT: Final = (1.0, 1.0)
 class Backoff:
     """Waits that double from ``first`` to ``cap`` seconds.
 
-    Attributes:
-        first: Seconds after the first failure.
-        cap: Maximum wait in seconds, before randomisation.
-        spread: Minimum and maximum factor of the wait; a random one between them is used.
+    ``cap``: maximum wait in seconds, before randomisation.
+    ``spread``: minimum and maximum factor of the wait; a random one between them is used.
     """
 
     first: float
@@ -44,10 +42,8 @@ class Backoff:
 class Deadline:
     """The time on the monotonic clock by which a call must end.
 
-    Attributes:
-        at: The end.
-        connect_at: The end of connection setup; earlier if a response may take longer than a connection.
-        refused_at: The end while every address refuses and none ever accepted a connection; at most ``at``.
+    ``connect_at``: the end of connection setup; earlier if a response may take longer than a connection.
+    ``refused_at``: the end while every address refuses and none ever accepted a connection; at most ``at``.
     """
 
     at: float

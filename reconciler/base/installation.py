@@ -29,12 +29,7 @@ def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...
 
 
 def install_hint(extra: str, *, released: bool = RELEASED) -> str:
-    """Return the command that installs an extra, as one line for the hint of an error.
-
-    Args:
-        extra: As for :func:`install_commands`.
-        released: As for :func:`install_commands`.
-    """
+    """Return the command that installs an extra, as one line for the hint of an error."""
     commands = install_commands(extra, released=released)
     if released:
         return commands[0]
@@ -55,9 +50,7 @@ MODULES: Final = {
 def needs(extra: str, command_name: str) -> None:
     """Check that an extra is installed, before anything is done.
 
-    Args:
-        extra: Its name.
-        command_name: The command that needs it, as typed.
+    ``command_name``: the command that needs it, as typed.
 
     Raises:
         UsageError: It is not installed.

@@ -40,9 +40,7 @@ class Property:
 def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
     r"""Return all pairs in the order of the text, repeated keys included.
 
-    Args:
-        text: The content of the file.
-        location: Name of the file, for errors.
+    ``location``: name of the file, for errors.
 
     Raises:
         ConfigError: A ``\u`` is not followed by four hexadecimal digits; nothing else is an error in Java.

@@ -26,10 +26,7 @@ _KINDS: Final = (
 def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | None = None) -> bytes:
     """Return the bytes of a regular file, or of a descriptor that a shell passes.
 
-    Args:
-        path: The file.
-        max_bytes: Maximum number of bytes.
-        boundary: Resolved folder that a link at ``path`` may not leave; ``None`` = links may lead anywhere.
+    ``boundary``: resolved folder that a link at ``path`` may not leave; ``None`` = links may lead anywhere.
 
     Raises:
         OSError: It cannot be opened, is not a regular file (EINVAL), is larger (EFBIG), or is a link out of the
@@ -71,10 +68,6 @@ def check_regular(path: Path | str, mode: int) -> None:
 def check_inside(path: Path | str, folder: Path | str) -> None:
     """Check that a path leads into a folder after following all links.
 
-    Args:
-        path: The path.
-        folder: The resolved folder.
-
     Raises:
         OSError: It leads elsewhere (ELOOP).
     """
@@ -93,10 +86,6 @@ def boundary_of(path: Path | str, root: Path | str) -> Path:
 
     It is the repository of the path, by its names; else ``root`` if the path is below it; else the path itself (or
     its folder), because the user typed it.
-
-    Args:
-        path: A file or folder, as typed or configured.
-        root: The folder that relative paths start from.
     """
     absolute = Path(os.path.normpath(Path(path).absolute()))
     for folder in (absolute, *absolute.parents):

@@ -16,10 +16,7 @@ MAX_BYTES = 256 * 1024 * 1024
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file atomically.
 
-    Args:
-        path: The file.
-        text: Its text.
-        private: Whether only the owner may read it, for names of users and clients. Else the umask decides.
+    ``private``: whether only the owner may read it, for names of users and clients. Else the umask decides.
 
     Raises:
         UsageError: It cannot be written.

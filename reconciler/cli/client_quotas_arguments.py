@@ -123,13 +123,8 @@ PROGRAM: Final = "kafka-client-quotas"
 class ClientQuotasArguments:
     """One parsed and checked command line.
 
-    Attributes:
-        names: Type -> name of ``--names``.
-        defaults: Types of ``--defaults``.
-        any_names: Types of ``--any``: with any name, or as the default.
-        add: Key -> value.
-        delete: Keys.
-        validate_only: The broker validates the change and does not apply it.
+    ``names``: Type -> name of ``--names``.
+    ``any_names``: types of ``--any``: with any name, or as the default.
     """
 
     names: Mapping[str, str]

@@ -152,8 +152,7 @@ the default (``collect_as_usual``)."""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises.
 
-    Args:
-        arguments: Without the program name; ``None`` = those of the process.
+    ``arguments``: without the program name; ``None`` = those of the process.
     """
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)

@@ -48,10 +48,8 @@ def history_of(
 ) -> ChangeHistory:
     """Return the entries of one cluster; intents only without an outcome.
 
-    Args:
-        entries: As ``inventory.audit.read_entries`` returns them, oldest first.
-        cluster_id: The cluster; "" = every cluster, if it is not known.
-        location: Name of the file, for errors.
+    ``entries``: as ``inventory.audit.read_entries`` returns them, oldest first.
+    ``cluster_id``: the cluster; "" = every cluster, if it is not known.
 
     Raises:
         ConfigError: An entry is invalid; the message has its number.

@@ -21,10 +21,7 @@ FORMAT: Final = 1
 class FleetPlan:
     """One cluster of the document and its plan.
 
-    Attributes:
-        cluster: Name of the cluster.
-        preview: Its plan.
-        simulation: Effect on recorded use; ``None`` = not requested.
+    ``simulation``: effect on recorded use; ``None`` = not requested.
     """
 
     cluster: str

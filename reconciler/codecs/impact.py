@@ -97,9 +97,7 @@ def _shadow(shadow: ShadowedLimit) -> dict[str, Json]:
 def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
     """Read what :func:`impact_document` wrote.
 
-    Args:
-        reader: The section.
-        effects: Of the changes, in plan order.
+    ``effects``: of the changes, in plan order.
 
     Raises:
         ConfigError: It is not this section.

@@ -100,10 +100,8 @@ def _read_moment(row: DocumentReader) -> tuple[float, float | None]:
 class WatchStateContent:
     """The stored state of ``kquota watch``.
 
-    Attributes:
-        commit: The applied revision, "" if there never was one.
-        refused_commit: The newest revision that was refused and not replaced since, or "".
-        removals: Cluster -> recent removals.
+    ``commit``: the applied revision, "" if there never was one.
+    ``refused_commit``: the newest revision that was refused and not replaced since, or "".
     """
 
     commit: str = ""

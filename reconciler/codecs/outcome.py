@@ -126,11 +126,8 @@ def _pair(pair: PairOutcome) -> dict[str, Json]:
 class RollbackSource:
     """The part of an outcome that a rollback needs.
 
-    Attributes:
-        cluster: Name of the cluster in the project file; "" = not recorded.
-        cluster_id: The id of the cluster.
-        digest: Digest of the applied plan.
-        before: Pairs that were or may have been changed, with their earlier values, in plan order.
+    ``cluster``: name of the cluster in the project file; "" = not recorded.
+    ``before``: pairs that were or may have been changed, with their earlier values, in plan order.
     """
 
     cluster: str

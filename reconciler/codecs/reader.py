@@ -34,11 +34,7 @@ class DocumentReader:
 
     A plain class and not a dataclass: a plan of 30,000 changes creates half a million instances.
 
-    Args:
-        value: The value.
-        step: The last step of its path, such as ``.after`` or ``[3]``; "" at the top.
-        location: File name or another name of the document.
-        parent: The reader of the enclosing value.
+    ``step``: the last step of its path, such as ``.after`` or ``[3]``; "" at the top.
     """
 
     __slots__ = ("_location", "_parent", "_step", "value")

@@ -27,10 +27,7 @@ FORMAT: Final = 1
 def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
     """Return the document of a state.
 
-    Args:
-        state: The quotas of a describe, all or filtered.
-        cluster_id: The id of the cluster.
-        taken_at: Time such as ``2025-11-21T12:00:00Z``; "" omits it, so that documents can be compared as bytes.
+    ``taken_at``: time such as ``2025-11-21T12:00:00Z``; "" omits it, so that documents can be compared as bytes.
     """
     document: dict[str, Json] = {
         "kind": KIND,

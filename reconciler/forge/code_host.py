@@ -21,9 +21,7 @@ class HostFields:
 
     Attributes:
         number: Number of an issue or a pull request, as its users see it.
-        author: Account of an author.
         body: Text of an issue or a pull request; that of a comment is ``body`` on every host.
-        url: Web address.
         open_states: Values of ``state`` of a pull request that is neither merged nor closed.
     """
 
@@ -100,9 +98,7 @@ class RepositoryPart:
 class RepositoryBranches(RepositoryPart):
     """Branches of one repository.
 
-    Args:
-        host: The repository.
-        base: The branch that pull requests are merged into; "" = the default branch.
+    ``base``: the branch that pull requests are merged into; "" = the default branch.
     """
 
     def __init__(self, host: HostedRepository, base: str) -> None:

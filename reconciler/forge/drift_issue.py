@@ -12,15 +12,7 @@ IssueAction = Literal["opened", "updated", "unchanged", "closed", "nothing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issue:
-    """An open issue.
-
-    Attributes:
-        number: Its number.
-        author: Account of its author.
-        title: Its title.
-        body: Its text.
-        url: Its web address.
-    """
+    """An open issue."""
 
     number: int
     author: str
@@ -72,12 +64,8 @@ async def update_issue(
 
     A closed issue documents an incident that is over, so new drift opens a new one.
 
-    Args:
-        tracker: The issues of a repository.
-        marker: Identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
-        title: Its title.
-        body: The whole text.
-        recovered: Comment before it is closed, if there is no drift; ``None`` = there is drift.
+    ``marker``: identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
+    ``recovered``: comment before it is closed, if there is no drift; ``None`` = there is drift.
 
     Raises:
         ForgeError: The host refuses.

@@ -78,10 +78,8 @@ def github(
 class PullRequestHead:
     """The head of a pull request, from the event that started the run; never from an artifact.
 
-    Attributes:
-        repository: ``owner/name`` of the repository with the head branch.
-        sha: Commit id of the head.
-        branch: The head branch; "" = unknown. With it, one request finds the pull request.
+    ``repository``: ``owner/name`` of the repository with the head branch.
+    ``branch``: the head branch; "" = unknown. With it, one request finds the pull request.
 
     Raises:
         UsageError: A value is invalid.
@@ -99,10 +97,8 @@ class PullRequestHead:
 class GitHub:
     """One repository.
 
-    Args:
-        client: The client.
-        repository: ``owner/name``.
-        author: Author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
+    ``repository``: ``owner/name``.
+    ``author``: author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
     """
 
     def __init__(self, client: RestClient, repository: str, *, author: str = "") -> None:

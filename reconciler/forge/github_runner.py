@@ -31,7 +31,6 @@ class Annotation:
     """One annotation of a line.
 
     Attributes:
-        level: Severity.
         path: File, relative to the repository; "" = no place.
         line: From 1; 0 = the whole file.
         message: One sentence; escaped here.
@@ -44,12 +43,7 @@ class Annotation:
 
 
 def annotation_lines(annotations: Iterable[Annotation], *, title: str) -> tuple[str, ...]:
-    """Return workflow commands, at most ten per level; the tenth has the number of omitted ones.
-
-    Args:
-        annotations: The annotations; the first ones are kept.
-        title: Title of each.
-    """
+    """Return workflow commands, at most ten per level; the tenth has the number of omitted ones."""
     by_level: dict[Level, list[Annotation]] = {level: [] for level in _LEVELS}
     for annotation in annotations:
         by_level[annotation.level].append(annotation)

@@ -20,10 +20,6 @@ MAX_LABEL: Final = 100
 class Marker:
     """Identifies a comment of kquota: one per kind and label.
 
-    Attributes:
-        kind: What the comment reports.
-        label: The environment; any text.
-
     Raises:
         UsageError: The label is too long.
     """

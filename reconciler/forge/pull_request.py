@@ -22,12 +22,7 @@ TRAILER: Final = "Kquota-Files: "
 class PullRequest:
     """A pull request or merge request from a branch of the same repository.
 
-    Attributes:
-        number: Its number.
-        author: Account of its author.
-        body: Its text.
-        is_open: Whether it is neither merged nor closed.
-        url: Its web address.
+    ``is_open``: whether it is neither merged nor closed.
     """
 
     number: int
@@ -49,10 +44,7 @@ class PullRequestResult:
 class BranchState:
     """The last commit of a branch.
 
-    Attributes:
-        commit: Its id.
-        message: Its message.
-        files: Text of each YAML file directly in the folder, by path; no links, no folders.
+    ``files``: text of each YAML file directly in the folder, by path; no links, no folders.
     """
 
     commit: str
@@ -64,10 +56,8 @@ class BranchState:
 class ProposedFiles:
     """The complete files of one folder of a repository; nothing else is ever written there.
 
-    Attributes:
-        folder: The folder, from the root of the repository.
-        files: Texts by name of the file.
-        mark: The first line of each of these files; files without it belong to other authors.
+    ``folder``: the folder, from the root of the repository.
+    ``mark``: the first line of each of these files; files without it belong to other authors.
 
     Raises:
         UsageError: The folder is the root, is hidden or leads elsewhere, or a file is not one of a cluster.
@@ -120,10 +110,7 @@ class Commit:
     """A commit to write.
 
     Attributes:
-        branch: The branch that gets it.
         parent: The commit that it follows: the last one of the branch, or of the base branch.
-        is_new: Whether the branch does not exist yet.
-        message: Its message.
         before: The own files at ``parent``, by path.
         changes: New texts by path; ``None`` = the file is removed.
     """
@@ -180,12 +167,8 @@ class PullRequestHost(Protocol):
 class Proposal:
     """What the pull request should be.
 
-    Attributes:
-        marker: Identifies the pull request and its branch.
-        proposed: Its files.
-        title: Its title.
-        body: Its text without marker and fingerprint.
-        ended: The comment, and the text, when nothing is recommended any more.
+    ``body``: its text without marker and fingerprint.
+    ``ended``: the comment, and the text, when nothing is recommended any more.
 
     Raises:
         UsageError: The label cannot be part of the name of a branch.

@@ -30,12 +30,8 @@ _REPEATABLE: Final = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 class RestLimits:
     """Limits of one client.
 
-    Attributes:
-        connect_seconds: For a connection.
-        total_seconds: For one attempt, response included.
-        wait_seconds: Maximum sum of waits that a host may require.
-        answer_bytes: Maximum size of a response.
-        pages: Maximum number of pages of one list.
+    ``total_seconds``: for one attempt, response included.
+    ``wait_seconds``: maximum sum of waits that a host may require.
     """
 
     connect_seconds: float = 10.0
@@ -74,11 +70,8 @@ class RestClient:
 
     Args:
         address: Base address; see :func:`checked_address`.
-        headers: Sent with every request.
-        clock: Time.
         token: Sent with every request, and hidden in every message.
         authorization: Name of the header and prefix of the token in it.
-        bounds: Its limits.
     """
 
     def __init__(
@@ -126,10 +119,7 @@ class RestClient:
     ) -> AsyncIterator[dict[str, Json]]:
         """Yield every object of a list, page by page.
 
-        Args:
-            path: Path of the list.
-            query: Further parameters.
-            field: Name of the field with the list, if the response is an object.
+        ``field``: name of the field with the list, if the response is an object.
 
         Raises:
             ForgeError: The response is not a list of objects, or is too long.
@@ -184,14 +174,8 @@ class RestClient:
     ) -> HttpResponse:
         """Return a response with one of the ``fine`` statuses, after retries.
 
-        Args:
-            method: In capital letters.
-            address: The URL.
-            query: Parameters.
-            body: Sent as JSON.
-            max_bytes: Maximum size of the response; 0 = by the limits.
-            fine: Statuses of success.
-            is_foreign: Whether the address is not the API's, so that neither token nor headers are sent.
+        ``max_bytes``: maximum size of the response; 0 = by the limits.
+        ``is_foreign``: whether the address is not the API's, so that neither token nor headers are sent.
         """
         headers = {} if is_foreign else dict(self._headers)
         if self._token is not None and not is_foreign:

@@ -23,12 +23,7 @@ async def reviewed_plan(
 
     Its content may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
 
-    Args:
-        host: The repository that the workflow ran in.
-        number: The reviewed pull request.
-        head: The reviewed head.
-        workflow: File name of the workflow.
-        artifact: Name of its artifact.
+    ``workflow``: file name of the workflow.
 
     Raises:
         ForgeError: There is no such run or artifact.

@@ -16,11 +16,7 @@ CommentAction = Literal["created", "updated", "unchanged", "nothing"]
 class Comment:
     """A comment.
 
-    Attributes:
-        id: The host's number.
-        author: Account of its author.
-        body: Its text.
-        url: Its web address; "" if unknown.
+    ``url``: its web address; "" if unknown.
     """
 
     id: int
@@ -66,13 +62,9 @@ async def post(
 ) -> CommentResult:
     """Create or update the comment with a marker.
 
-    Args:
-        thread: The comments.
-        marker: Identifies the comment; ``body`` begins with it.
-        body: The whole text.
-        method: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
-            one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
-        is_quiet: Whether there is nothing to report.
+    ``marker``: identifies the comment; ``body`` begins with it.
+    ``method``: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
+    one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
 
     Raises:
         ForgeError: The host refuses.

@@ -8,8 +8,7 @@ from reconciler.errors import UsageError
 def forge_token(text: str) -> Secret:
     """Validate a token for a header; logs of this process hide it from now on.
 
-    Args:
-        text: The value of the environment variable; surrounding blanks are removed.
+    ``text``: the value of the environment variable; surrounding blanks are removed.
 
     Raises:
         UsageError: It is empty, or contains characters that are invalid in a header. The message does not show it.

@@ -105,12 +105,9 @@ def run(
 ) -> tuple[int, bytes]:
     """Return exit code and standard output of one git command in a directory.
 
-    Args:
-        directory: Working directory.
-        arguments: Sub-command and its arguments; never a shell line.
-        content: Standard input.
-        answers: Expected exit codes; any other is an error.
-        variables: Further environment variables, such as the author of a commit.
+    ``arguments``: sub-command and its arguments; never a shell line.
+    ``answers``: expected exit codes; any other is an error.
+    ``variables``: further environment variables, such as the author of a commit.
 
     Raises:
         GitError: git is missing, took too long, or failed; with git's last lines.

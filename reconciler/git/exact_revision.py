@@ -25,11 +25,8 @@ def exact_commit(
 ) -> str:
     """Return the commit id of a revision, if it is unambiguous.
 
-    Args:
-        repository: The repository.
-        revision: A full object id, or the full name of a ref (``refs/...``).
-        option: The option of the revision, for errors.
-        own_history: Whether ``HEAD``, ``HEAD~2`` and the like are accepted as well.
+    ``revision``: a full object id, or the full name of a ref (``refs/...``).
+    ``own_history``: whether ``HEAD``, ``HEAD~2`` and the like are accepted as well.
 
     Raises:
         GitError: The revision is a short name or an abbreviated id, or not a commit of this clone.

@@ -27,7 +27,6 @@ class GitMirror:
 
     Attributes:
         folder: Its folder; created by the first fetch.
-        source: The repository that it follows.
         branch: The branch; "" = the default branch of the source.
         deadline: Seconds for one fetch.
 

@@ -24,10 +24,8 @@ _AUTHOR: Final = {
 class GitRefs:
     """Refs of one repository, shared through a remote if one is given.
 
-    Attributes:
-        top: Any directory inside the repository.
-        remote: Remote with the authoritative refs, such as ``origin``; "" = this clone has them.
-        file: Name of the file in the ref's tree.
+    ``top``: any directory inside the repository.
+    ``remote``: remote with the authoritative refs, such as ``origin``; "" = this clone has them.
     """
 
     top: Path
@@ -49,11 +47,8 @@ class GitRefs:
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
         """Write ``content`` and return the id of its commit.
 
-        Args:
-            ref: Full name, ``refs/kquota/…``.
-            content: The file.
-            expected: Commit id that was read, ``None`` if there was no ref.
-            message: Commit message.
+        ``ref``: full name, ``refs/kquota/…``.
+        ``expected``: commit id that was read, ``None`` if there was no ref.
 
         Raises:
             InventoryLocked: Another process wrote meanwhile; nothing was written.

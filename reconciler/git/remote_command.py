@@ -58,13 +58,9 @@ async def fetch(
 
     Cancelling it also kills the command and its helpers.
 
-    Args:
-        directory: Working directory.
-        arguments: Sub-command and its arguments.
-        settings: Further git settings; passed in the environment, so they may be secret.
-        repository: ``GIT_DIR``, or nothing if the directory decides.
-        outer: The environment; ``None`` = that of the process.
-        deadline: Seconds.
+    ``settings``: further git settings; passed in the environment, so they may be secret.
+    ``repository``: ``GIT_DIR``, or nothing if the directory decides.
+    ``deadline``: seconds.
 
     Raises:
         GitError: git is missing, took too long, or failed; credentials are hidden in the message.

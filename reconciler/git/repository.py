@@ -30,9 +30,7 @@ _FETCH_HINT: Final = (
 class Repository:
     """A clone with a work tree, or a bare repository.
 
-    Attributes:
-        top: Its top directory, absolute.
-        variables: Environment of its git commands; ``GIT_DIR`` for a bare repository, which is never searched for.
+    ``variables``: environment of its git commands; ``GIT_DIR`` for a bare repository, which is never searched for.
     """
 
     top: Path
@@ -166,11 +164,7 @@ class Repository:
 class CommitTree:
     """The files of one commit.
 
-    Attributes:
-        top: Top directory of the repository.
-        commit: Full commit id.
-        entries: Path relative to the top -> (mode, object id). Must not be changed.
-        variables: Those of the repository.
+    ``entries``: path relative to the top -> (mode, object id). Must not be changed.
     """
 
     top: Path

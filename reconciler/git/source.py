@@ -34,9 +34,7 @@ class GitSource:
     def of(cls, text: str, *, start: Path) -> Self:
         """Parse a source, as ``git clone`` would.
 
-        Args:
-            text: A folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
-            start: Base of a relative path.
+        ``text``: a folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
 
         Raises:
             GitError: It is none of these; the text is not quoted if it may contain a password.

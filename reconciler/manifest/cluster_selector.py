@@ -37,10 +37,7 @@ COMPARES_VALUES: Final = frozenset({SelectorOperator.IN, SelectorOperator.NOT_IN
 class LabelRequirement:
     """One requirement of a selector.
 
-    Attributes:
-        key: Name of the label.
-        operator: How its value is compared.
-        values: Values to compare with; empty for ``Exists`` and ``DoesNotExist``.
+    ``values``: values to compare with; empty for ``Exists`` and ``DoesNotExist``.
     """
 
     key: str
@@ -95,7 +92,6 @@ class ClusterLimits:
         clusters: A selector, or the name of one cluster.
         limits: In columns; at least one is set.
         lines: Line of each limit, in columns.
-        line: Line of the item.
     """
 
     clusters: ClusterSelector | str
@@ -114,9 +110,7 @@ class ClusterLimits:
 class SelectedClusters:
     """The clusters that a document selects.
 
-    Attributes:
-        selector: Which clusters.
-        cluster_limits: Different limits for some of them; a later item replaces the limits of an earlier one.
+    ``cluster_limits``: different limits for some of them; a later item replaces the limits of an earlier one.
     """
 
     selector: ClusterSelector
@@ -127,10 +121,8 @@ class SelectedClusters:
     ) -> Declaration | None:
         """Return what the document declares in a cluster; ``None`` if the cluster is not selected.
 
-        Args:
-            declaration: The document with its general limits.
-            name: Name of the cluster.
-            labels: Labels of the cluster from :func:`selection_labels`.
+        ``declaration``: the document with its general limits.
+        ``labels``: labels of the cluster from :func:`selection_labels`.
         """
         if not self.selector.matches(labels):
             return None

@@ -104,9 +104,8 @@ class ClientQuota:
     def declarations(self, clusters: Mapping[str, Labels]) -> Iterator[tuple[str, Declaration]]:
         """Iterate over the clusters of the document, each with its declaration there.
 
-        Args:
-            clusters: The labels for selectors, by the name of the cluster. A cluster that the document names
-                need not be among them.
+        ``clusters``: the labels for selectors, by the name of the cluster. A cluster that the document names need not
+        be among them.
         """
         if isinstance(self.clusters, str):
             yield self.clusters, self.declaration
@@ -138,10 +137,6 @@ def read_selector(value: object) -> ClusterSelector:
 
 def from_node(root: Node, path: str) -> ClientQuota:
     """Read the document in a YAML tree.
-
-    Args:
-        root: The whole document.
-        path: Its file, for display.
 
     Raises:
         DocumentDeclined: A rule is violated.

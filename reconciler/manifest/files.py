@@ -85,12 +85,9 @@ def read_paths(
 ) -> FileTexts:
     """Read the files that paths and globs match on disk.
 
-    Args:
-        paths: As for :func:`select`; absolute ones are used unchanged.
-        root: The folder that relative paths start from.
-        exclude: Paths to skip, such as the project file itself.
-        max_files: Maximum number of files.
-        max_file_bytes: Maximum size of a file.
+    ``paths``: as for :func:`select`; absolute ones are used unchanged.
+    ``root``: the folder that relative paths start from.
+    ``exclude``: paths to skip, such as the project file itself.
     """
     left_out = {_tidy(path) for path in exclude}
     problems: list[Problem] = []
@@ -122,13 +119,8 @@ def read_blobs(
 ) -> FileTexts:
     """Read the files that paths and globs match in another source than the disk, such as a git revision.
 
-    Args:
-        paths: As for :func:`select`.
-        names: All files, relative to the same place as ``paths``.
-        read: Returns the contents of some of these files.
-        exclude: As for :func:`read_paths`.
-        max_files: As for :func:`read_paths`.
-        max_file_bytes: As for :func:`read_paths`.
+    ``names``: all files, relative to the same place as ``paths``.
+    ``read``: returns the contents of some of these files.
     """
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))

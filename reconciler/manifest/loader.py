@@ -39,7 +39,6 @@ class LoadedManifests:
             those of documents that select clusters, if no labels are known.
         problems: All errors, sorted by place. If there are any, no plan may be computed.
         warnings: Legal but unusual facts, such as a file without a document.
-        file_count: Number of files.
     """
 
     by_cluster: Mapping[str, tuple[Declaration, ...]]

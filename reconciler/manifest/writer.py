@@ -60,7 +60,6 @@ class OmittedQuota:
         entity: ``(type, name)`` of each slot, name ``None`` for the default.
         key: Name of the key; "" if the whole entity cannot be written.
         value: Its value; ``None`` for a whole entity.
-        reason: One sentence.
     """
 
     entity: tuple[tuple[str, str | None], ...]
@@ -73,10 +72,7 @@ class OmittedQuota:
 class ExportResult:
     """A live state as manifests.
 
-    Attributes:
-        declarations: One document per entity, sorted.
-        texts: The YAML of each.
-        left_out: Quotas in none of them, sorted.
+    ``declarations``: one document per entity, sorted.
     """
 
     declarations: tuple[Declaration, ...]
@@ -105,13 +101,9 @@ def export(
 ) -> ExportResult:
     """Export the part of a live state that manifests can declare, and list the rest.
 
-    Args:
-        state: The quotas of a describe.
-        cluster: Value of ``clusterRef``.
-        namespace: Namespace of the documents, unless they belong to a team.
-        teams: Their documents get the namespace of the team.
-        existing_names: Names of other documents.
-        progress: Called with the number of entities done and in total.
+    ``cluster``: value of ``clusterRef``.
+    ``namespace``: namespace of the documents, unless they belong to a team.
+    ``progress``: called with the number of entities done and in total.
     """
     declarations: list[Declaration] = []
     texts: list[str] = []
@@ -196,9 +188,7 @@ def unwritable_value(subject: Entity, key: Key, value: float) -> str:
 def document_text(declaration: Declaration, *, cluster: str) -> str:
     """Return one document, from its ``---`` on.
 
-    Args:
-        declaration: The declaration, with its labels and annotations.
-        cluster: Value of ``clusterRef``.
+    ``cluster``: value of ``clusterRef``.
 
     Raises:
         QuotaValueError: The entity or a value cannot be written.

@@ -25,11 +25,8 @@ class MetricFamily:
 
     Attributes:
         name: As in queries: counters end in ``_total``, infos in ``_info``.
-        kind: Its type.
-        help: One sentence.
         labels: Names of its labels, in the order of the values; of an info those that identify it.
         info_labels: Labels of an info that carry a value.
-        buckets: Upper bounds of a histogram.
     """
 
     name: str

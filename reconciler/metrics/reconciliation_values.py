@@ -29,10 +29,7 @@ def states(reconciliation: Reconciliation, plan: Plan, *, foreign: int) -> Mappi
     Drifted are those with confirmed drift (``DriftObservation.confirmed``), so that alerts, messages and this number
     agree.
 
-    Args:
-        reconciliation: The reconciliation.
-        plan: Its plan.
-        foreign: Number of pairs with an unknown entity type or key.
+    ``foreign``: number of pairs with an unknown entity type or key.
     """
     return {
         "declared": plan.desired_pairs,

@@ -72,10 +72,8 @@ class Metrics:
     ) -> None:
         """Record a reconciliation. Values that a failed one could not observe keep their last value.
 
-        Args:
-            reconciliation: The reconciliation.
-            conflicts: Number of conflicting pairs, if resolved before; else the plan's own.
-            foreign: Number of pairs with an unknown entity type or key; else counted in the live state.
+        ``conflicts``: number of conflicting pairs, if resolved before; else the plan's own.
+        ``foreign``: number of pairs with an unknown entity type or key; else counted in the live state.
         """
         cluster = reconciliation.cluster
         self._begin(cluster)

@@ -60,11 +60,8 @@ def address(text: str) -> ListenAddress:
 class HealthServer:
     """The server, as a context: it listens inside and is closed after it.
 
-    Args:
-        address: Address to listen on.
-        metrics: Served at ``/metrics``.
-        healthy: Returns problems that require a restart of the process.
-        ready: Returns problems that prevent work at present.
+    ``healthy``: returns problems that require a restart of the process.
+    ``ready``: returns problems that prevent work at present.
 
     Raises:
         ConfigError: On entering, if the address cannot be bound.

@@ -23,10 +23,8 @@ class MessageShape(StrEnum):
 class ShapeDefinition(NamedTuple):
     """What is special to one shape of messages.
 
-    Attributes:
-        request: Makes the POST of a message.
-        is_signed: Whether a key signs the messages. Otherwise the address itself is the password, and the receiver gets
-            no key.
+    ``is_signed``: whether a key signs the messages. Otherwise the address itself is the password, and the receiver
+    gets no key.
     """
 
     request: Callable[..., WebhookRequest]
@@ -41,14 +39,7 @@ SHAPES: Final[Mapping[MessageShape, ShapeDefinition]] = {
 
 
 class HttpReceiver:
-    """A receiver with an HTTP address.
-
-    Args:
-        shape: The shape of its messages.
-        to: Its address.
-        clock: Time.
-        random: Random numbers, for pauses.
-    """
+    """A receiver with an HTTP address."""
 
     def __init__(
         self,

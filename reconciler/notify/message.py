@@ -37,9 +37,6 @@ class DriftedPair:
     """One pair that was changed outside kquota.
 
     Attributes:
-        entity: The entity.
-        key: The key.
-        expected: The value applied last.
         live: The observed value; ``None`` = it was removed.
         since: When it was first observed, in seconds since the epoch.
         corrections_stopped: Whether corrections stopped because another writer kept reverting them.
@@ -61,10 +58,7 @@ class DriftedPair:
 class ClusterDrift:
     """The present drift of one cluster; may be empty.
 
-    Attributes:
-        cluster: Our name of the cluster.
-        cluster_id: Kafka's cluster id.
-        pairs: By entity and column.
+    ``pairs``: by entity and column.
     """
 
     cluster: str
@@ -93,7 +87,6 @@ class Message:
     """One message to send.
 
     Attributes:
-        event: What happened.
         drift: The present drift; empty if it ended.
         at: When it was observed, in seconds since the epoch.
         since: When the reported drift was first observed.

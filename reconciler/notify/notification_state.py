@@ -16,11 +16,8 @@ FORMAT: Final = 1
 class SentMessage:
     """The last message about drift that a receiver accepted.
 
-    Attributes:
-        digest: Of the drift.
-        sent_at: When it was sent, in seconds since the epoch.
-        since: When that drift was first observed.
-        pairs: Number of pairs.
+    ``sent_at``: when it was sent, in seconds since the epoch.
+    ``since``: when that drift was first observed.
     """
 
     digest: str
@@ -44,11 +41,7 @@ class NotificationState:
     ) -> Message | None:
         """Return the message that has to be sent to a receiver, if any.
 
-        Args:
-            receiver: Its name.
-            drift: The present drift.
-            now: Seconds since the epoch.
-            remind_after: Seconds after which the same drift is sent again.
+        ``remind_after``: seconds after which the same drift is sent again.
         """
         entry = self.entries.get((receiver, drift.cluster))
         event = _event(entry, drift, now, remind_after)

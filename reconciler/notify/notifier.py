@@ -34,10 +34,7 @@ class Receiver(Protocol):
 class Delivery:
     """The deliveries after one observation.
 
-    Attributes:
-        state: What has been sent to every receiver.
-        delivered: Receivers with their accepted messages.
-        failures: Why others failed; they are notified after the next observation.
+    ``failures``: why others failed; they are notified after the next observation.
     """
 
     state: NotificationState
@@ -48,13 +45,8 @@ class Delivery:
 class Notifier:
     """All receivers of one process.
 
-    Args:
-        receivers: The receivers.
-        remind_after: Seconds after which the same drift is sent again.
-        state: What was sent by earlier processes.
-
-    Attributes:
-        state: What has been sent.
+    ``remind_after``: seconds after which the same drift is sent again.
+    ``state``: what was sent by earlier processes.
     """
 
     def __init__(
@@ -71,9 +63,7 @@ class Notifier:
     async def notify(self, drift: ClusterDrift, *, now: float) -> Delivery:
         """Send an observation to each receiver that is due; errors of receivers are returned, never raised.
 
-        Args:
-            drift: The present drift of one cluster.
-            now: Time of the observation, in seconds since the epoch.
+        ``now``: time of the observation, in seconds since the epoch.
         """
         due = [
             (receiver, message)

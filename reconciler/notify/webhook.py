@@ -9,10 +9,8 @@ from reconciler.render.json_values import dump
 def request(message: Message, to: Endpoint, *, at: float) -> WebhookRequest:
     """Return the POST.
 
-    Args:
-        message: The message.
-        to: The address; its key signs.
-        at: Time of sending, in seconds since the epoch.
+    ``to``: the address; its key signs.
+    ``at``: time of sending, in seconds since the epoch.
     """
     body = dump(document(message)).encode()
     headers = {

@@ -33,12 +33,8 @@ REASONS: Final[Mapping[Cause, str]] = {
 class SectionKind:
     """One kind of findings.
 
-    Attributes:
-        name: Field of the JSON document.
-        title: Heading for people.
-        mark: One character for the table.
-        colour: For terminals.
-        description: Its meaning, as a sentence.
+    ``name``: field of the JSON document.
+    ``mark``: one character for the table.
     """
 
     name: str

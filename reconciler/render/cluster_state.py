@@ -321,14 +321,7 @@ _COLOURS: Mapping[CheckStatus, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check of ``doctor``.
-
-    Attributes:
-        name: One or two words: ``reachable``, ``permissions``.
-        health: The result.
-        observation: What was observed, as a sentence.
-        advice: What to do, or "".
-    """
+    """One check of ``doctor``."""
 
     name: str
     health: CheckStatus

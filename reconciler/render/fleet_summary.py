@@ -28,10 +28,7 @@ class FleetRow:
     """One cluster of a run.
 
     Attributes:
-        cluster: Its name.
-        outcome: Its result.
         changes: Number of planned or applied changes; ``None`` = unknown.
-        drift: Number of limits changed outside kquota.
         refused: Number of guard violations and refusals of the broker.
         seconds: Duration, without the time spent waiting for a free slot.
     """

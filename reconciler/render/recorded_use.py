@@ -24,10 +24,6 @@ class UseRow:
 
     Attributes:
         bucket: The bucket; names are quoted, not escaped for any format.
-        limit_name: The limited resource.
-        before: The present limit.
-        after: The new limit.
-        description: The effect, in one or two sentences.
         broker: The worst broker, and the number of affected ones.
         mark: ``!`` = worse, ``?`` = unknown, "" = nothing to check.
     """
@@ -55,12 +51,9 @@ class RecordedUse:
     """The whole section.
 
     Attributes:
-        headline: A summary in one sentence.
         evidence: Its basis: one sentence per cluster.
         rows: Tenants, worst first.
         left_out: Number of rows of brokers that are only counted.
-        refusals: What the policy refuses.
-        notes: Further notes.
     """
 
     headline: str
@@ -79,10 +72,7 @@ def refused_title(amount: int) -> str:
 def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) -> list[str]:
     """Return lines for a terminal.
 
-    Args:
-        recorded: The section.
-        style: Colours and width.
-        max_rows: Maximum number of tenants; ``None`` = all.
+    ``max_rows``: maximum number of tenants; ``None`` = all.
     """
     lines = ["", style.paint(TITLE, "bold", "cyan"), escaped(recorded.headline)]
     lines += [style.paint(escaped(sentence), "dim") for sentence in recorded.evidence]

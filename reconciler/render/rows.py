@@ -48,16 +48,11 @@ class DisplayRow:
 
     Attributes:
         mark: One character: the action.
-        colour: For terminals.
-        entity: As written by :func:`~reconciler.quota.entity_forms.entity_text`.
-        key: Kafka's name.
         before: The live value; for drift, the expected one.
         after: The new value; for drift, the live one; for other findings, the declared or applied one, as text.
         meaning: The effect on clients, or since when.
         has_arrow: Whether ``before`` became or becomes ``after``.
-        reason: In one or two words.
         place: ``path:line`` or the document.
-        note: Further text, or "".
     """
 
     mark: str
@@ -77,10 +72,7 @@ class DisplayRow:
 class Section:
     """Rows under a heading, with a sentence that explains them.
 
-    Attributes:
-        kind: The section.
-        rows: The findings, or the first of them.
-        left_out: Number of findings without a row.
+    ``left_out``: number of findings without a row.
     """
 
     kind: SectionKind
@@ -108,10 +100,8 @@ def selected_changes(
 ) -> tuple[tuple[QuotaChange, Effect | None], ...]:
     """Return the changes with their effects, in plan order.
 
-    Args:
-        preview: The plan.
-        max_rows: Maximum number of changes; removals and changes with a remark are selected first.
-        exclusive: Only removals of limits that are not owned, or all but these; ``None`` = all.
+    ``max_rows``: maximum number of changes; removals and changes with a remark are selected first.
+    ``exclusive``: only removals of limits that are not owned, or all but these; ``None`` = all.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes
@@ -134,9 +124,7 @@ def finding_sections(
 ) -> tuple[Section, ...]:
     """Return the findings by section, in display order; empty ones are omitted.
 
-    Args:
-        preview: The plan.
-        max_rows_of: Maximum number of rows of a section; ``None`` = all.
+    ``max_rows_of``: maximum number of rows of a section; ``None`` = all.
     """
     findings_by_kind, made_sections = sections(preview.plan), list[Section]()
     notes = hiding_notes(preview)

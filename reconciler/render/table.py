@@ -57,11 +57,7 @@ class Style:
 class Cell:
     """One cell.
 
-    Attributes:
-        text: Its text.
-        colours: Its colours.
-        right: Whether it is right-aligned.
-        joined: Whether it is always on the same line as the cell before it, such as an arrow between two values.
+    ``joined``: whether it is always on the same line as the cell before it, such as an arrow between two values.
     """
 
     text: str
@@ -169,10 +165,8 @@ def folded_lines(lines: Iterable[str], style: Style) -> list[str]:
 def folded(line: str, width: int, *, hang: int) -> list[str]:
     """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary.
 
-    Args:
-        line: May contain colour codes, which take no columns.
-        width: Columns of the terminal, 0 = never fold.
-        hang: Spaces in front of continued lines.
+    ``line``: may contain colour codes, which take no columns.
+    ``width``: columns of the terminal, 0 = never fold.
     """
     width = max(width, _LEAST_WIDTH) if width else 0
     if not width or columns_of(_COLOUR.sub("", line)) <= width:

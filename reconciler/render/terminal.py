@@ -57,11 +57,7 @@ def plan_text(
 ) -> str:
     """Return a plan.
 
-    Args:
-        preview: The plan and what belongs to it.
-        style: Colours and width.
-        verbose: Whether long lists are complete.
-        recorded: The effect by recorded use; ``None`` = not requested.
+    ``recorded``: the effect by recorded use; ``None`` = not requested.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
     max_rows = None if verbose else SHOWN

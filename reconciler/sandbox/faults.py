@@ -46,10 +46,8 @@ class Throttle:
 class Refuse:
     """Responds with an error code.
 
-    Attributes:
-        failure: Code and message.
-        names: The entity whose alteration alone is refused; ``None`` refuses the whole request.
-        applied: Whether the alteration is executed nevertheless, as after a time-out.
+    ``names``: the entity whose alteration alone is refused; ``None`` refuses the whole request.
+    ``applied``: whether the alteration is executed nevertheless, as after a time-out.
     """
 
     failure: BrokerFailure
@@ -93,10 +91,8 @@ class Fault:
     """An effect and the requests that it applies to.
 
     Attributes:
-        effect: The effect.
         api: Key of the API, ``None`` for any.
         node: Id of the broker, ``None`` for any.
-        skip: Number of matching requests that are skipped first.
         times: Number of matching requests that it then applies to; ``FOREVER`` for all.
     """
 

@@ -16,14 +16,8 @@ CLUSTER_DENIED: Final = "Cluster authorization failed."
 class SandboxRequest:
     """A request after its frame and header were read.
 
-    Attributes:
-        cluster: The shared state.
-        broker: The broker that received it.
-        listener: Name of its listener; advertised addresses are of the same listener.
-        principal: The client's principal.
-        version: Version of the API.
-        body: The request's body, not yet decoded.
-        effects: Faults for this request.
+    ``listener``: name of its listener; advertised addresses are of the same listener.
+    ``body``: the request's body, not yet decoded.
     """
 
     cluster: SandboxCluster

@@ -36,9 +36,7 @@ class _BrokerListeners:
 class Sandbox:
     """A cluster of embedded brokers; use it as an async context manager.
 
-    Args:
-        settings: The settings, fixed while it runs.
-        clock: Monotonic seconds, for the lifetime of sessions.
+    ``clock``: monotonic seconds, for the lifetime of sessions.
     """
 
     def __init__(

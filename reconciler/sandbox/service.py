@@ -60,17 +60,13 @@ async def serve(
 ) -> None:
     """Serve a sandbox until the task is cancelled.
 
-    Args:
-        host: Address to listen on and to advertise.
-        port: Port of the first broker; the others use the next ones. 0 = free ones.
-        profile: The line of Kafka to behave as.
-        users: Passwords by name; if there are any, clients must authenticate (PLAIN or SCRAM).
-        authorizer: Permissions of the users.
-        tls: PEM files; ``None`` = without TLS.
-        state_file: Stores quotas between runs.
-        cluster_id: 22 characters, or "" for a random one (or that of the state file).
-        brokers: Number of brokers that share the quotas; their ids count from 1.
-        on_ready: Called once with ``host:port,...`` when every broker listens.
+    ``host``: address to listen on and to advertise.
+    ``port``: port of the first broker; the others use the next ones. 0 = free ones.
+    ``users``: passwords by name; if there are any, clients must authenticate (PLAIN or SCRAM).
+    ``tls``: PEM files; ``None`` = without TLS.
+    ``cluster_id``: 22 characters, or "" for a random one (or that of the state file).
+    ``brokers``: number of brokers that share the quotas; their ids count from 1.
+    ``on_ready``: called once with ``host:port,...`` when every broker listens.
 
     Raises:
         ConfigError: A port is in use, a file cannot be used, or the settings contradict each other.

@@ -40,15 +40,9 @@ class ListenerProtocol(StrEnum):
 class Listener:
     """One listener of every broker.
 
-    Attributes:
-        name: Its name for :meth:`Sandbox.bootstrap`.
-        protocol: Its security protocol.
-        host: Address to bind, and to advertise.
-        port: Port of the first broker, the next broker uses the next port; 0 = free ones.
-        tls: Context of the server, for the protocols with TLS. A verified client certificate determines the principal
-            on
-            an SSL listener.
-        mechanisms: Mechanisms of a SASL listener.
+    ``port``: port of the first broker, the next broker uses the next port; 0 = free ones.
+    ``tls``: context of the server, for the protocols with TLS. A verified client certificate determines the principal
+    on an SSL listener.
     """
 
     name: str = "PLAINTEXT"
@@ -75,11 +69,9 @@ class SandboxSettings:
     """The settings of a sandbox, fixed while it runs.
 
     Attributes:
-        profile: The line of Kafka that it behaves as.
         nodes: Ids of its brokers, which share one image.
         listeners: Listeners of each broker; the first is the default of tools.
         users: Passwords by name, for PLAIN and SCRAM.
-        authorizer: Permissions on the cluster resource.
         cluster_id: 22 characters of base64; "" = a random one (or that of the state file).
         state_file: Stores the image between runs, ``None`` = memory only.
         session_lifetime: Seconds after which a SASL session must be renewed, 0 for never.
@@ -87,7 +79,6 @@ class SandboxSettings:
         broker_settings: Static settings in DescribeConfigs, for example ``client.quota.callback.class``.
         failed_authentication_delay: Seconds by which the response to a wrong password is delayed
             (``connection.failed.authentication.delay.ms``).
-        resolver: Resolves host names of ip entities; ``None`` = the system.
     """
 
     profile: BrokerProfile = NEWEST

@@ -48,8 +48,6 @@ class ApplyRequest:
 
     Attributes:
         paths: Manifests, relative to the current folder; empty = those of the project.
-        limits: Limits of the plan.
-        sources: The records to use.
         saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
         is_trusted: Whether the saved plan is applied without recomputing it from the documents.
         expect_digest: Digest of the approved effect; ``None`` = any.
@@ -73,12 +71,8 @@ class ApplyRequest:
 class ApplyRun:
     """One cluster between its plan and its outcome; its records are locked.
 
-    Attributes:
-        target: The cluster.
-        next_command: The command to run after an incomplete run.
-        prepared: The plan.
-        notices: Receives warnings.
-        outcome_path: File of the outcome; ``None`` = not written (yet).
+    ``next_command``: the command to run after an incomplete run.
+    ``outcome_path``: file of the outcome; ``None`` = not written (yet).
     """
 
     target: ClusterTarget
@@ -209,14 +203,8 @@ async def prepared_run(
 ) -> AsyncIterator[ApplyRun]:
     """Lock the records, connect a client, and make a plan with ``prepare``.
 
-    Args:
-        notices: Receives warnings and progress.
-        target: The cluster.
-        records: The records to use.
-        prepare: Makes the plan.
-        command: Name of the command, for locks and the audit log.
-        next_command: See :class:`ApplyRun`.
-        outcome_path: File of the outcome; ``None`` = named by time and cluster.
+    ``command``: name of the command, for locks and the audit log.
+    ``outcome_path``: file of the outcome; ``None`` = named by time and cluster.
     """
     async with open_runtime(notices, target, records, command=command, writes=True) as runtime:
         options, prepared = await prepare(runtime)

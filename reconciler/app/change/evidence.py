@@ -89,12 +89,7 @@ def simulated(
 ) -> "Simulation | None":
     """Judge a plan by recorded use; ``None`` if evidence was not requested, or nothing changes.
 
-    Args:
-        notices: Receives warnings.
-        task: The documents and the trusted configuration.
-        prepared: The plan.
-        evidence_request: The typed options.
-        callback: The custom quota callback of the brokers, if they have one.
+    ``callback``: the custom quota callback of the brokers, if they have one.
 
     Raises:
         UsageError: The extra ``usage`` is missing, and evidence was requested explicitly.
@@ -141,10 +136,8 @@ def what_if_policy(
 ) -> "WhatIfPolicy":
     """Return the what-if policy of ``spec.simulate``; warn about each unknown tier.
 
-    Args:
-        notices: Receives warnings.
-        simulate_spec: ``spec.simulate`` of a project; empty if there is none.
-        declared: Documents by cluster id, with the tiers that they refer to.
+    ``simulate_spec``: ``spec.simulate`` of a project; empty if there is none.
+    ``declared``: documents by cluster id, with the tiers that they refer to.
 
     Raises:
         UsageError: The policy is invalid.

@@ -27,10 +27,8 @@ from reconciler.reconcile.validation import validate
 class OfflineCluster:
     """The state that an offline plan uses instead of a cluster.
 
-    Attributes:
-        cluster_id: The cluster id; "" if unknown.
-        state: The quotas.
-        taken_at: Seconds since the epoch; ``None`` if it is no snapshot or has no time.
+    ``cluster_id``: the cluster id; "" if unknown.
+    ``taken_at``: seconds since the epoch; ``None`` if it is no snapshot or has no time.
     """
 
     cluster_id: str

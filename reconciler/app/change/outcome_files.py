@@ -32,12 +32,8 @@ def keep_outcome(
 ) -> Path | None:
     """Write an outcome that changes something; return ``None`` with a warning if it could not be written.
 
-    Args:
-        notices: Receives the warning.
-        target: The cluster.
-        outcome: The outcome of an apply.
-        outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
-            project's folder, named by time and cluster.
+    ``outcome_path``: the file, also that of an earlier outcome of the same run; ``None`` = a new one below the
+    project's folder, named by time and cluster.
     """
     if outcome_path is None and not outcome.pairs:
         return None

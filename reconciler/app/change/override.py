@@ -58,11 +58,7 @@ class OverrideChange:
     ) -> "OverrideChange":
         """Start overrides of one entity now.
 
-        Args:
-            entity: The entity.
-            values: The limits; ``None`` removes one for that time.
-            seconds: Duration.
-            reason: Why; shown in every plan.
+        ``values``: the limits; ``None`` removes one for that time.
         """
         principal = current_principal()
 
@@ -127,11 +123,8 @@ def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
 class OverrideRunRequest:
     """Overrides that start or end, apart from their cluster.
 
-    Attributes:
-        change: The change.
-        validate: Validation mode of the plan.
-        command: Name of the command, for locks and the audit log.
-        next_words: The command to run after an incomplete run.
+    ``command``: name of the command, for locks and the audit log.
+    ``next_words``: the command to run after an incomplete run.
     """
 
     change: OverrideChange

@@ -30,11 +30,7 @@ class PlanRequest:
 
     Attributes:
         paths: Manifests, relative to the current folder; empty = those of the project.
-        limits: Limits of the plan.
-        sources: The records to use.
         evidence: Recorded use; ``None`` = not used.
-        principals: Further clients to assess.
-        offline: Whether no cluster is queried.
         snapshot: Quotas of the cluster, for an offline plan.
     """
 
@@ -51,11 +47,8 @@ class PlanRequest:
 class ClusterPlan:
     """The plan of one cluster.
 
-    Attributes:
-        target: The cluster.
-        prepared: The plan and its observation.
-        preview: The plan for readers, with the documents that a proposal changes.
-        simulation: The effect by recorded use; ``None`` = not requested.
+    ``preview``: the plan for readers, with the documents that a proposal changes.
+    ``simulation``: the effect by recorded use; ``None`` = not requested.
     """
 
     target: ClusterTarget

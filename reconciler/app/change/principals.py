@@ -22,9 +22,7 @@ COLUMNS: Final = ("user", "client_id", "ip")
 def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, ...]:
     """Return the clients of a CSV file, each once; ``-`` is standard input.
 
-    Args:
-        source: The file.
-        paths: The other files of the command: standard input can be only one of them.
+    ``paths``: the other files of the command: standard input can be only one of them.
 
     Raises:
         UsageError: It cannot be read, or is invalid; the message has the line.

@@ -29,13 +29,9 @@ def reconcile_options(
 ) -> ReconcileOptions:
     """Return the options of this run: the trusted configuration, tightened or relaxed by typed options.
 
-    Args:
-        target: The cluster.
-        limits: The typed options.
-        complete: Whether every configured document was read.
-        removals_known: Whether records or a revision show the owned limits.
-        origin: Who runs this.
-        desired: The desired state, if only some documents were read: only their entities are written.
+    ``complete``: whether every configured document was read.
+    ``removals_known``: whether records or a revision show the owned limits.
+    ``desired``: the desired state, if only some documents were read: only their entities are written.
 
     Raises:
         UsageError: ``--policy`` is looser than the configured policy.

@@ -24,10 +24,8 @@ def changed_documents(
 ) -> frozenset[str] | None:
     """Return the documents that differ from the common ancestor of HEAD and the trusted revision.
 
-    Args:
-        target: The cluster; its options contain the trusted revision.
-        desired: The documents of the checkout.
-        typed_paths: Whether document paths are relative to the current folder, not to the project.
+    ``target``: the cluster; its options contain the trusted revision.
+    ``typed_paths``: whether document paths are relative to the current folder, not to the project.
 
     Returns:
         The names, or ``None`` if there is no trusted revision or the histories have no known common commit.

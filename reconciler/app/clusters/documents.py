@@ -30,13 +30,8 @@ STDIN: Final = "-"
 class ClusterDocuments:
     """The manifests of one cluster.
 
-    Attributes:
-        cluster: Name of the cluster in the manifests.
-        desired: Their merged desired state.
-        warnings: Valid but suspicious content.
-        complete: Whether all configured manifests were read; only then is a removal allowed.
-        count: Number of documents.
-        files: Number of files.
+    ``warnings``: valid but suspicious content.
+    ``complete``: whether all configured manifests were read; only then is a removal allowed.
     """
 
     cluster: str
@@ -58,10 +53,8 @@ def load(
 ) -> ClusterDocuments:
     """Load the manifests of a target.
 
-    Args:
-        target: The cluster.
-        paths: Typed paths, relative to the current folder; empty = those of the project.
-        progress: Called with the number of documents read so far.
+    ``paths``: typed paths, relative to the current folder; empty = those of the project.
+    ``progress``: called with the number of documents read so far.
 
     Raises:
         UsageError: No files are configured, or the cluster is ambiguous.
@@ -104,11 +97,7 @@ def load_loosely(
 ) -> LoadedManifests:
     """Load the manifests of a target with tenant grants and scope applied; problems are returned, not raised.
 
-    Args:
-        target: The cluster.
-        paths: As for :func:`load`.
-        texts: Their texts, if they were read before (:func:`read_texts`).
-        progress: Called with the number of documents read so far.
+    ``texts``: their texts, if they were read before (:func:`read_texts`).
     """
     project = target.project
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Path:
     """Return the project file of a command, relative to the current folder if it was searched; it may not exist.
 
-    Args:
-        where: The typed options.
-        tree: The trusted revision: then a file counts if the revision contains it.
+    ``tree``: the trusted revision: then a file counts if the revision contains it.
     """
     if where.project is not None:
         return where.project
@@ -37,8 +35,7 @@ def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Pa
 def search_path(folder: Path) -> Sequence[Path]:
     """Return the possible places of a project file, the nearest first, relative to the folder.
 
-    Args:
-        folder: Current folder, absolute.
+    ``folder``: current folder, absolute.
     """
     return tuple(Path(os.path.relpath(above / FILE_NAME, folder)) for above in _folders(folder))
 

@@ -82,13 +82,9 @@ def opened(
 ) -> Iterator[Inventory]:
     """Open the records of a target for writing; the lock is released at the end.
 
-    Args:
-        target: The cluster.
-        clock: Time.
-        command: Name of the command, for the message to a second writer.
-        none: Keep no records at all (``--no-inventory``).
-        manages: See :class:`~reconciler.inventory.writers.InventoryWriter`.
-        forgets: Likewise.
+    ``command``: name of the command, for the message to a second writer.
+    ``none``: keep no records at all (``--no-inventory``).
+    ``manages``, ``forgets``: see :class:`~reconciler.inventory.writers.InventoryWriter`.
 
     Raises:
         ConfigError: They are in a checkout that is not trusted, or are part of a commit.

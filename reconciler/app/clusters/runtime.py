@@ -64,12 +64,8 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """Open everything that a run needs, and close it at the end.
 
-    Args:
-        notices: Receives progress and warnings.
-        target: The cluster.
-        records: The records to use.
-        command: Name of the command, for the lock and other writers.
-        writes: Whether records may be written; then they are locked before the first observation.
+    ``command``: name of the command, for the lock and other writers.
+    ``writes``: whether records may be written; then they are locked before the first observation.
 
     Raises:
         ConfigError: A client setting is invalid.

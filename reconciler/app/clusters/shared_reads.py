@@ -15,9 +15,7 @@ class SharedReads:
     def once(self, key: Hashable, read: Callable[[], Value]) -> Value:
         """Return the value of a key, read on first use. An error is not stored.
 
-        Args:
-            key: What is read, and from where.
-            read: Reads it.
+        ``key``: what is read, and from where.
         """
         if key not in self._values:
             self._values[key] = read()

@@ -39,8 +39,6 @@ class ClusterTarget:
         project_cluster: Its trusted configuration, and the places of its manifests and records.
         root: Base folder of the project's paths.
         project: Its project; ``None`` if addresses were typed.
-        read_limits: Limits for reading manifests.
-        options: The typed options.
         files: The files of the trusted revision, with ``--config-from``; ``None`` = files of the disk.
         is_trusted: Whether addresses in the configuration may be contacted and files be used. False if the revision
             of
@@ -75,9 +73,7 @@ class ClusterTarget:
     def command(self, *words: str, chooses_cluster: bool = True) -> str:
         """Return a ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
 
-        Args:
-            words: The command with its own arguments.
-            chooses_cluster: Whether the command needs an option to choose among the clusters of the project.
+        ``chooses_cluster``: whether the command needs an option to choose among the clusters of the project.
         """
         cluster_options, options = self.options, list[str]()
         if cluster_options.bootstrap_server is not None:
@@ -152,9 +148,7 @@ class ClusterTarget:
 def place_of(root: Path, address: str) -> str:
     """Resolve an address of a project file: a folder is relative to the project's base folder; "" stays empty.
 
-    Args:
-        root: Base folder of the project's paths.
-        address: A path, or an address with a scheme, which is not changed.
+    ``address``: a path, or an address with a scheme, which is not changed.
     """
     return str(root / address) if address and "://" not in address else address
 
@@ -164,9 +158,7 @@ def targets(
 ) -> tuple[ClusterTarget, ...]:
     """Return the clusters of a command line, sorted by name.
 
-    Args:
-        cluster_options: The typed options.
-        untrusted: Whether targets without a trusted configuration are allowed, because nothing is contacted.
+    ``untrusted``: whether targets without a trusted configuration are allowed, because nothing is contacted.
 
     Raises:
         UsageError: No cluster was given, or a project has several and none was chosen.

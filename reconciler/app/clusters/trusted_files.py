@@ -26,9 +26,7 @@ _MAX_LINKS: Final = 40
 class TrustedFiles:
     """The files of one trusted revision, and those outside of its work tree. Implements ``client.ConfigFiles``.
 
-    Attributes:
-        tree: The trusted revision.
-        revision: The revision as typed.
+    ``revision``: the revision as typed.
     """
 
     tree: "CommitTree"

@@ -24,12 +24,6 @@ MOST_BYTES: Final = 16 * 1024
 class DriftNotifications:
     """The receivers of one process and their notification state, which is stored in a file.
 
-    Args:
-        notices: Receives warnings about undelivered messages.
-        notification_request: The typed options.
-        root: Folder of the project.
-        clock: Time.
-
     Raises:
         ConfigError: An address, a key or the state cannot be read. No secret is shown.
     """

@@ -23,9 +23,7 @@ from reconciler.reconcile.drift import as_applied
 class ObservedDrift:
     """The drift of one cluster.
 
-    Attributes:
-        target: The cluster.
-        prepared: A plan that restores the recorded values, and its observation.
+    ``prepared``: a plan that restores the recorded values, and its observation.
     """
 
     target: ClusterTarget
@@ -66,10 +64,7 @@ async def observe_drift(
 ) -> ObservedDrift:
     """Compare live limits with the records.
 
-    Args:
-        notices: Receives warnings.
-        target: The cluster.
-        read_only: Whether the time at which drift was first observed is not recorded.
+    ``read_only``: whether the time at which drift was first observed is not recorded.
 
     Raises:
         InventoryError: The records cannot be read.

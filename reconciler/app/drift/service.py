@@ -35,13 +35,7 @@ async def watch_drift(
 ) -> None:
     """Observe repeatedly, until cancelled.
 
-    Args:
-        notices: Receives messages.
-        targets: The clusters.
-        watching: How to observe.
-        notification_request: Further receivers.
-        serving: Metrics and probes.
-        receiver: Receives new drift and the end of drift.
+    ``receiver``: receives new drift and the end of drift.
 
     Raises:
         UsageError: A typed option contradicts the configuration of a cluster.

@@ -43,11 +43,8 @@ _FIRST_RETRY: Final = 1.0
 class DriftWatchOptions:
     """How to observe, as typed.
 
-    Attributes:
-        interval: Seconds between observations; ``None`` = the cluster's configuration.
-        confirm_after: Consecutive observations that confirm drift.
-        correct: Whether confirmed drift is corrected.
-        read_only: Whether not even the records are written.
+    ``interval``: seconds between observations; ``None`` = the cluster's configuration.
+    ``confirm_after``: consecutive observations that confirm drift.
     """
 
     interval: float | None
@@ -63,17 +60,9 @@ class DriftWatchOptions:
 class DriftWatcher:
     """One cluster with its observations.
 
-    Args:
-        notices: Receives messages.
-        target: The cluster.
-        watching: How to observe.
-        clock: Time.
-        on_reconciled: Called with every successful observation, in order; awaited.
-        metrics: Metrics, if they are served.
+    ``on_reconciled``: called with every successful observation, in order; awaited.
 
-    Attributes:
-        name: Display name of the cluster.
-        interval: Seconds between observations.
+    ``interval``: seconds between observations.
 
     Raises:
         UsageError: Corrections were requested, and the cluster's configuration does not allow them.

@@ -54,12 +54,7 @@ def exported_state(
 ) -> ExportResult:
     """Convert quotas to documents for the target.
 
-    Args:
-        target: The cluster of the documents.
-        state: The quotas.
-        layout: Namespace and teams of the documents.
-        progress: Called with a phase, its finished and its total number.
-        existing_names: Names of existing documents.
+    ``progress``: called with a phase, its finished and its total number.
     """
     return writer.export(
         state,

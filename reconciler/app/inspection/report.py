@@ -27,12 +27,8 @@ from reconciler.render.html.facts import ClusterPage
 class PageRequest:
     """A report, apart from its cluster.
 
-    Attributes:
-        paths: Manifests, relative to the current folder; empty = those of the project, if any.
-        sources: The records to use.
-        snapshot: Quotas of the cluster; ``None`` = query it.
-        history: The audit log to show.
-        principals: Further clients to assess.
+    ``paths``: manifests, relative to the current folder; empty = those of the project, if any.
+    ``snapshot``: quotas of the cluster; ``None`` = query it.
     """
 
     paths: tuple[str, ...] = ()

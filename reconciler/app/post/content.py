@@ -49,15 +49,8 @@ class DriftIssue:
 class PostContent:
     """The content to post.
 
-    Attributes:
-        request: The typed options.
-        marker: Identifies the comment or issue.
-        body: Renders the text.
-        is_quiet: Whether there is nothing to report.
-        outputs: Outputs for the next CI step, as text.
-        preview: The plan, if the document is a plan.
-        recorded: Its effect by recorded use.
-        incident: The issue, if the document is drift and ``--issue`` is set.
+    ``outputs``: outputs for the next CI step, as text.
+    ``incident``: the issue, if the document is drift and ``--issue`` is set.
     """
 
     request: PostRequest
@@ -73,10 +66,8 @@ class PostContent:
 def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = "") -> PostContent:
     """Read the document and return its content.
 
-    Args:
-        request: The typed options.
-        foreign: Whether another run wrote the document.
-        untrusted: The fork whose run wrote the document; "" = the repository itself.
+    ``foreign``: whether another run wrote the document.
+    ``untrusted``: the fork whose run wrote the document; "" = the repository itself.
 
     Raises:
         ConfigError: It is truncated, edited or of an unknown kind.

@@ -55,9 +55,7 @@ _NOTES: Final[dict[PullRequestAction, str]] = {
 def proposal_of(request: RecommendationsRequest, *, limit: int) -> Proposal:
     """Read the report and the files, and render the text of the pull request.
 
-    Args:
-        request: The typed options.
-        limit: Maximum number of characters of the text.
+    ``limit``: maximum number of characters of the text.
 
     Raises:
         ConfigError: The report is edited, truncated or not from ``spark recommend``.

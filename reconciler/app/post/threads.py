@@ -32,12 +32,7 @@ async def update_comment(
 ) -> CommentResult:
     """Create, update or recreate the comment with the content's marker.
 
-    Args:
-        notices: Receives the result as a note.
-        content: The content.
-        thread: The comments of a pull request or merge request.
-        name: Prefix of the note.
-        limit: Maximum number of characters of a comment.
+    ``name``: prefix of the note.
 
     Raises:
         ForgeError: The host refuses.
@@ -57,12 +52,6 @@ async def update_incident(
     notices: TextReceiver, content: PostContent, tracker: Tracker, *, limit: int
 ) -> IssueResult:
     """Open, update or close the issue about drift.
-
-    Args:
-        notices: Receives the result as a note.
-        content: The content, with an incident.
-        tracker: The issues of a repository.
-        limit: Maximum number of characters of an issue.
 
     Raises:
         ForgeError: The host refuses.

@@ -27,13 +27,8 @@ _LOG: Final = logging.getLogger("reconciler.loop")
 class BranchFollower:
     """The work of a loop over one branch.
 
-    Args:
-        mirror: The branch.
-        places: Paths of project and manifests in it.
-        state: State that survives restarts.
-        take: Called with each newly applied revision.
-        telemetry: Receives the applied revision, and whether a newer one was refused.
-        clock: Time.
+    ``take``: called with each newly applied revision.
+    ``telemetry``: receives the applied revision, and whether a newer one was refused.
 
     Attributes:
         in_force: The last good revision; ``None`` = there never was one.

@@ -28,10 +28,8 @@ LEAST_INTERVAL: Final = 1.0
 class ClusterSession:
     """An open connection to one cluster, with its records.
 
-    Attributes:
-        ports: The ports.
-        disconnect: Called after each reconciliation, so that others may write the records until the next one.
-        own_principal: Our principal in the cluster, if the login shows it.
+    ``disconnect``: called after each reconciliation, so that others may write the records until the next one.
+    ``own_principal``: our principal in the cluster, if the login shows it.
     """
 
     ports: ReconcilePorts
@@ -46,14 +44,8 @@ Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[Cluste
 class WatchedCluster:
     """The work of the loop over one cluster.
 
-    Args:
-        name: Name of the cluster.
-        revision: Returns the applied revision; called for each reconciliation.
-        runner: Runs its reconciliations.
-        opener: Opens sessions.
-        telemetry: Receives each reconciliation.
-        clock: Time.
-        principal: Who runs this, for the audit log.
+    ``revision``: returns the applied revision; called for each reconciliation.
+    ``principal``: who runs this, for the audit log.
 
     Attributes:
         last: The latest reconciliation; ``None`` = none yet.

@@ -17,11 +17,7 @@ MOST_LINES: Final = 20
 
 
 class ConditionLog:
-    """The conditions after the last reconciliation of one cluster, so that only new ones are logged.
-
-    Args:
-        cluster: Its name.
-    """
+    """The conditions after the last reconciliation of one cluster, so that only new ones are logged."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = escaped(cluster)

@@ -24,17 +24,9 @@ class WatchedFleet:
 
     Drift observations survive a change of the settings; connections do not.
 
-    Args:
-        opener: Opens sessions.
-        state: Stores the removals.
-        telemetry: Receives every event.
-        clock: Time.
-        random: For jitter.
-        principal: Who runs this, for the audit log.
+    ``principal``: who runs this, for the audit log.
 
-    Attributes:
-        clusters: The present clusters, by name.
-        loops: Their loops.
+    ``clusters``: the present clusters, by name.
     """
 
     def __init__(

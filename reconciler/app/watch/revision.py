@@ -58,12 +58,8 @@ class RevisionPaths:
 class Revision:
     """The parsed content of one commit.
 
-    Attributes:
-        commit: Its id.
-        project: Clusters, guards, policies.
-        desired: Cluster -> desired state of its documents.
-        properties: Cluster -> client properties as written; hidden, because they may contain secrets.
-        warnings: Valid but suspicious content.
+    ``desired``: Cluster -> desired state of its documents.
+    ``properties``: Cluster -> client properties as written; hidden, because they may contain secrets.
     """
 
     commit: str

@@ -43,12 +43,7 @@ _LOG: Final = logging.getLogger("reconciler.watch")
 class WatchOptions:
     """What to watch, as typed.
 
-    Attributes:
-        mirror: The branch.
-        places: Paths of project and manifests in it.
-        interval: Seconds between two fetches of the branch.
-        state_dir: Folder of all state.
-        serving: Metrics and probes.
+    ``interval``: seconds between two fetches of the branch.
     """
 
     mirror: GitMirror
@@ -188,10 +183,7 @@ class _WatchService:
 class ClusterSessions:
     """Opens connections and records of clusters.
 
-    Args:
-        state_dir: Base of relative paths of the project.
-        clock: Time.
-        telemetry: Receives the latency of brokers.
+    ``state_dir``: base of relative paths of the project.
     """
 
     def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:

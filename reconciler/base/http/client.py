@@ -39,13 +39,9 @@ class Route:
 class HttpClient:
     """HTTP connections, opened by the first request, closed by :meth:`close` or the context.
 
-    Args:
-        seconds: Maximum time of one attempt, from connecting to the last byte; ``None`` = the caller limits each
-            attempt.
-        connect_seconds: Maximum time of connection setup.
-        headers: Sent with every request.
-        route: How servers are reached.
-        connections: Maximum number of connections; 0 = unlimited.
+    ``seconds``: maximum time of one attempt, from connecting to the last byte; ``None`` = the caller limits each
+    attempt.
+    ``connections``: maximum number of connections; 0 = unlimited.
     """
 
     def __init__(
@@ -81,10 +77,7 @@ class HttpClient:
     ) -> HttpResponse | NoResponse:
         """Send a request once.
 
-        Args:
-            request: The request.
-            seconds: Time limit of this attempt, if it differs from the client's.
-            route: Route of this attempt, if it differs from the client's.
+        ``seconds``: time limit of this attempt, if it differs from the client's.
         """
         limit = self._seconds if seconds is None else max(seconds, 0.001)
         try:

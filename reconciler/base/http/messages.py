@@ -19,7 +19,6 @@ class HttpRequest:
         method: In capital letters.
         url: The URL; it may contain secrets.
         headers: They may contain secrets.
-        body: The body.
         max_bytes: Maximum decompressed body of a response.
         is_cut: Whether a larger body is cut at ``max_bytes``; else it is :attr:`NoResponseKind.TOO_LARGE`.
         is_encoded: Whether the path is percent-encoded already and must not be normalised.
@@ -38,10 +37,8 @@ class HttpRequest:
 class HttpResponse:
     """A complete response.
 
-    Attributes:
-        status: HTTP status.
-        headers: Names in lower case.
-        body: Decompressed.
+    ``headers``: names in lower case.
+    ``body``: decompressed.
     """
 
     status: int
@@ -61,8 +58,7 @@ class HttpResponse:
     def retry_after(self, now: float) -> float | None:
         """Return the seconds of ``Retry-After`` (RFC 9110 section 10.2.3); ``None`` if it is missing or invalid.
 
-        Args:
-            now: Seconds since the epoch; a date is relative to it.
+        ``now``: seconds since the epoch; a date is relative to it.
         """
         text = self.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():
@@ -103,9 +99,7 @@ _FINAL: Final = frozenset({NoResponseKind.TLS, NoResponseKind.REQUEST, NoRespons
 class NoResponse:
     """There is no usable response.
 
-    Attributes:
-        kind: The kind of failure.
-        text: The reason on one line, without URLs; it may quote the peer, so secrets still have to be hidden.
+    ``text``: the reason on one line, without URLs; it may quote the peer, so secrets still have to be hidden.
     """
 
     kind: NoResponseKind

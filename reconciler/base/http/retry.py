@@ -21,10 +21,7 @@ T = TypeVar("T")
 class RetryPolicy:
     """How often and how long a request is retried.
 
-    Attributes:
-        backoff: Pauses between attempts.
-        tries: Maximum number of attempts.
-        total_seconds: Maximum seconds from the first attempt to the end of a pause.
+    ``total_seconds``: maximum seconds from the first attempt to the end of a pause.
     """
 
     backoff: Backoff
@@ -76,10 +73,7 @@ class Failure:
 class Exhausted:
     """No attempt succeeded, and there is no further one.
 
-    Attributes:
-        failure: The last one.
-        tries: Number of attempts.
-        pause: Seconds of the pause that would have ended too late; ``None`` = time was not the reason.
+    ``pause``: seconds of the pause that would have ended too late; ``None`` = time was not the reason.
     """
 
     failure: Failure
@@ -98,13 +92,10 @@ async def with_retries(
 ) -> T:
     """Return the result of the first successful attempt.
 
-    Args:
-        attempt: One attempt; its argument is the remaining seconds of the policy's total.
-        policy: When it is called again.
-        clock: Time.
-        uniform: Returns a random number in [0, 1).
-        before_retry: Called before each pause, for example to count it.
-        final_error: Returns the error to raise; by default the last failure's own.
+    ``attempt``: one attempt; its argument is the remaining seconds of the policy's total.
+    ``uniform``: returns a random number in [0, 1).
+    ``before_retry``: called before each pause, for example to count it.
+    ``final_error``: returns the error to raise; by default the last failure's own.
 
     Raises:
         KquotaError: No attempt succeeded.

@@ -33,13 +33,8 @@ Applied = ClusterResult[Outcome | None]
 class ApplyOutput:
     """How an apply is confirmed and displayed.
 
-    Attributes:
-        output: ``text`` or ``json``.
-        yes: Do not ask for confirmation.
-        verbose: Print long lists in full.
-        is_reviewed: Whether the plan was reviewed before, so that only its summary is shown.
-        concurrency: Maximum number of clusters at the same time.
-        continue_on_error: Whether the other clusters are written to if one fails.
+    ``output``: ``text`` or ``json``.
+    ``is_reviewed``: whether the plan was reviewed before, so that only its summary is shown.
     """
 
     output: str

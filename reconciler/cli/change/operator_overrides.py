@@ -27,10 +27,8 @@ PASS_SECONDS: Final = 120.0
 class KubernetesOptions:
     """Whether an operator applies overrides, and how to reach its records.
 
-    Attributes:
-        kubernetes: Whether the operator's records are used.
-        operator_namespace: Namespace of the operator; ``None`` = the pod's.
-        kubeconfig: Path of the kubeconfig; ``None`` = the same places as kubectl.
+    ``operator_namespace``: namespace of the operator; ``None`` = the pod's.
+    ``kubeconfig``: path of the kubeconfig; ``None`` = the same places as kubectl.
     """
 
     kubernetes: bool

@@ -256,13 +256,7 @@ def group(name: str | None = None, **settings: Any) -> Callable[[Callable[..., A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandEntry:
-    """Location and summary of a command.
-
-    Attributes:
-        module: The module that defines it.
-        attribute: Its name in the module.
-        summary: One line for the list of commands.
-    """
+    """Location and summary of a command."""
 
     module: str
     attribute: str

@@ -76,10 +76,6 @@ class Console:
     """The standard streams, and what they support.
 
     Attributes:
-        stdout: Results; another program may read them.
-        stderr: Diagnostics, progress and questions.
-        colour: Whether results may be coloured.
-        err_colour: Whether diagnostics may be coloured.
         err_terminal: Whether a progress bar can be drawn.
         asks: Whether a question can be asked on a terminal.
         width: Columns of the terminal; 0 = standard output is not a terminal, and lines are neither folded nor cut.
@@ -283,12 +279,7 @@ class ProgressLine:
 
 
 class ConsoleNotices:
-    """Prints notices; implements ``app.notices.Notices``. A context manager, which erases the progress bar at the end.
-
-    Args:
-        console: Where they are printed.
-        monotonic: Monotonic clock in seconds.
-    """
+    """Prints notices; implements ``app.notices.Notices``. A context manager, which erases the progress bar at the end."""
 
     def __init__(
         self, console: Console, *, monotonic: Callable[[], float] = time.monotonic

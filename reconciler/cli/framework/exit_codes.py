@@ -60,12 +60,7 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
 
 
 def run_mapped(console: Console, work: Callable[[], int]) -> ExitCode:
-    """Run a command line; print any error that it raises, and return its exit code.
-
-    Args:
-        console: Prints errors, to standard error only.
-        work: Returns an exit code.
-    """
+    """Run a command line; print any error that it raises, and return its exit code."""
     try:
         code = work()
         console.flush()

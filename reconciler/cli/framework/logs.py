@@ -63,9 +63,7 @@ def _time(record: logging.LogRecord) -> str:
 def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
     """Send all log records to standard error; replaces existing handlers.
 
-    Args:
-        form: ``text`` or ``json``.
-        level: The level of kquota's log records.
+    ``form``: ``text`` or ``json``.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())
@@ -93,11 +91,7 @@ _JOURNAL: Final = {
 
 
 class OneLineFormatter(logging.Formatter):
-    """``2026-01-02T03:04:05Z WARNING prod: message``, or ``<4>prod: message`` for the journal.
-
-    Args:
-        journal: Whether standard error goes to the journal.
-    """
+    """``2026-01-02T03:04:05Z WARNING prod: message``, or ``<4>prod: message`` for the journal."""
 
     def __init__(self, *, journal: bool) -> None:
         super().__init__()

@@ -46,10 +46,8 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
 class OptionPack:
     """A decorator that adds options and passes them to the command as one value.
 
-    Attributes:
-        name: Parameter of the command.
-        make: Builds the value from the option values, by parameter name.
-        options: Click's decorators and nested packs, in the order of the help.
+    ``make``: builds the value from the option values, by parameter name.
+    ``options``: Click's decorators and nested packs, in the order of the help.
     """
 
     name: str
@@ -84,10 +82,7 @@ def where_options(
 ) -> OptionPack:
     """Return the options that select clusters.
 
-    Args:
-        many: Whether to add ``--all``.
-        contacts: Whether clusters are contacted; with ``many``, adds ``--concurrency``.
-        revisions: Whether to add ``--config-from``.
+    ``contacts``: whether clusters are contacted; with ``many``, adds ``--concurrency``.
     """
     options: list[Callable[[Any], Any]] = [
         click.option(

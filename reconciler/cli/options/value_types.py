@@ -46,11 +46,7 @@ def duration_option(
 ) -> Callable[[F], F]:
     """Return an option whose value is a duration; the command receives seconds.
 
-    Args:
-        names: The flag, and the name of the command's parameter if it differs.
-        text: The help text.
-        default: Shown in the help; ``None`` = no default.
-        is_required: Whether the option is required.
+    ``names``: the flag, and the name of the command's parameter if it differs.
     """
     default_settings: dict[str, Any] = (
         {} if default is None else {"default": default, "show_default": True}

@@ -44,12 +44,7 @@ def show_plans(
 ) -> None:
     """Print the plans of a run: one document in JSON and SARIF, one section per plan in text and Markdown.
 
-    Args:
-        console: Where they are printed.
-        plans: The plans that succeeded.
-        output: The format.
-        rows: All clusters of a run over several, failed ones included; printed as a summary.
-        verbose: Whether long lists are printed in full.
+    ``rows``: all clusters of a run over several, failed ones included; printed as a summary.
     """
     if output == "json":
         console.document(_plan_documents(plans, rows))

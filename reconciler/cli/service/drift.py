@@ -212,9 +212,7 @@ def _watch(
 class ConsoleReceiver:
     """A receiver of notifications that prints them on standard output.
 
-    Args:
-        console: Where they are printed.
-        output: ``text``: a headline and a line per quota key; ``json``: one message per line.
+    ``output``: ``text``: a headline and a line per quota key; ``json``: one message per line.
     """
 
     name = "standard output"

@@ -46,9 +46,7 @@ class Split(StrEnum):
 class Team:
     """A group of users (or of client-ids without a user).
 
-    Attributes:
-        prefix: Prefix of their names.
-        namespace: The namespace of their documents, and the name of their folder.
+    ``namespace``: the namespace of their documents, and the name of their folder.
 
     Raises:
         QuotaValueError: The prefix is empty or the namespace is not a DNS label.
@@ -81,10 +79,7 @@ def file_names(
 ) -> tuple[str, ...]:
     """Return the file of each declaration, relative to the folder of the export.
 
-    Args:
-        declarations: All documents.
-        split: What determines the file.
-        teams: Their documents are in a folder of the team.
+    ``teams``: their documents are in a folder of the team.
     """
     shared = Counter(_prefix(declaration.entity) for declaration in declarations)
 

@@ -52,13 +52,8 @@ class FileLine:
 class ImportRemark:
     """One remark about a foreign file.
 
-    Attributes:
-        path: The file.
-        line: Line, from 1; 0 if the format has no lines.
-        about: The entity, as far as it is known.
-        key: The limit, with the tool's name; "" for all of them.
-        value: Its value as written.
-        text: One sentence.
+    ``line``: line, from 1; 0 if the format has no lines.
+    ``key``: the limit, with the tool's name; "" for all of them.
     """
 
     path: str
@@ -75,8 +70,6 @@ class ImportedLimit:
 
     Attributes:
         key: Kafka's name, or the tool's own if Kafka has none.
-        text: The value as written.
-        line: Its line.
         live: Whether it is a printed float64 (as in brokers) and not a number that a user typed.
         is_known: Whether the tool supports this limit; otherwise it never set it.
     """
@@ -119,11 +112,7 @@ class ImportResult:
 
 
 class ImportCollector:
-    """Collects what readers return.
-
-    Args:
-        namespace: Namespace of the documents.
-    """
+    """Collects what readers return."""
 
     def __init__(self, *, namespace: str) -> None:
         self._namespace = namespace

@@ -24,12 +24,7 @@ HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentTree:
-    """One value of a document with its place.
-
-    Attributes:
-        path: The file.
-        node: The value.
-    """
+    """One value of a document with its place."""
 
     path: str
     node: Node
@@ -221,11 +216,9 @@ def only_cluster(
 ) -> None:
     """Refuse to mix the quotas of several clusters.
 
-    Args:
-        places_by_cluster: Cluster (with the tool's name) to a place where it occurs.
-        cluster: The requested one.
-        subject: The tool's term for such a cluster.
-        must_choose: Whether even a single one must be chosen, because the tool requires it.
+    ``places_by_cluster``: cluster (with the tool's name) to a place where it occurs.
+    ``subject``: the tool's term for such a cluster.
+    ``must_choose``: whether even a single one must be chosen, because the tool requires it.
 
     Raises:
         ManifestErrors: Several and none chosen, or the chosen one is not among them.

@@ -29,11 +29,9 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 class HclToken:
     """One token.
 
-    Attributes:
-        kind: ``string`` (one without templates), ``template``, ``heredoc``, ``number``, ``word``, ``mark``, ``line``
-            (its end) or ``end``.
-        text: Its text; of a string its content.
-        line: First line, from 1.
+    ``kind``: ``string`` (one without templates), ``template``, ``heredoc``, ``number``, ``word``, ``mark``, ``line``
+    (its end) or ``end``.
+    ``text``: its text; of a string its content.
     """
 
     kind: str
@@ -171,7 +169,6 @@ class ResourceBlock:
     Attributes:
         type: First label.
         name: Second label.
-        line: First line.
         attributes: Name to value, in the order of the file.
         blocks: Names of the blocks inside.
         entities: Attributes of the ``entity`` blocks, in the order of the file.

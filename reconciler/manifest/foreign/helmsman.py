@@ -32,10 +32,8 @@ _KEYS: Final = {
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Read every quota.
 
-    Args:
-        files: The configuration, its list of quotas, or both.
-        collector: Collects the quotas.
-        cluster: Cluster whose overrides apply; ``None`` = these are not files for several clusters.
+    ``files``: the configuration, its list of quotas, or both.
+    ``cluster``: cluster whose overrides apply; ``None`` = these are not files for several clusters.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, there is more than one configuration, its list is missing, or

@@ -34,10 +34,7 @@ _KEYS: Final = {
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Read the quotas of every KafkaUser and Kafka; other resources are skipped.
 
-    Args:
-        files: The files.
-        collector: Collects the quotas.
-        cluster: Only resources of this Strimzi cluster; ``None`` = there must be only one.
+    ``cluster``: only resources of this Strimzi cluster; ``None`` = there must be only one.
 
     Raises:
         ManifestErrors: A text is neither YAML nor JSON, or there are several clusters and none is chosen.

@@ -33,10 +33,8 @@ _UNALIASED: Final = "kafka"
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Read every quota resource; those of other types are skipped.
 
-    Args:
-        files: HCL, or the JSON of a state or plan.
-        collector: Collects the quotas.
-        cluster: Only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
+    ``files``: HCL, or the JSON of a state or plan.
+    ``cluster``: only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
 
     Raises:
         ManifestErrors: A text is neither HCL nor such a JSON, or there are several providers and none is chosen.

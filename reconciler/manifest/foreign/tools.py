@@ -31,9 +31,7 @@ class ClusterReader(Protocol):
 class ClusterFormat:
     """A format whose files may be for several clusters.
 
-    Attributes:
-        read: Its reader.
-        cluster: The tool's term for a cluster.
+    ``cluster``: the tool's term for a cluster.
     """
 
     read: ClusterReader
@@ -63,11 +61,9 @@ def read_files(
 ) -> ImportResult:
     """Read the files of a tool.
 
-    Args:
-        tool: A name in :data:`TOOLS`.
-        files: ``(path, text)``; the path is only for display.
-        namespace: Namespace of the documents.
-        source_cluster: One of the tool's clusters, if its files are for several.
+    ``tool``: a name in :data:`TOOLS`.
+    ``files``: ``(path, text)``; the path is only for display.
+    ``source_cluster``: one of the tool's clusters, if its files are for several.
 
     Raises:
         ManifestErrors: A text does not have the tool's format.

@@ -32,9 +32,7 @@ _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "
 class Grant:
     """One tenant, and the paths of its documents.
 
-    Attributes:
-        tenant: The entities and bounds that it may declare.
-        paths: Folders, relative to the project file; empty = anywhere.
+    ``paths``: folders, relative to the project file; empty = anywhere.
     """
 
     tenant: TenantGrant
@@ -52,20 +50,15 @@ class QuotaCluster:
     """One configured cluster.
 
     Attributes:
-        name: Its name in manifests.
         properties: Client properties as written, references unresolved, ``bootstrap.servers`` included; hidden,
             because they may contain secrets.
         properties_file: A ``.properties`` file, relative to the project file; ``None`` = none.
-        expected_cluster_id: The id that the cluster must have.
         confirm_sync: The id for which Sync was confirmed.
         policy: As configured; Sync acts as Upsert until it is confirmed.
-        drift: How to treat drift.
         exclusive: Under Sync: remove unmanaged pairs in scope.
-        suspend: Whether nothing may be written.
         interval: Seconds between two reconciliations of a loop.
         scope: The managed entities; empty = all.
         ignore: Pairs whose differences are ignored and never written.
-        guards: The bounds on one plan.
         guard_window: Seconds over which a loop counts removals.
         grants: The tenants; empty = every document may declare everything.
         operator_class: Class of the operator for this cluster; "" = the one without a class.
@@ -110,12 +103,10 @@ class QuotaCluster:
     ) -> Rules:
         """Return the rules of the planner; a suspended cluster is only observed, whatever the arguments.
 
-        Args:
-            policy: Replaces the configured one; the caller has checked that it is stricter.
-            drift: Replaces the configured one.
-            complete: Whether every configured path was read.
-            removals_known: Whether an inventory or a revision records the owned pairs.
-            force: Also remove pairs that another writer changed.
+        ``policy``: replaces the configured one; the caller has checked that it is stricter.
+        ``complete``: whether every configured path was read.
+        ``removals_known``: whether an inventory or a revision records the owned pairs.
+        ``force``: also remove pairs that another writer changed.
         """
         requested = self.policy if policy is None else policy
         return Rules(

@@ -58,12 +58,9 @@ class ProjectCluster:
     """A cluster with its settings in a project.
 
     Attributes:
-        cluster: Its configuration.
         manifests: Paths and globs of its manifests, relative to the project file.
         own_manifests: Whether these paths are only for this cluster, so that other clusters' documents are errors there.
-        inventory: Location of its records.
         audit_log: The audit log, relative to the project file.
-        line: Line of its document.
         labels: The labels for selectors of documents: its own, those of its groups, and its name.
     """
 
@@ -88,8 +85,6 @@ class Project:
     Attributes:
         path: The file, for display, and to be excluded from the manifests.
         clusters: Sorted by name; at least one.
-        read_limits: Limits for reading manifests.
-        accepted_warnings: Warnings that the project accepts.
         simulate: The what-if policy, as written.
         documents: Each document as written, to compare revisions. Hidden: it may contain secrets.
     """

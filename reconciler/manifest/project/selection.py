@@ -17,11 +17,7 @@ def for_cluster(
 ) -> LoadedManifests:
     """Return the effective declarations for one cluster; those that grants and scope refuse become problems.
 
-    Args:
-        loaded: The cluster's manifests.
-        project_cluster: The cluster.
-        located: Maps the displayed path of a document to its path relative to the project file, which
-            grants use.
+    ``located``: maps the displayed path of a document to its path relative to the project file, which grants use.
     """
     problems = list(loaded.problems)
     warnings = list(loaded.warnings)

@@ -69,9 +69,7 @@ _IGNORE: Final = """\
 class Workflow:
     """A pipeline that a project may use.
 
-    Attributes:
-        path: Its path in the repository.
-        text: Its text, for a cluster named ``prod``.
+    ``text``: its text, for a cluster named ``prod``.
     """
 
     path: str
@@ -88,12 +86,8 @@ def starter_files(
 ) -> dict[str, str]:
     """Return the texts of a new project by path, relative to its folder.
 
-    Args:
-        cluster: Name of the cluster in manifests.
-        bootstrap: Its bootstrap servers.
-        policy: One of :data:`POLICIES`.
-        properties_file: Client properties, relative to the project file; ``None`` = none.
-        workflows: Pipelines to add, with the name of the cluster.
+    ``policy``: one of :data:`POLICIES`.
+    ``properties_file``: client properties, relative to the project file; ``None`` = none.
     """
     connection = (
         _CONNECTION if properties_file is None else f"  propertiesFile: {scalar(properties_file)}\n"

@@ -58,7 +58,6 @@ class ConfigChange:
         document: ``QuotaCluster/NAME`` or ``QuotaProject``.
         field: Path of the setting, such as ``spec.guards.maxRemovals``; "" for a whole document.
         trusted: The effective value, as display text.
-        head: The value in the head revision, as display text.
     """
 
     document: str

@@ -29,7 +29,6 @@ class StaticRule:
 
     Attributes:
         id: Stable name, for tests and documentation.
-        kind: Kind of the document.
         at: Path of its value; ``*`` is every item of a list.
         cel: The rule as the API server evaluates it; "" if CEL cannot express it.
         message: The message of the API server.
@@ -137,9 +136,7 @@ def _requirement_broken(requirement: Json) -> str | None:
 def rate(key: Key, value: Json) -> float:
     """Return the float64 of a limit in a manifest.
 
-    Args:
-        key: The quota key.
-        value: ``str`` for a quantity, else the number in the document.
+    ``value``: ``str`` for a quantity, else the number in the document.
 
     Raises:
         QuotaValueError: The value is invalid; the message has a valid one if it is known.

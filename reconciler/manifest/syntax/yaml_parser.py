@@ -58,14 +58,7 @@ class TooManyNodes(yaml.MarkedYAMLError):
 
 @dataclass(slots=True, kw_only=True)
 class NodeBudget:
-    """The number of nodes that may still be read.
-
-    Attributes:
-        file: Limit of one file.
-        total: Limit of all files.
-        left_in_file: Remaining nodes of the current file.
-        remaining: Remaining nodes of all files.
-    """
+    """The number of nodes that may still be read."""
 
     file: int = MAX_FILE_NODES
     total: int = MAX_NODES
@@ -164,11 +157,7 @@ def read(
 ) -> list[Node]:
     """Return the documents of a piece, without empty ones. Problems are added to ``problems``.
 
-    Args:
-        piece: The text.
-        path: Its file, for display.
-        problems: Problems are added here.
-        budget: Number of nodes that may be read; ``None`` = the maximum of one file.
+    ``budget``: number of nodes that may be read; ``None`` = the maximum of one file.
     """
     budget = NodeBudget() if budget is None else budget
     match = _FORBIDDEN.search(piece.text)

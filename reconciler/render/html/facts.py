@@ -43,8 +43,6 @@ class ClusterPage:
     """One cluster as a page shows it.
 
     Attributes:
-        name: Display name of the cluster.
-        preview: The plan, with everything that belongs to it.
         live: The live quotas, or those of the snapshot.
         owned: Our records; ``None`` if there are none.
         history: The content of the audit log; ``None`` if no log was given.

@@ -19,12 +19,8 @@ FRAME: Final = "frame.html"
 def framed(frame: str, *, title: str, style: str, body: str, script: str = "") -> str:
     """Return a page.
 
-    Args:
-        frame: The text of :data:`FRAME`.
-        title: Plain text.
-        style: CSS.
-        body: HTML.
-        script: The JavaScript in the body, which the policy allows; "" = none.
+    ``title``: plain text.
+    ``script``: the JavaScript in the body, which the policy allows; "" = none.
     """
     allowed = f"script-src '{_hash(script)}'; " if script else ""
     policy = (

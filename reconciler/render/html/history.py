@@ -16,16 +16,11 @@ class PastChange:
 
     Attributes:
         time: Time in the log (ISO 8601 with zone).
-        author: A person or a pipeline.
-        commit: Of the manifests, or "".
-        entity: The entity.
-        key: The key.
         before: Value before, ``None`` = not set.
         after: Intended value, ``None`` = removed.
         cause: The row of the three-way table.
         document: ``namespace/name``, or "".
         outcome: ``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN``, ``NOT SENT``, ``NOT LANDED`` or ``INTENDED``.
-        note: The broker's message, or a note.
     """
 
     time: str
@@ -45,9 +40,7 @@ class PastChange:
 class ChangeHistory:
     """The entries of a log about a cluster.
 
-    Attributes:
-        entries: The newest :data:`KEPT`, newest first.
-        left_out: Number of older ones.
+    ``entries``: the newest :data:`KEPT`, newest first.
     """
 
     entries: tuple[PastChange, ...] = ()

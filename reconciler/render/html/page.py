@@ -34,11 +34,8 @@ _UNSAFE: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 class PageFiles:
     """The parts of every page, from ``page/``.
 
-    Attributes:
-        frame: The frame of the page, ``frame.FRAME``.
-        template: Its body: HTML with ``{{facts}}`` and ``{{script}}``.
-        style: CSS.
-        script: JavaScript; runs in a separate scope.
+    ``template``: its body: HTML with ``{{facts}}`` and ``{{script}}``.
+    ``script``: JavaScript; runs in a separate scope.
     """
 
     frame: str
@@ -57,12 +54,8 @@ def page_html(
 ) -> str:
     """Return a page.
 
-    Args:
-        cluster_pages: The clusters; the reader selects one of several.
-        files: The parts of every page.
-        page: ``plan`` or ``report``.
-        made_at: Creation time, in seconds since the epoch.
-        tool_version: Version of this program.
+    ``page``: ``plan`` or ``report``.
+    ``made_at``: creation time, in seconds since the epoch.
     """
     document = page_document(cluster_pages, page=page, made_at=made_at, tool_version=tool_version)
     # In Python rather than in the page: one scope for all files, nothing left on `window`.

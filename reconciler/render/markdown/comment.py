@@ -127,14 +127,9 @@ def fitted(
 ) -> str:
     """Return the whole text, with as many rows as fit.
 
-    Args:
-        head: Lines above the table.
-        table: Its two lines of headings.
-        rows: Its rows.
-        footer_lines: Lines below it.
-        total: Number of all rows, those not in ``rows`` included.
-        remainder: Where the omitted rows are.
-        limit: Maximum number of characters.
+    ``table``: its two lines of headings.
+    ``total``: number of all rows, those not in ``rows`` included.
+    ``remainder``: where the omitted rows are.
     """
     room = limit - size([*head, *table, *footer_lines]) - len(remainder) - 40
     visible_rows = fitting(rows, room)

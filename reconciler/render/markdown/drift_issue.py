@@ -31,11 +31,7 @@ _OVERRIDE_ADVICE: Final = (
 class DriftReport:
     """The output of ``kquota drift --format json``.
 
-    Attributes:
-        cluster_id: The cluster id.
-        checked_at: Time of the observation, as text.
-        findings: The differences, in document order, without ignored pairs.
-        expired_overrides: Overrides that have expired and whose value is still live.
+    ``findings``: the differences, in document order, without ignored pairs.
     """
 
     cluster_id: str
@@ -70,11 +66,8 @@ def issue_title(label: str, report: DriftReport) -> str:
 def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, details: str) -> str:
     """Return the text of the issue.
 
-    Args:
-        report: The drift.
-        head: Hidden lines at its begin.
-        limit_characters: Maximum number of characters.
-        details: A Markdown link to the run, or "".
+    ``head``: hidden lines at its begin.
+    ``details``: a Markdown link to the run, or "".
     """
     opening = [
         head,

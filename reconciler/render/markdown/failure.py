@@ -34,11 +34,8 @@ _MEANS: Final = {
 class CommandFailure:
     """A failed command.
 
-    Attributes:
-        command: ``plan`` or ``apply``.
-        exit_code: Of the command.
-        messages: Its output, line by line.
-        fork: The fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
+    ``command``: ``plan`` or ``apply``.
+    ``fork``: the fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
     """
 
     command: str
@@ -64,12 +61,9 @@ def failure_markdown(
 ) -> str:
     """Return a failure as Markdown of at most ``limit`` characters.
 
-    Args:
-        failure: The failure.
-        limit: Maximum number of characters.
-        title: Heading; escaped here.
-        marker: Hidden line at its begin.
-        details: A Markdown link to the run, or "".
+    ``title``: heading; escaped here.
+    ``marker``: hidden line at its begin.
+    ``details``: a Markdown link to the run, or "".
     """
     sentence = f"**{SENTENCES[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
     banner = (

@@ -20,10 +20,7 @@ _LEAST_ROOM: Final = 1_500
 class PostedPlan:
     """The plan of one cluster.
 
-    Attributes:
-        cluster: Its name.
-        preview: Its plan.
-        recorded: The effect by recorded use; ``None`` = not requested.
+    ``recorded``: the effect by recorded use; ``None`` = not requested.
     """
 
     cluster: str
@@ -35,9 +32,7 @@ class PostedPlan:
 class PostedFleet:
     """The plans of one run over several clusters.
 
-    Attributes:
-        rows: All clusters, those without a plan included.
-        plans: The plans that could be made.
+    ``rows``: all clusters, those without a plan included.
     """
 
     rows: tuple[FleetRow, ...]
@@ -68,11 +63,7 @@ def fleet_markdown(
 ) -> str:
     """Return the comment, of at most ``limit`` characters unless the table alone is longer.
 
-    Args:
-        fleet: The clusters and their plans.
-        limit: Maximum number of characters.
-        max_rows: Maximum number of rows of the table of one plan.
-        context: The context of the comment.
+    ``max_rows``: maximum number of rows of the table of one plan.
     """
     outcomes = {row.outcome for row in fleet.rows}
     icon, words = Icon.READY, "Ready"

@@ -60,12 +60,8 @@ def plan_markdown(
 ) -> str:
     """Return a plan as Markdown of at most ``limit`` characters, unless its first lines alone are longer.
 
-    Args:
-        preview: The plan and what belongs to it.
-        limit: Maximum number of characters.
-        max_rows: Maximum number of rows of the table of changes; ``None`` = all.
-        context: The context of the comment.
-        recorded: The effect by recorded use; ``None`` = not requested.
+    ``max_rows``: maximum number of rows of the table of changes; ``None`` = all.
+    ``recorded``: the effect by recorded use; ``None`` = not requested.
     """
     comment_context = context or CommentContext()
     refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
@@ -302,11 +298,7 @@ def outcome_markdown(
 ) -> str:
     """Return an outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
 
-    Args:
-        outcome: The outcome of a plan.
-        limit: Maximum number of characters.
-        max_rows: Maximum number of rows; changes that were not applied are selected first.
-        context: The context of the comment.
+    ``max_rows``: maximum number of rows; changes that were not applied are selected first.
     """
     comment_context = context or CommentContext()
     icon, words = _outcome_verdict(outcome)

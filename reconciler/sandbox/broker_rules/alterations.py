@@ -101,12 +101,9 @@ def alter(
 ) -> AlterationVerdicts:
     """Return the active controller's verdicts on one request.
 
-    Args:
-        profile: The line whose rules and messages apply.
-        image: The image before the request.
-        alterations: As on the wire, duplicates and invalid ones included.
-        resolvable: Those of :func:`names_to_resolve` that could be resolved.
-        validate_only: Whether the request only validates; the caller drops the records.
+    ``alterations``: as on the wire, duplicates and invalid ones included.
+    ``resolvable``: those of :func:`names_to_resolve` that could be resolved.
+    ``validate_only``: whether the request only validates; the caller drops the records.
     """
     results: dict[Names, BrokerFailure | None] = {}
     records: list[QuotaRecord] = []

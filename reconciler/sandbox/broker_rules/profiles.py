@@ -44,7 +44,6 @@ class BrokerProfile:
     """The rules, messages and version ranges of one line.
 
     Attributes:
-        name: Its name for ``--behave-as``.
         versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0 (offered up to
             3.9) is
             omitted: no current client uses it.
