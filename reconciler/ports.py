@@ -23,15 +23,12 @@ class QuotaStore(Protocol):
 
     async def cluster(self) -> Cluster:
         """Return the cluster id, live brokers and the principal's rights, read again from the cluster."""
-        ...
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
         """Return the cluster and all its quotas, requested together; with the names of SCRAM users on request."""
-        ...
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
         """Return one consistent snapshot of the quotas of any broker (or of ``node``); never partial."""
-        ...
 
     async def alter(
         self,
@@ -49,7 +46,6 @@ class QuotaStore(Protocol):
         Each entity occurs at most once in ``alterations``. Never raises for the outcome of an entity
         after the first byte of a chunk may have been sent: its result is then ``Unknown``.
         """
-        ...
 
     async def wait_visible(
         self,
@@ -58,7 +54,6 @@ class QuotaStore(Protocol):
         timeout: float,  # noqa: ASYNC109 - it reports who lagged instead of raising
     ) -> Visibility:
         """Poll every live broker with exact filters until each shows all of ``expected``, or until the deadline."""
-        ...
 
 
 class Inventory(Protocol):
@@ -73,11 +68,9 @@ class Inventory(Protocol):
             InventoryError: The records exist but cannot be read; the result is never empty instead.
             InventoryLocked: Another writer is writing to this cluster.
         """
-        ...
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes to the records atomically and durably before returning."""
-        ...
 
 
 class RefStore(Protocol):
@@ -85,7 +78,6 @@ class RefStore(Protocol):
 
     def read(self, ref: str) -> tuple[str, bytes] | None:
         """Return an opaque version and the content, ``None`` if the ref does not exist."""
-        ...
 
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
         """Write the content and return the new version.
@@ -93,7 +85,6 @@ class RefStore(Protocol):
         Raises:
             InventoryLocked: The current version is not the expected one; nothing was written.
         """
-        ...
 
 
 class AuditLog(Protocol):
@@ -101,8 +92,6 @@ class AuditLog(Protocol):
 
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
         """Write entries durably, in order."""
-        ...
 
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]] | None:
         """Return the entries ``INTENDED`` of a cluster without an outcome, by pair; ``None`` = the log cannot be read back."""
-        ...

@@ -10,15 +10,12 @@ class TextReceiver(Protocol):
 
     def note(self, text: str) -> None:
         """Receive a message about what happens."""
-        ...
 
     def warning(self, text: str) -> None:
         """Receive a warning."""
-        ...
 
     def hint(self, text: str) -> None:
         """Receive advice on what to do next; "" = none."""
-        ...
 
 
 class Notices(TextReceiver, Protocol):
@@ -26,7 +23,6 @@ class Notices(TextReceiver, Protocol):
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """Receive progress of long work; a total of 0 = unknown. Called often."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

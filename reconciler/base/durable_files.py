@@ -21,11 +21,9 @@ class DurableFiles(Protocol):
         Raises:
             OSError: It is missing, cannot be read, or is larger.
         """
-        ...
 
     def stamp(self, path: Path) -> FileStamp | None:
         """Return a stamp that changes whenever the file is replaced; ``None`` if there is no file."""
-        ...
 
     def last_byte(self, path: Path) -> bytes:
         """Return the last byte of a file; empty if the file is empty or missing.
@@ -33,7 +31,6 @@ class DurableFiles(Protocol):
         Raises:
             OSError: It cannot be read.
         """
-        ...
 
     def replace(self, path: Path, content: bytes) -> None:
         """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.
@@ -41,7 +38,6 @@ class DurableFiles(Protocol):
         Raises:
             InventoryError: The folder is missing or not writable, or the disk is full.
         """
-        ...
 
     def append(self, path: Path, content: bytes) -> None:
         """Append ``content`` to a file and sync it.
@@ -49,11 +45,9 @@ class DurableFiles(Protocol):
         Raises:
             InventoryError: The file cannot be written.
         """
-        ...
 
     def remove_leftovers(self, path: Path) -> None:
         """Remove temporary files of a killed :meth:`replace`. Call it only while no other process replaces the file."""
-        ...
 
 
 class DurableDisk:

@@ -12,12 +12,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Return seconds since the epoch, UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Return monotonic seconds."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...

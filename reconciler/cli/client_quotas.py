@@ -30,7 +30,6 @@ from reconciler.quota.state import QuotaState, set_values
 
 if TYPE_CHECKING:
     from reconciler.client import QuotaClient
-    from reconciler.quota.filters import Filter
 
 HELP: Final = """Describe, resolve and alter client quotas, as specified in KIP-546.
 
@@ -118,7 +117,9 @@ def command(
 async def _describe(
     console: Console, client: "QuotaClient", call: ClientQuotasArguments
 ) -> ExitCode:
-    state = await client.describe(_filter(call))
+    from reconciler.quota.filters import filter_of
+
+    state = await client.describe(filter_of(call.entity, call.any_names, strict=False))
     blocks = [
         "\n".join((sanitized_text(entity_parts), *kip.value_lines(values)))
         for entity_parts, values in quota_rows(state)
@@ -175,15 +176,6 @@ async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArgu
 
 
 _OPERATIONS: Final = {"describe": _describe, "resolve": _resolve, "alter": _alter}
-
-
-def _filter(call: ClientQuotasArguments) -> "Filter":
-    """Return a non-strict filter: types that are not listed may have any name, or be absent."""
-    from reconciler.quota.filters import ANY, Component, Filter
-
-    components = [Component(entity_type=kind, match=name) for kind, name in call.entity]
-    components += [Component(entity_type=kind, match=ANY) for kind in call.any_names]
-    return Filter(components=tuple(components), strict=False)
 
 
 def quota_rows(

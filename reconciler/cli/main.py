@@ -19,69 +19,55 @@ from reconciler.cli.framework.exit_codes import (
 )
 from reconciler.errors import UsageError
 
-_SUMMARIES: Final = {
-    "init": "Write a new project.",
-    "adopt": "Write manifests for the live quotas that no manifest declares.",
-    "plan": "Show what would change, and why.",
-    "apply": "Write the declared limits to a cluster, verify and record them.",
-    "drift": "Show live limits that were changed outside kquota.",
-    "resolve": "Show which limit applies to a client, and which limits it overrides.",
-    "describe": "Show the live quotas of a cluster.",
-    "snapshot": "Save all quotas of a cluster in one file, without loss.",
-    "export": "Write live quotas as manifests.",
-    "import": "Convert the quota files of another tool to manifests.",
-    "report": "Write one HTML page: live quotas, plan, drift and history.",
-    "validate": "Check manifests without a cluster.",
-    "rollback": "Restore the limits from before an apply.",
-    "override": "Set a temporary limit; list or end temporary limits.",
-    "doctor": "Diagnose connectivity, permissions and configuration.",
-    "post": "Post a plan as a comment on a pull request, or drift as an issue.",
-    "watch": "Keep clusters as declared on a branch of a git repository.",
-    "operator": "Run the Kubernetes operator; release its finalizers; check its rights.",
-    "reconcile": "Ask the operator to reconcile a resource now.",
-    "spark": "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
-    "sandbox": "Run an in-memory Kafka broker for tests and demos.",
-    "completion": "Print the completion script for bash, zsh or fish.",
-    "help": "Show the help of a command.",
+_COMMANDS: Final = {
+    "init": ("init", "Write a new project."),
+    "adopt": (
+        "inspection.export",
+        "Write manifests for the live quotas that no manifest declares.",
+    ),
+    "plan": ("change.plan", "Show what would change, and why."),
+    "apply": ("change.apply", "Write the declared limits to a cluster, verify and record them."),
+    "drift": ("service.drift", "Show live limits that were changed outside kquota."),
+    "resolve": (
+        "inspection.resolve",
+        "Show which limit applies to a client, and which limits it overrides.",
+    ),
+    "describe": ("inspection.describe", "Show the live quotas of a cluster."),
+    "snapshot": ("inspection.describe", "Save all quotas of a cluster in one file, without loss."),
+    "export": ("inspection.export", "Write live quotas as manifests."),
+    "import": ("inspection.import_", "Convert the quota files of another tool to manifests."),
+    "report": ("inspection.report", "Write one HTML page: live quotas, plan, drift and history."),
+    "validate": ("inspection.validate", "Check manifests without a cluster."),
+    "rollback": ("change.rollback", "Restore the limits from before an apply."),
+    "override": ("change.override", "Set a temporary limit; list or end temporary limits."),
+    "doctor": ("inspection.doctor", "Diagnose connectivity, permissions and configuration."),
+    "post": ("post", "Post a plan as a comment on a pull request, or drift as an issue."),
+    "watch": ("service.watch", "Keep clusters as declared on a branch of a git repository."),
+    "operator": (
+        "operator.commands",
+        "Run the Kubernetes operator; release its finalizers; check its rights.",
+    ),
+    "reconcile": ("operator.reconcile", "Ask the operator to reconcile a resource now."),
+    "spark": (
+        "spark.commands",
+        "Ingest and analyse recorded use: what-if, right-sizing, capacity, history.",
+    ),
+    "sandbox": ("service.sandbox", "Run an in-memory Kafka broker for tests and demos."),
+    "completion": ("completion", "Print the completion script for bash, zsh or fish."),
+    "help": ("main", "Show the help of a command."),
 }
+"""Module below this package and summary of each command, in the order of the help."""
 
 _BUILT_IN: Final = frozenset({"help", "import"})
 """Names that Python uses; the function of such a command ends with an underscore."""
 
-_MODULES: Final = {
-    "plan": "change.plan",
-    "apply": "change.apply",
-    "rollback": "change.rollback",
-    "override": "change.override",
-    "describe": "inspection.describe",
-    "resolve": "inspection.resolve",
-    "snapshot": "inspection.describe",
-    "export": "inspection.export",
-    "import": "inspection.import_",
-    "report": "inspection.report",
-    "validate": "inspection.validate",
-    "doctor": "inspection.doctor",
-    "drift": "service.drift",
-    "watch": "service.watch",
-    "sandbox": "service.sandbox",
-    "operator": "operator.commands",
-    "reconcile": "operator.reconcile",
-    "post": "post",
-    "spark": "spark.commands",
-    "completion": "completion",
-    "help": "main",
-    "init": "init",
-    "adopt": "inspection.export",
-}
-"""Module of each command, below this package."""
-
 COMMANDS: Final = {
     name: CommandEntry(
-        module=f"reconciler.cli.{_MODULES[name]}",
+        module=f"reconciler.cli.{module}",
         attribute=f"{name}_" if name in _BUILT_IN else name,
         summary=summary,
     )
-    for name, summary in _SUMMARIES.items()
+    for name, (module, summary) in _COMMANDS.items()
 }
 
 _EXIT_CODES: Final = "\n".join(f"  {int(code):<5}{meaning}" for code, meaning in MEANINGS.items())

@@ -18,12 +18,13 @@ from reconciler.cli.options.code_host import (
     author_option,
     details_option,
     label_option,
+    post_to_host,
     project_option,
     repository_option,
     required_option,
+    warn_of_failure,
 )
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.output.posting import post_to_host, warn_of_failure
 from reconciler.cli.post_recommendations import recommendations
 from reconciler.errors import KquotaError
 

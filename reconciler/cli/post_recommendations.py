@@ -17,12 +17,12 @@ from reconciler.cli.options.code_host import (
     author_option,
     details_option,
     label_option,
+    post_to_host,
     project_option,
     repository_option,
     required_option,
 )
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.output.posting import post_to_host
 
 HELP: Final = """Keep a pull request with recommended limits up to date; nothing is applied.
 

@@ -81,7 +81,6 @@ class HostedRepository(Protocol):
 
     async def own_name(self) -> str:
         """Return the account of the token."""
-        ...
 
 
 class RepositoryPart:

@@ -34,27 +34,21 @@ class Tracker(Protocol):
 
     def open_issues(self) -> AsyncIterator[Issue]:
         """Yield all open issues, oldest first; no pull requests."""
-        ...
 
     async def own_name(self) -> str:
         """Return the account of the token."""
-        ...
 
     async def open(self, title: str, body: str) -> Issue:
         """Open an issue."""
-        ...
 
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
-        ...
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a comment."""
-        ...
 
     async def close(self, issue: Issue) -> None:
         """Close it as done."""
-        ...
 
 
 async def update_issue(

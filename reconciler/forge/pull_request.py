@@ -128,39 +128,30 @@ class PullRequestHost(Protocol):
 
     async def own_name(self) -> str:
         """Return the account of the token."""
-        ...
 
     async def base_branch(self) -> str:
         """Return the branch that pull requests are merged into."""
-        ...
 
     async def state(self, branch: str, folder: str) -> BranchState | None:
         """Return the last commit of a branch with the YAML files of a folder; ``None`` = there is no such branch."""
-        ...
 
     async def write(self, commit: Commit) -> None:
         """Write a commit; never replace one that another person wrote meanwhile."""
-        ...
 
     async def drop(self, branch: str) -> None:
         """Delete a branch."""
-        ...
 
     def pulls(self, branch: str, base: str) -> AsyncIterator[PullRequest]:
         """Yield open and ended pull requests of a branch of this repository, newest first."""
-        ...
 
     async def propose(self, branch: str, base: str, title: str, body: str) -> PullRequest:
         """Open a pull request."""
-        ...
 
     async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
         """Replace title and text."""
-        ...
 
     async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
         """Add a comment, replace the text, and close without a merge."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,23 +38,18 @@ class CommentThread(Protocol):
 
     def notes(self) -> AsyncIterator[Comment]:
         """Yield all comments, oldest first."""
-        ...
 
     async def own_name(self) -> str:
         """Return the account of the token."""
-        ...
 
     async def create(self, body: str) -> Comment:
         """Create a comment."""
-        ...
 
     async def change(self, note: Comment, body: str) -> Comment:
         """Replace the text of a comment."""
-        ...
 
     async def delete(self, note: Comment) -> None:
         """Delete a comment."""
-        ...
 
 
 async def post(

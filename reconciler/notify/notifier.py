@@ -19,7 +19,6 @@ class Receiver(Protocol):
     @property
     def name(self) -> str:
         """Its name in output and state; contains no secret."""
-        ...
 
     async def take(self, message: Message) -> None:
         """Deliver the message.
@@ -27,7 +26,6 @@ class Receiver(Protocol):
         Raises:
             NotifyError: It was not accepted; it is sent again after the next observation.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

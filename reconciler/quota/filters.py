@@ -3,6 +3,7 @@
 Source: org.apache.kafka.image.ClientQuotasImage.describe (3.9 to 4.4).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
@@ -77,9 +78,13 @@ ALL: Final = Filter()
 """Matches all quotas of a cluster, which one describe returns as a consistent snapshot."""
 
 
+def filter_of(named: EntityParts, any_types: Iterable[str] = (), *, strict: bool) -> Filter:
+    """Return the filter for entities with these parts, and with any name or the default of further types."""
+    components = [Component(entity_type=kind, match=name) for kind, name in named]
+    components += [Component(entity_type=kind, match=ANY) for kind in any_types]
+    return Filter(components=tuple(components), strict=strict)
+
+
 def exactly(subject: Entity) -> Filter:
     """Return the filter that matches only this entity."""
-    return Filter(
-        components=tuple(Component(entity_type=kind, match=name) for kind, name in parts(subject)),
-        strict=True,
-    )
+    return filter_of(parts(subject), strict=True)

@@ -33,7 +33,6 @@ class SaslExchange(Protocol):
         Raises:
             AuthenticationError: The credentials are wrong, or the client violated the mechanism's rules.
         """
-        ...
 
 
 class PlainExchange:

@@ -129,20 +129,7 @@ def _seconds(text: str, path: Path) -> float | None:
 class _UnavailableStore:
     """A ``QuotaStore`` for offline plans that refuses every call."""
 
-    async def cluster(self) -> NoReturn:
-        self._refuse()
-
-    async def observe(self, *_: object, **__: object) -> NoReturn:
-        self._refuse()
-
-    async def describe(self, *_: object, **__: object) -> NoReturn:
-        self._refuse()
-
-    async def alter(self, *_: object, **__: object) -> NoReturn:
-        self._refuse()
-
-    async def wait_visible(self, *_: object, **__: object) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    async def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise UsageError("--offline does not contact a cluster")
+
+    cluster = observe = describe = alter = wait_visible = _refuse

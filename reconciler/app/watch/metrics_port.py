@@ -10,53 +10,30 @@ class WatchMetrics(Protocol):
 
     def passed(self, reconciliation: Reconciliation, /) -> None:
         """Record the end of a reconciliation."""
-        ...
 
     def interval(self, cluster: str, seconds: float) -> None:
         """Set the interval of a cluster."""
-        ...
 
     def queue(self, cluster: str, depth: int) -> None:
         """Set the number of waiting keys."""
-        ...
 
     def batch(self, cluster: str, size: int) -> None:
         """Record the number of keys of a reconciliation."""
-        ...
 
     def kafka(self, cluster: str, api: str, seconds: float) -> None:
         """Record the latency of a broker's response."""
-        ...
 
     def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
         """Set the metrics for the applied revision and for a refused newer revision."""
-        ...
 
     def forget(self, cluster: str) -> None:
         """Remove the series of a cluster that is no longer served."""
-        ...
 
 
 class NoWatchMetrics:
     """Records nothing. Implements ``WatchMetrics``."""
 
-    def passed(self, reconciliation: Reconciliation, /) -> None:
+    def _ignore(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    def interval(self, cluster: str, seconds: float) -> None:
-        """Do nothing."""
-
-    def queue(self, cluster: str, depth: int) -> None:
-        """Do nothing."""
-
-    def batch(self, cluster: str, size: int) -> None:
-        """Do nothing."""
-
-    def kafka(self, cluster: str, api: str, seconds: float) -> None:
-        """Do nothing."""
-
-    def revision(self, cluster: str, commit: str, *, is_refused: bool) -> None:
-        """Do nothing."""
-
-    def forget(self, cluster: str) -> None:
-        """Do nothing."""
+    passed = interval = queue = batch = kafka = revision = forget = _ignore

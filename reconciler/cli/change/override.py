@@ -13,13 +13,9 @@ from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import format_option, where_options
-from reconciler.cli.options.value_types import (
-    EntityParameter,
-    duration_option,
-    limit,
-)
+from reconciler.cli.options.value_types import ENTITY, duration_option, key_named, limit
 from reconciler.errors import UsageError
-from reconciler.quota.keys import FIELDS, Key
+from reconciler.quota.keys import Key
 
 if TYPE_CHECKING:
     from reconciler.app.change.override import OverrideChange
@@ -86,7 +82,7 @@ def override() -> None:
 
 
 @override.command("set", help=SET_HELP)
-@click.argument("entity", type=EntityParameter())
+@click.argument("entity", type=ENTITY)
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
 @duration_option("--for", "seconds", is_required=True, text="How long.")
 @click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
@@ -131,7 +127,7 @@ def begin(
 
 
 @override.command("end", help=END_HELP)
-@click.argument("entity", type=EntityParameter(), required=False)
+@click.argument("entity", type=ENTITY, required=False)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--expired", is_flag=True, help="Revert every override whose time is over.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -173,13 +169,13 @@ def end(
             hint="--expired reverts all expired overrides, with --all on every cluster",
         )
     if kube.kubernetes:
-        named_keys = [_key(name) for name in keys]
+        named_keys = [key_named(name) for name in keys]
         return operator_overrides.end(
             console, where, kube, entity=entity, keys=named_keys, yes=yes, output=output
         )
     with ConsoleNotices(console) as notices:
         recorded = run(overrides_of(notices, target(where)))[1]
-    pairs = frozenset((entity, _key(name)) for name in keys)
+    pairs = frozenset((entity, key_named(name)) for name in keys)
     pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
     if not pairs:
         from reconciler.quota.entity_forms import entity_text
@@ -254,17 +250,10 @@ def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | N
     values: dict[Key, float | None] = {}
     for text in assignments:
         name, _, value = text.partition("=")
-        key, number = (_key(name), None) if value == "unset" else limit(text)
+        key, number = (key_named(name), None) if value == "unset" else limit(text)
         if key in values:
             raise UsageError(f"{name} is given twice")
         if RULES[key].on_ip != (entity[2] is not ABSENT):
             raise UsageError(f"{key} cannot be set for this form of entity")
         values[key] = number
     return values
-
-
-def _key(name: str) -> Key:
-    names = {key.value: key for key in Key} | FIELDS
-    if name not in names:
-        raise UsageError(f"unknown key {name!r}", hint=f"the keys are {', '.join(Key)}")
-    return names[name]

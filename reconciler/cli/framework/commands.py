@@ -16,145 +16,50 @@ from reconciler.cli.framework.console import ColorMode
 Headings = Mapping[str, Sequence[str]]
 """Flags by heading, in the order of the help."""
 
+
+def _headings(text: str) -> Headings:
+    """Read lines of the form ``Heading: --flag --flag``, and add the heading that every group ends with."""
+    lines = (line.partition(": ") for line in (*text.strip().splitlines(), _OUTPUT))
+    return {heading: tuple(flags.split()) for heading, _, flags in lines}
+
+
 _OUTPUT: Final = (
-    "--format",
-    "--out",
-    "--verbose",
-    "--detailed-exitcode",
-    "--most",
-    "--pseudonymise",
-    "--curves",
-    "--log-format",
-    "--log-level",
-    "--summary",
-    "--outputs",
-    "--annotations",
-    "--sarif",
-    "--path-prefix",
-    "--terraform-report",
-    "--code-quality",
-    "--color",
-    "--version",
-    "--help",
+    "Output and help: --format --out --verbose --detailed-exitcode --most --pseudonymise --curves --log-format"
+    " --log-level --summary --outputs --annotations --sarif --path-prefix --terraform-report --code-quality"
+    " --color --version --help"
 )
 
-_COMMON: Final[Headings] = {
-    "Cluster": (
-        "--cluster",
-        "--all",
-        "--project",
-        "--config-from",
-        "--bootstrap-server",
-        "--command-config",
-        "--timeout",
-        "--concurrency",
-    ),
-    "Policy and ownership": (
-        "--policy",
-        "--confirm-sync",
-        "--only",
-        "--correct-drift",
-        "--force",
-        "--since",
-        "--no-inventory",
-        "--forget-writer",
-        "--validate",
-    ),
-    "Guards": (
-        "--max-removals",
-        "--max-removed-percent",
-        "--max-change-factor",
-        "--max-exception-factor",
-        "--allow-newly-unlimited",
-        "--allow-small-values",
-        "--allow-defaults",
-        "--allow-empty",
-    ),
-    "Documents": ("--namespace", "--split", "--team", "--partial", "--out-dir"),
-    "Recorded use": ("--evidence", "--no-evidence", "--require-evidence"),
-    "Watching": (
-        "--watch",
-        "--interval",
-        "--confirm-after",
-        "--metrics-address",
-        "--metrics-entity-labels",
-    ),
-    "Notifications": ("--notify", "--notify-key", "--remind-after", "--notify-state"),
-    "Kubernetes": ("--kubernetes", "--operator-namespace", "--kubeconfig"),
-    "Output and help": _OUTPUT,
-}
-
-_SPARK: Final[Headings] = {
-    "Clusters and time": (
-        "--lake",
-        "--cluster",
-        "--all",
-        "--project",
-        "--cluster-id",
-        "--from",
-        "--to",
-        "--at",
-    ),
-    "Source": (
-        "--prometheus",
-        "--http-config",
-        "--file",
-        "--input-format",
-        "--time-unit",
-        "--dialect",
-        "--snapshot",
-        "--audit-log",
-        "--matchers",
-        "--broker-id",
-        "--step",
-        "--max-gap",
-    ),
-    "Spark session": ("--engine", "--master", "--remote", "--memory", "--brief"),
-    "Output and help": _OUTPUT,
-}
-
-_OPERATOR: Final[Headings] = {
-    "Scope": (
-        "--namespace",
-        "--all",
-        "--operator-namespace",
-        "--kubeconfig",
-        "--operator-class",
-        "--quota-clusters",
-        "--allow-references",
-    ),
-    "Leader election": ("--leader-elect", "--lease-name", "--identity"),
-    "Probes and metrics": ("--metrics-address", "--metrics-entity-labels"),
-    "Admission webhook": (
-        "--webhook-address",
-        "--webhook-cert",
-        "--webhook-key",
-        "--webhook-client-ca",
-    ),
-    "Bounds": ("--deletion-timeout", "--max-documents-per-namespace", "--max-bytes-per-namespace"),
-    "Output and help": _OUTPUT,
-}
-
-_POST: Final[Headings] = {
-    "Pull request or merge request": (
-        "--api-url",
-        "--repo",
-        "--pull",
-        "--sha",
-        "--head-repo",
-        "--head-branch",
-        "--author",
-        "--project",
-        "--merge-request",
-    ),
-    "Output and help": _OUTPUT,
-}
+_COMMON: Final = _headings("""
+Cluster: --cluster --all --project --config-from --bootstrap-server --command-config --timeout --concurrency
+Policy and ownership: --policy --confirm-sync --only --correct-drift --force --since --no-inventory --forget-writer --validate
+Guards: --max-removals --max-removed-percent --max-change-factor --max-exception-factor --allow-newly-unlimited \
+--allow-small-values --allow-defaults --allow-empty
+Documents: --namespace --split --team --partial --out-dir
+Recorded use: --evidence --no-evidence --require-evidence
+Watching: --watch --interval --confirm-after --metrics-address --metrics-entity-labels
+Notifications: --notify --notify-key --remind-after --notify-state
+Kubernetes: --kubernetes --operator-namespace --kubeconfig
+""")
 
 HEADINGS: Final[Mapping[str, Headings]] = {
     "": _COMMON,
-    "spark": _SPARK,
-    "operator": _OPERATOR,
-    "post": _POST,
+    "spark": _headings("""
+Clusters and time: --lake --cluster --all --project --cluster-id --from --to --at
+Source: --prometheus --http-config --file --input-format --time-unit --dialect --snapshot --audit-log --matchers \
+--broker-id --step --max-gap
+Spark session: --engine --master --remote --memory --brief
+"""),
+    "operator": _headings("""
+Scope: --namespace --all --operator-namespace --kubeconfig --operator-class --quota-clusters --allow-references
+Leader election: --leader-elect --lease-name --identity
+Probes and metrics: --metrics-address --metrics-entity-labels
+Admission webhook: --webhook-address --webhook-cert --webhook-key --webhook-client-ca
+Bounds: --deletion-timeout --max-documents-per-namespace --max-bytes-per-namespace
+"""),
+    "post": _headings("""
+Pull request or merge request: --api-url --repo --pull --sha --head-repo --head-branch --author --project \
+--merge-request
+"""),
 }
 """The headings of a group's commands; "" is for all other commands."""
 
@@ -173,8 +78,8 @@ COLOR: Final = click.Option(
 """Its value is read before the command line is parsed (``console.color_mode``), so that it applies to usage errors."""
 
 
-class Command(click.Command):
-    """A command whose help lists options under headings."""
+class _HelpOptions(click.Command):
+    """The options that every command has, listed under headings."""
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """``-h`` and ``--help``, also where a command is run without its program's context."""
@@ -186,28 +91,20 @@ class Command(click.Command):
         return [*own_parameters, COLOR, help_option]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by heading."""
+        """The options by heading; of a group also the commands."""
         write_options(ctx, formatter, self.get_params(ctx))
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
 
 
-class Group(click.Group):
+class Command(_HelpOptions):
+    """A command whose help lists options under headings."""
+
+
+class Group(_HelpOptions, click.Group):
     """A group whose help lists options under headings, and commands with unabridged summaries."""
 
     command_class = Command
-
-    def get_help_option_names(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """``-h`` and ``--help``."""
-        return list(HELP_FLAGS)
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its own parameters, then ``--color`` and ``--help``."""
-        *own_parameters, help_option = super().get_params(ctx)
-        return [*own_parameters, COLOR, help_option]
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by heading, then the commands."""
-        write_options(ctx, formatter, self.get_params(ctx))
-        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each command with the whole first sentence of its help."""

@@ -11,12 +11,11 @@ from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, out_option, where_options
-from reconciler.cli.options.value_types import EntityPartsParameter
+from reconciler.cli.options.value_types import ENTITY_PARTS
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.quota.entity import EntityParts
-    from reconciler.quota.filters import Filter
     from reconciler.quota.state import QuotaState
 
 
@@ -36,8 +35,7 @@ Example:
 @command(help=HELP)
 @click.option(
     "--matching",
-    type=EntityPartsParameter(),
-    default=(),
+    type=ENTITY_PARTS,
     metavar="ENTITY",
     help="Show only entities that have these parts. The broker decides which types it knows.",
 )
@@ -59,7 +57,7 @@ Example:
 def describe(
     console: Console,
     *,
-    matching: "EntityParts",
+    matching: "EntityParts | None",
     any_names: Sequence[str],
     exactly: bool,
     where: TargetRequest,
@@ -69,11 +67,12 @@ def describe(
     from reconciler.app.clusters.runtime import connected, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
+    from reconciler.quota.filters import filter_of
 
     if exactly and not matching and not any_names:
         raise UsageError("--exactly needs --matching or --any")
     cluster_target = target(where)
-    filter_ = _filter(matching, any_names, strict=exactly)
+    filter_ = filter_of(matching or (), any_names, strict=exactly)
 
     async def ask() -> "tuple[str, QuotaState]":
         async with connected(console, cluster_target) as client:
@@ -100,14 +99,6 @@ def describe(
         ]
         console.fact("\n".join([*comments, exported.text]) or "# no quotas")
     return ExitCode.DONE
-
-
-def _filter(matching: "EntityParts", any_names: Sequence[str], *, strict: bool) -> "Filter":
-    from reconciler.quota.filters import ANY, Component, Filter
-
-    components = [Component(entity_type=kind, match=name) for kind, name in matching]
-    components += [Component(entity_type=kind, match=ANY) for kind in any_names]
-    return Filter(components=tuple(components), strict=strict)
 
 
 SNAPSHOT_HELP: Final = """Save all quotas of a cluster without loss, including unknown entity types, unknown keys and unusual values.

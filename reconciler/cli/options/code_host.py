@@ -1,10 +1,14 @@
-"""Options of the commands that post to a code host, GitHub or GitLab."""
+"""Shared by the commands that post to a code host: their options, and how they end if the host refuses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
 import click
+
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.errors import ForgeError, KquotaError
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +87,33 @@ def project_option(*, required: bool) -> Callable[[Any], Any]:
         metavar="ID",
         help="Number or path of the project  [env: CI_PROJECT_ID].",
     )
+
+
+def warn_of_failure(console: Console, error: KquotaError, *, required: bool) -> ExitCode:
+    """Print an error of the code host as a warning, unless posting is required.
+
+    Raises:
+        KquotaError: Posting is required, or the error does not come from the code host.
+    """
+    if required or not isinstance(error, ForgeError):
+        raise error
+    console.warning(f"posting failed: {error.message}")
+    console.hint(error.hint)
+    return ExitCode.DONE
+
+
+def post_to_host(
+    console: Console, posting: Coroutine[Any, Any, None], *, required: bool
+) -> ExitCode:
+    """Post, and print an error of the code host as a warning, unless posting is required.
+
+    Raises:
+        KquotaError: Posting is required, or the error does not come from the code host.
+    """
+    from reconciler.app.event_loop import run
+
+    try:
+        run(posting)
+    except KquotaError as error:
+        return warn_of_failure(console, error, required=required)
+    return ExitCode.DONE

@@ -6,7 +6,7 @@ import click
 
 from reconciler.app.requests import AUTO, EvidenceRequest, PlanLimits, RecordSource
 from reconciler.cli.options.shared import FILE, OptionPack
-from reconciler.cli.options.value_types import EntityParameter
+from reconciler.cli.options.value_types import ENTITY
 
 POLICIES: Final = ("Observe", "CreateOnly", "Upsert", "Sync")
 VALIDATIONS: Final = ("auto", "broker", "sandbox", "none")
@@ -37,7 +37,7 @@ limit_options: Final = OptionPack(
         validate_option,
         click.option(
             "--only",
-            type=EntityParameter(),
+            type=ENTITY,
             multiple=True,
             metavar="ENTITY",
             help="Plan for this entity only; may be repeated.",

@@ -8,7 +8,6 @@ import click
 
 from reconciler.cli.completion import entity_names
 from reconciler.errors import QuotaValueError, UsageError
-from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.entity_forms import read_entity, read_parts
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
+Parsed = TypeVar("Parsed")
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,15})(\.[0-9]{1,30})?")
@@ -61,10 +61,13 @@ def duration_option(
     )
 
 
-class EntityParameter(click.ParamType[Entity]):
-    """An entity such as ``user=alice,client-id=<default>``; unusual names in double quotes, as in every output."""
+class _EntityText(click.ParamType[Parsed]):
+    """An entity as in every output: ``user=alice,client-id=<default>``; unusual names in double quotes."""
 
     name = "entity"
+
+    def __init__(self, read: Callable[[str], Parsed]) -> None:
+        self._read = read
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -74,38 +77,35 @@ class EntityParameter(click.ParamType[Entity]):
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Entity:
+    ) -> Parsed:
         """Return the parsed entity."""
+        text = str(value)
         try:
-            _ = str(value).encode("utf-8")
-            return read_entity(str(value))
+            _ = text.encode("utf-8")
+            return self._read(text)
         except UnicodeEncodeError:
-            self.fail(
-                f"{str(value)!r} is not UTF-8 text, which Kafka requires for names", param, ctx
-            )
+            self.fail(f"{text!r} is not UTF-8 text, which Kafka requires for names", param, ctx)
         except QuotaValueError as error:
             self.fail(str(error), param, ctx)
 
 
-class EntityPartsParameter(click.ParamType[EntityParts]):
-    """An entity with any entity types, which the broker validates."""
+ENTITY: Final = _EntityText(read_entity)
+"""An entity with Kafka's entity types."""
 
-    name = "entity"
-    shell_complete = EntityParameter.shell_complete
+ENTITY_PARTS: Final = _EntityText(read_parts)
+"""Types and names of an entity; the broker decides which types it knows."""
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> EntityParts:
-        """Return type and name of each part."""
-        try:
-            _ = str(value).encode("utf-8")
-            return value if isinstance(value, tuple) else read_parts(str(value))
-        except UnicodeEncodeError:
-            self.fail(
-                f"{str(value)!r} is not UTF-8 text, which Kafka requires for names", param, ctx
-            )
-        except QuotaValueError as error:
-            self.fail(str(error), param, ctx)
+
+def key_named(name: str, *, hint: str = "") -> Key:
+    """Return the key with this name of Kafka or of the manifest field.
+
+    Raises:
+        UsageError: There is none.
+    """
+    names = {key.value: key for key in Key} | FIELDS
+    if name not in names:
+        raise UsageError(f"unknown key {name!r}", hint=f"the keys are {', '.join(Key)}{hint}")
+    return names[name]
 
 
 def _decimal(text: str) -> float:
@@ -126,13 +126,12 @@ def limit(text: str) -> tuple[Key, float]:
         UsageError: The text is not of that form, the key is unknown, or Kafka would refuse the value.
     """
     name, equals, right = text.partition("=")
-    names = {key.value: key for key in Key} | FIELDS
-    if not equals or name not in names:
+    example = "; for example producer_byte_rate=10Mi"
+    if not equals:
         raise UsageError(
-            f"{text!r} is not of the form key=value" if not equals else f"unknown key {name!r}",
-            hint=f"the keys are {', '.join(Key)}; for example producer_byte_rate=10Mi",
+            f"{text!r} is not of the form key=value", hint=f"the keys are {', '.join(Key)}{example}"
         )
-    key = names[name]
+    key = key_named(name, hint=example)
 
     from reconciler.manifest.quantity import manifest_whole  # imports the YAML reader
 

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.options.value_types import (
-    DurationParameter,
-    EntityParameter,
-    limit,
-)
+from reconciler.cli.options.value_types import ENTITY, DurationParameter, limit
 from reconciler.errors import UsageError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -32,7 +28,7 @@ def test_what_is_no_duration_is_refused(text):
 
 
 def test_the_three_states_of_a_slot_can_be_typed():
-    read = EntityParameter().convert
+    read = ENTITY.convert
     assert read("user=alice,client-id=<default>", None, None) == entity(
         user="alice", client_id=DEFAULT
     )
@@ -43,7 +39,7 @@ def test_the_three_states_of_a_slot_can_be_typed():
 @pytest.mark.parametrize("text", ["alice", "", "user=a,ip=1.2.3.4", "user=\udcff"])
 def test_what_is_no_entity_is_refused(text):
     with pytest.raises(click.BadParameter):
-        EntityParameter().convert(text, None, None)
+        ENTITY.convert(text, None, None)
 
 
 @pytest.mark.parametrize(
