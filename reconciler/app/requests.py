@@ -14,7 +14,7 @@ CONCURRENCY: Final = 100
 """Clusters at the same time. One that never answers occupies a slot until its deadline."""
 
 NOTIFICATION_SHAPES: Final = ("webhook", "slack", "cloudevents")
-"""Shapes of a message: those of ``notify.http_receiver.SHAPES``, which needs aiohttp."""
+"""Shapes of a message: those of ``notify.shapes.SHAPES``."""
 
 AUTO: Final = "auto"
 """Evidence address from the cluster's configuration."""

@@ -6,9 +6,8 @@ from typing import Final, Protocol
 
 from reconciler.errors import ForgeError
 from reconciler.forge.drift_issue import Issue
-from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import PullRequest
-from reconciler.forge.rest_client import Json, RestClient
+from reconciler.forge.rest_client import Json, RestClient, optional_text, required_field
 from reconciler.forge.sticky_comment import Comment
 
 REGULAR_FILES: Final = frozenset({"100644", "100755"})

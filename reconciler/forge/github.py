@@ -11,8 +11,14 @@ from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.code_host import HostFields, RepositoryPart
 from reconciler.forge.drift_issue import Issue
-from reconciler.forge.json_fields import optional_text, required_field
-from reconciler.forge.rest_client import BOUNDS, Json, RestClient, RestLimits
+from reconciler.forge.rest_client import (
+    BOUNDS,
+    Json,
+    RestClient,
+    RestLimits,
+    optional_text,
+    required_field,
+)
 from reconciler.forge.sticky_comment import Comment
 
 API: Final = "https://api.github.com"

@@ -6,9 +6,8 @@ from urllib.parse import quote
 from reconciler.errors import ForgeError
 from reconciler.forge.code_host import REGULAR_FILES, RepositoryBranches, blob_text
 from reconciler.forge.gitlab import FIELDS
-from reconciler.forge.json_fields import optional_text, required_field
 from reconciler.forge.pull_request import BranchState, Commit, PullRequest
-from reconciler.forge.rest_client import Json
+from reconciler.forge.rest_client import Json, optional_text, required_field
 
 
 class GitLabMergeRequests(RepositoryBranches):

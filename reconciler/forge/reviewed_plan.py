@@ -7,8 +7,7 @@ from typing import Final
 
 from reconciler.errors import ConfigError, ForgeError
 from reconciler.forge.github import GitHub, PullRequestHead, workflow_name
-from reconciler.forge.json_fields import optional_text, required_field
-from reconciler.forge.rest_client import Json
+from reconciler.forge.rest_client import Json, optional_text, required_field
 
 MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
 """Maximum size of a posted or reviewed plan."""

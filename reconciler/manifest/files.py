@@ -70,9 +70,9 @@ def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
     return FileSelection(names=tuple(sorted(picked)), unmatched=tuple(unmatched))
 
 
-def unmatched_problem(pattern: str, location: str = "") -> Problem:
-    """Return the problem of a path that matches no file; ``location`` is the project file, if it contains the path."""
-    return Problem(location or pattern, 0, 0, f"path {pattern!r} matches no file")
+def unmatched_problem(pattern: str) -> Problem:
+    """Return the problem of a path that matches no file."""
+    return Problem(pattern, 0, 0, f"path {pattern!r} matches no file")
 
 
 def read_paths(

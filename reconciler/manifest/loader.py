@@ -21,7 +21,7 @@ from reconciler.manifest.syntax.nodes import (
     key_place,
 )
 from reconciler.manifest.syntax.yaml_parser import DocumentText
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import Declaration, DesiredState
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
 """Kinds that contain many documents, by apiVersion and kind."""
@@ -266,3 +266,19 @@ def _unknown_name(cluster: str, clusters: Collection[str]) -> str:
 
 
 __all__ = ["FileTexts", "LoadedManifests", "load_files", "read_paths"]
+
+
+def conflict_problems(desired: DesiredState) -> list[Problem]:
+    """Return each conflict as problems at all its places."""
+    problems: list[Problem] = []
+    for conflict in desired.conflicts:
+        for claim in conflict.claims:
+            claim_places = ", ".join(
+                f"{declared_claim.document} at {declared_claim.place(conflict.key)}"
+                for declared_claim in conflict.claims
+                if declared_claim is not claim
+            )
+            place = claim.place(conflict.key)
+            words = f"{claim.document} and {claim_places} both declare {conflict.key} of one entity"
+            problems.append(Problem(claim.path, int(place.rpartition(":")[2]), 1, words))
+    return problems

@@ -1,4 +1,4 @@
-"""Notifications about drift and recovery: one module for each shape of message.
+"""Notifications about drift and recovery.
 
 receiver = HttpReceiver(MessageShape.WEBHOOK, endpoint("hook", url, key=key), clock=clock, random=random)
 delivery = await Notifier([receiver], state=state).notify(drift_of("prod", cluster_id, observations), now=clock.now())

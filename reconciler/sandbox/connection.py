@@ -6,14 +6,13 @@ connection without a response; only ApiVersions is answered in any version (KIP-
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from reconciler.errors import ProtocolError
 from reconciler.sandbox.authorizer import ANONYMOUS
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
-from reconciler.sandbox.distinguished_name import distinguished_name
 from reconciler.sandbox.faults import (
     CutAfter,
     CutBefore,
@@ -57,6 +56,37 @@ from reconciler.wire.apis import (
     SASL_HANDSHAKE,
 )
 from reconciler.wire.frames import RequestHeader
+
+_SHORT: Final = {
+    "commonName": "CN",
+    "countryName": "C",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
+"""Keywords of RFC 2253 by OpenSSL's long names; Java writes other attributes by their OIDs."""
+
+_SPECIAL: Final = frozenset(',+"\\<>;=')
+
+
+def distinguished_name(subject: Sequence[Sequence[tuple[str, Any]]]) -> str:
+    """Return the subject of ``SSLSocket.getpeercert``, most specific part first, as ``CN=alice,O=Acme``."""
+    return ",".join(
+        "+".join(f"{_SHORT.get(kind, kind)}={_escaped(str(value))}" for kind, value in part)
+        for part in reversed(subject)
+    )
+
+
+def _escaped(value: str) -> str:
+    text = "".join(f"\\{char}" if char in _SPECIAL else char for char in value)
+    if text.startswith(("#", " ")):
+        text = f"\\{text}"
+    return f"{text[:-1]}\\ " if text.endswith(" ") and len(text) > 1 else text
+
 
 MAX_REQUEST: Final = 100 * 1024 * 1024
 """``socket.request.max.bytes``: a larger request closes the connection."""

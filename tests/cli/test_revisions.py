@@ -222,3 +222,13 @@ def test_records_under_a_git_ref_leave_a_fresh_clone_able_to_apply(kquota, folde
     assert ran.code == 0, ran.err
     assert (folder / ".kquota" / "audit.jsonl").read_text().count("\n") == 2
     assert git(folder, "for-each-ref", "refs/kquota")
+
+
+def test_the_project_file_of_the_revision_is_no_manifest(kquota, folder, repository):
+    project_file = folder / "kquota.yaml"
+    project_file.write_text(
+        project_file.read_text().replace("manifests: [quotas]", "manifests: [.]")
+    )
+    everything = commit(folder)
+    assert "manifests: [.]" in project_file.read_text()
+    assert kquota("plan", "--offline", "--since", everything).code == 0

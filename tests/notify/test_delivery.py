@@ -10,8 +10,9 @@ import pytest
 from reconciler.base.http.client import HttpClient
 from reconciler.base.http.retry import POLICIES, Peer
 from reconciler.errors import ConfigError, NotifyError
-from reconciler.notify import endpoint, webhook
+from reconciler.notify import endpoint
 from reconciler.notify.delivery import deliver
+from reconciler.notify.shapes import MessageShape, request_of
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, KEY, NOW, PATH, Answer, Receiver, is_signed, message
 
@@ -28,7 +29,7 @@ def delivered(*answers: Answer):
         clock = FakeClock(NOW)
         async with Receiver(*answers) as receiver, HttpClient(seconds=5) as client:
             to = endpoint("webhook=env:HOOK", receiver.url, key=KEY)
-            request = webhook.request(message(ALICE), to, at=NOW)
+            request = request_of(MessageShape.WEBHOOK, message(ALICE), to, at=NOW)
             try:
                 result = await deliver(client, to, request, clock=clock, random=lambda: 0.0)
             except NotifyError as error:
@@ -102,7 +103,7 @@ def test_a_receiver_that_hangs_costs_one_deadline_a_try():
                 await deliver(
                     client,
                     to,
-                    webhook.request(message(ALICE), to, at=NOW),
+                    request_of(MessageShape.WEBHOOK, message(ALICE), to, at=NOW),
                     clock=FakeClock(),
                     random=lambda: 0.0,
                     policy=policy,
@@ -121,7 +122,7 @@ def refused(url: str) -> NotifyError:
             await deliver(
                 client,
                 to,
-                webhook.request(message(ALICE), to, at=NOW),
+                request_of(MessageShape.WEBHOOK, message(ALICE), to, at=NOW),
                 clock=FakeClock(),
                 random=lambda: 0.0,
                 policy=replace(RETRY, tries=1),

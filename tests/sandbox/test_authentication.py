@@ -15,7 +15,7 @@ from reconciler.sandbox import (
     Sandbox,
     SandboxSettings,
 )
-from reconciler.sandbox.distinguished_name import distinguished_name
+from reconciler.sandbox.connection import distinguished_name
 from tests.contract.raw import Closed, RawConnection
 from tests.contract.targets import running
 from tests.servers.certs import Authority

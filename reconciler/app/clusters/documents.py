@@ -3,17 +3,16 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.app.clusters.project_files import name_in, project_path
+from reconciler.app.clusters.project_files import name_in, project_path, read_tree
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
-from reconciler.manifest.conflicts import conflict_problems
-from reconciler.manifest.files import FileTexts, read_paths, select, unmatched_problem
-from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
+from reconciler.manifest.files import FileTexts, read_paths
+from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, conflict_problems, load_files
 from reconciler.manifest.project.file import FILE_NAME, Project, parse
 from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.planner.desired_state import DesiredState, merge
@@ -205,24 +204,20 @@ def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
     manifests = project_cluster.manifests
     if not manifests:
         raise GitError(f"the project file at {revision} configures no manifests")
-    prefix = name_in(tree, root)
-    base = "" if prefix == "." else prefix + "/"
-    below = [name.removeprefix(base) for name in tree.entries if name.startswith(base)]
-    selected = select(manifests, below)
-    project_file = Path(project.path).name
-    names = [name for name in selected.names if name != project_file]
-    contents = tree.read([base + name for name in names])
-    problems = [
-        unmatched_problem(pattern, f"{project.path} at {revision}")
-        for pattern in selected.unmatched
-    ]
-    texts = []
-    for name in names:
-        try:
-            texts.append((f"{revision}:{name}", contents[base + name].decode("utf-8")))
-        except UnicodeDecodeError:
-            problems.append(Problem(f"{revision}:{name}", 0, 0, "is not UTF-8"))
-    loaded = load_files(texts, clusters=project.labels, problems=problems)
+    texts = read_tree(
+        tree,
+        name_in(tree, root),
+        manifests,
+        project_file=project_path(target.options).name,
+        limits=project.read_limits,
+    )
+    loaded = load_files(
+        ((f"{revision}:{name}", text) for name, text in texts.files),
+        clusters=project.labels,
+        problems=(
+            replace(problem, path=f"{revision}:{problem.path}") for problem in texts.problems
+        ),
+    )
     granted = for_cluster(
         loaded, project_cluster, located=lambda path: path.removeprefix(f"{revision}:")
     ).checked()

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.manifest.project.file import FILE_NAME
+from reconciler.manifest.files import FileTexts, read_blobs
+from reconciler.manifest.project.file import FILE_NAME, ReadLimits
 
 if TYPE_CHECKING:
     from reconciler.app.requests import TargetRequest
@@ -43,6 +44,32 @@ def search_path(folder: Path) -> Sequence[Path]:
 def name_in(tree: "CommitTree", path: Path) -> str:
     """Return the name of a path in the tree of a revision."""
     return Path(os.path.relpath(path.absolute(), tree.top)).as_posix()
+
+
+def read_tree(
+    tree: "CommitTree",
+    folder: str,
+    patterns: Sequence[str],
+    *,
+    project_file: str,
+    limits: ReadLimits,
+) -> FileTexts:
+    """Return the manifests that patterns match in a revision, without the project file.
+
+    ``folder``: base of patterns and names, as a path in the tree; ``.`` = the top.
+    """
+    base = "" if folder == "." else folder + "/"
+    return read_blobs(
+        patterns,
+        [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)],
+        lambda names: {
+            name.removeprefix(base): content
+            for name, content in tree.read([base + name for name in names]).items()
+        },
+        exclude=(project_file,),
+        max_files=limits.max_files,
+        max_file_bytes=limits.max_file_bytes,
+    )
 
 
 def _folders(folder: Path) -> Iterator[Path]:

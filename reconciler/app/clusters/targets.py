@@ -5,13 +5,12 @@ Connection, expected cluster id, guards, policy and tenants come only from optio
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.app.clusters.project_files import name_in, project_path
-from reconciler.app.clusters.shared_reads import SharedReads
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import TargetRequest
 from reconciler.base.regular_files import boundary_of, check_inside, read_regular
@@ -25,6 +24,26 @@ from reconciler.manifest.project.file import (
     ReadLimits,
     parse,
 )
+
+Value = TypeVar("Value")
+
+
+class SharedReads:
+    """Values that were read in this run, by key. Lives as long as the targets of one command."""
+
+    def __init__(self) -> None:
+        self._values: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, read: Callable[[], Value]) -> Value:
+        """Return the value of a key, read on first use. An error is not stored.
+
+        ``key``: what is read, and from where.
+        """
+        if key not in self._values:
+            self._values[key] = read()
+        value: Value = self._values[key]
+        return value
+
 
 if TYPE_CHECKING:
     from reconciler.app.clusters.trusted_files import TrustedFiles

@@ -102,7 +102,8 @@ class DriftNotifications:
 
 def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
     from reconciler.notify import endpoint
-    from reconciler.notify.http_receiver import SHAPES, HttpReceiver, MessageShape
+    from reconciler.notify.http_receiver import HttpReceiver
+    from reconciler.notify.shapes import SHAPES, MessageShape
 
     shape_name, equals, source = spec.partition("=")
     if not equals or shape_name not in NOTIFICATION_SHAPES:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reconciler.app.clusters.project_files import read_tree
 from reconciler.base import properties
 from reconciler.base.regular_files import read_regular
 from reconciler.client import ANYTHING, ClientConfig
 from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
 from reconciler.git.repository import CommitTree
-from reconciler.manifest.conflicts import conflict_problems
-from reconciler.manifest.files import read_blobs
-from reconciler.manifest.loader import load_files
+from reconciler.manifest.loader import conflict_problems, load_files
 from reconciler.manifest.project.file import (
     FILE_NAME,
     MAX_FILE_SIZE,
@@ -173,17 +172,12 @@ def _documents(
         words = f"no manifests are configured for {project_cluster.name} (spec.manifests)"
         problems.append(Problem(project.path, project_cluster.line, 1, words))
         return DesiredState(), ()
-    base = "" if places.within(".") == "." else places.within(".") + "/"
-    texts = read_blobs(
+    texts = read_tree(
+        tree,
+        places.within("."),
         project_cluster.manifests,
-        [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)],
-        lambda names: {
-            name.removeprefix(base): content
-            for name, content in tree.read([base + name for name in names]).items()
-        },
-        exclude=(places.project,),
-        max_files=project.read_limits.max_files,
-        max_file_bytes=project.read_limits.max_file_bytes,
+        project_file=places.project,
+        limits=project.read_limits,
     )
     loaded = for_cluster(
         load_files(texts.files, clusters=project.labels, problems=texts.problems), project_cluster

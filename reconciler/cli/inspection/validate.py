@@ -85,7 +85,7 @@ def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[
 
 
 def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SarifResult]":
-    from reconciler.manifest.conflicts import conflict_problems
+    from reconciler.manifest.loader import conflict_problems
     from reconciler.quota.planner.desired_state import merge
     from reconciler.quota.rule_warnings import warnings
     from reconciler.render.sarif import SarifResult, findings_of

@@ -1,5 +1,7 @@
 """Responses to DescribeClientQuotas and AlterClientQuotas: decodes, applies the rules, encodes."""
 
+import asyncio
+import socket
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,12 +14,47 @@ from reconciler.sandbox.broker_rules.alterations import (
     BrokerFailure,
 )
 from reconciler.sandbox.broker_rules.image import Names, scattered
+from reconciler.sandbox.broker_rules.ip_literals import (
+    LOCAL_NAMES,
+    is_scoped_by_name,
+)
 from reconciler.sandbox.faults import Refuse
-from reconciler.sandbox.host_lookup import resolvable
 from reconciler.sandbox.request import CLUSTER_DENIED, SandboxRequest
+from reconciler.sandbox.settings import Resolver
 from reconciler.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE
 from reconciler.wire.messages import alter_client_quotas, describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import Alteration, Result
+
+
+async def resolvable(names: Iterable[str], resolver: Resolver | None) -> frozenset[str]:
+    """Return those of ``names`` that resolve; local names need no lookup."""
+    resolved_names: set[str] = set()
+    for name in sorted(names):
+        if is_scoped_by_name(name):
+            has_known_zone = name.strip("[]").partition("%")[2] in interfaces()
+        else:
+            has_known_zone = name.rstrip(".").lower() in LOCAL_NAMES or await (
+                resolver or system_resolver
+            )(name)
+        if has_known_zone:
+            resolved_names.add(name)
+    return frozenset(resolved_names)
+
+
+def interfaces() -> frozenset[str]:
+    """Return the names of the network interfaces of this machine."""
+    try:
+        return frozenset(name for _, name in socket.if_nameindex())
+    except OSError:
+        return frozenset()
+
+
+async def system_resolver(name: str) -> bool:
+    """Whether the system finds an address for ``name``."""
+    try:
+        return bool(await asyncio.get_running_loop().getaddrinfo(name, None))
+    except (socket.gaierror, UnicodeError):
+        return False
 
 
 def describe_answer(call: SandboxRequest) -> bytes:

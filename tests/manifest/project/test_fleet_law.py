@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.conflicts import conflict_problems
-from reconciler.manifest.loader import load_files
+from reconciler.manifest.loader import conflict_problems, load_files
 from reconciler.manifest.project.file import Project, parse
 from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.ownership import OwnershipRecords
