@@ -122,8 +122,6 @@ def _not_begun(target: ClusterTarget) -> "ClusterResult[Value]":
 
 
 class _FleetRun(Generic[Value]):
-    """One run over many clusters, with its progress."""
-
     def __init__(
         self,
         targets: Sequence[ClusterTarget],

@@ -89,7 +89,6 @@ def decoded(content: bytes) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield ``(line number, joined text)`` of each line with a pair."""
     pending: list[str] = []
     start = 0
     for number, natural in enumerate(_LINE_END.split(text), 1):
@@ -109,7 +108,6 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(logical: str) -> tuple[str, str]:
-    """Return key and value, both still escaped."""
     end = 0
     while end < len(logical) and logical[end] not in _BLANKS + _SEPARATORS:
         end += 2 if logical[end] == "\\" else 1

@@ -69,7 +69,6 @@ def _redacted_word(word: str) -> str:
 
 
 def _redacted_rest(remainder: str) -> str:
-    """Redact the part after ``scheme://``."""
     before, at, after = remainder.rpartition("@")
     if at:
         if re.search(r"[/\\?#;]", before):

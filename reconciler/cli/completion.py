@@ -116,7 +116,6 @@ def _items(names: Callable[[], Iterable[str]], incomplete: str) -> list[Completi
 
 
 def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
-    """Return the cluster options that were typed so far."""
     from reconciler.app.requests import TargetRequest
 
     bootstrap, project = ctx.params.get("bootstrap_server"), ctx.params.get("project")

@@ -117,7 +117,6 @@ def _reply(console: Console, text: str, default: str) -> str:
 
 
 def _workflows(kind: str) -> "list[Workflow]":
-    """Return the CI pipelines of the package for ``github`` or ``gitlab``."""
     from reconciler.manifest.project.starter import Workflow
 
     pattern, target = _FOLDERS[kind]

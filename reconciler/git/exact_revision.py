@@ -62,7 +62,6 @@ def _target_of(repository: Repository, ref: str) -> str | None:
 
 
 def _inexact(repository: Repository, revision: str, option: str) -> GitError:
-    """Return the error for an ambiguous name, with what to write instead."""
     meanings = [
         ref for place in _PLACES if _target_of(repository, ref := place + revision) is not None
     ]

@@ -213,7 +213,6 @@ def _text(entry: MappingEntry) -> str:
 
 
 def _resource_name(entry: MappingEntry, *, label: bool = False) -> str:
-    """Return a valid name of a resource, or with ``label`` of a namespace."""
     text = _text(entry)
     longest, pattern = (63, _LABEL) if label else (253, _SUBDOMAIN)
     if len(text) > longest or not pattern.match(text):
@@ -298,7 +297,6 @@ def _requirement(node: Node) -> LabelRequirement:
 
 
 def _nodes(entry: MappingEntry, *, most: int) -> list[Node]:
-    """Return the items of a list with at most ``most`` items."""
     if type(entry.value) is not SequenceNode or len(entry.value.nodes) > most:
         raise DocumentDeclined
     return list(entry.value.nodes)

@@ -105,7 +105,6 @@ def broken(
 
 
 def _matching(value: Json, at: Sequence[str], path: Path = ()) -> Iterator[tuple[Path, Json]]:
-    """Yield every value at a path with ``*`` for list items."""
     if not at:
         yield path, value
     elif at[0] == "*":

@@ -70,8 +70,6 @@ class LoadedManifests:
 
 @dataclass(slots=True, kw_only=True)
 class _LoadRun:
-    """State of one load."""
-
     clusters: Mapping[str, Labels] | None
     progress: Callable[[int], None]
     by_cluster: dict[str, list[Declaration]] = field(default_factory=dict)
@@ -82,7 +80,6 @@ class _LoadRun:
     budget: yaml_parser.NodeBudget
 
     def add(self, quota: ClientQuota) -> None:
-        """Add one accepted document."""
         if not isinstance(quota.clusters, SelectedClusters):
             self._declare(quota.clusters, quota.declaration)
         elif self.clusters is None:
@@ -226,7 +223,6 @@ def _identity(root: Node, name: str) -> str | None:
 
 
 def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -> Problem:
-    """Return the problem of a document that is not a ClientQuota."""
     if not isinstance(root, MappingNode):
         return Problem(
             path, root.line, root.column, "a document must be a mapping with apiVersion and kind"

@@ -237,7 +237,6 @@ def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
 
 
 def _texts(field: str, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the lines of labels or annotations; no lines for none."""
     lines: list[str] = []
     for name, text in texts:
         key = scalar(name)

@@ -239,7 +239,6 @@ class Metrics:
         return info.labels(*values) if values else info
 
     def _remove(self, family: MetricFamily, cluster: str) -> None:
-        """Remove the series of a cluster."""
         labels = {"cluster": cluster}
         for metrics_by_name in (self._counters, self._gauges, self._histograms, self._infos):
             if family.name in metrics_by_name:

@@ -144,7 +144,6 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
 
 
 def _summary(outcome: Outcome) -> str:
-    """Return one line with every count, for the end of an incomplete run."""
     words = ("APPLIED", "REJECTED", "UNKNOWN", "HELD", "NOT SENT")
     return ", ".join(f"{outcome.count(word):,} {word.lower()}" for word in words)
 
@@ -194,7 +193,6 @@ def _text(cell: Cell | str) -> str:
 def _block(  # noqa: PLR0917 - what a heading is made of
     title: str, description: str, rows: Sequence[DisplayRow], total: int, style: Style, colour: str
 ) -> list[str]:
-    """Return rows under a heading; nothing without rows."""
     if not rows:
         return []
     heading = style.paint(f"{title} ({total:,})", "bold", colour)
@@ -226,7 +224,6 @@ def _shown_of(kind: SectionKind) -> int:
 
 
 def _more(left_out: int) -> list[str]:
-    """Return the line in place of rows that are not shown."""
     if not left_out:
         return []
     return [f"  and {left_out:,} more (--verbose shows all; --format json and --out have all)"]

@@ -102,6 +102,5 @@ class SandboxCluster:
         return [self.brokers[node] for node in sorted(self.brokers) if self.brokers[node].running]
 
     def _show(self, broker: SandboxBroker, image: Image, version: int) -> None:
-        """Show an image, unless the broker shows a newer one."""
         if not broker.is_held and version > broker.version:
             broker.visible_image, broker.version = image, version

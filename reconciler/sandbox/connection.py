@@ -196,7 +196,6 @@ class ServerConnection:
     async def _reply(
         self, header: RequestHeader, body: bytes, principal: str, effects: tuple[Effect, ...]
     ) -> SaslReply:
-        """Handle a request of a known principal."""
         self._check_version(header)
         key, version = header.api_key, header.api_version
         if key == SASL_HANDSHAKE.key:

@@ -27,8 +27,6 @@ from reconciler.wire.messages.entry_layout import Part
 
 @dataclass(slots=True)
 class _BrokerListeners:
-    """The listening sockets and open connections of one broker."""
-
     servers: list[asyncio.Server] = field(default_factory=list[asyncio.Server])
     tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 

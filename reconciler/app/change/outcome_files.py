@@ -65,7 +65,6 @@ def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
 
 
 def _forget_old(path: Path) -> None:
-    """Delete the oldest outcomes of the same cluster."""
     cluster = path.name[len(_TIME) :]
     for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-KEPT]:
         old.unlink(missing_ok=True)

@@ -178,7 +178,6 @@ class DriftWatcher:
         return replace(reconciliation, observations=self._runner.tracker.observations)
 
     async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
-        """Run a reconciliation that may write only these pairs."""
         options = replace(
             self._options,
             rules=replace(self._options.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),

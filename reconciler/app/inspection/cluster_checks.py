@@ -176,8 +176,6 @@ def _error_text(error: OSError) -> str:
 
 
 class _ConnectionObserver:
-    """Records the events of the connection setup."""
-
     def __init__(self) -> None:
         self._connected: Connected | None = None
         self._authenticated: Authenticated | None = None

@@ -92,7 +92,6 @@ def unused_folder(folder: Path, exported: ExportResult, layout: ExportLayout) ->
 
 
 def _files(exported: ExportResult, layout: ExportLayout) -> tuple[str, ...]:
-    """Return the file of each document, relative to the folder of the export."""
     return file_names(exported.declarations, Split(layout.split), teams_of(layout))
 
 

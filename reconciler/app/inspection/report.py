@@ -66,7 +66,6 @@ async def report_cluster(
 
 
 async def _planned(notices: Notices, target: ClusterTarget, request: PageRequest) -> PreparedPlan:
-    """Return the plan of the documents."""
     task = task_for(notices, target, request.paths, PlanLimits(validate="auto"), request.sources)
     return await _prepare(notices, knowing(task, request.principals), request.snapshot)
 

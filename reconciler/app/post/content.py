@@ -148,7 +148,6 @@ def _plan(request: PostRequest, text: str, location: str, marker: Marker) -> Pos
 
 
 def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
-    """Return the plans of several clusters as one comment."""
     rows, plans = fleet_plans_codec.read_plans(text, location=location)
     fleet = PostedFleet(
         rows=rows,

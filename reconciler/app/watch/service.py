@@ -72,8 +72,6 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
 
 
 class _WatchService:
-    """The loops of a watch, their metrics and probes."""
-
     def __init__(self, notices: TextReceiver, options: WatchOptions, clock: Clock) -> None:
         self._notices, self._options, self._clock = notices, options, clock
         self._metrics = metrics_of(options.serving)
@@ -113,7 +111,6 @@ class _WatchService:
         self._stop = asyncio.Event()
 
     async def serve(self) -> signal.Signals:
-        """Run until a signal is received."""
         with self._listening():
             async with served(
                 self._notices,
@@ -167,7 +164,6 @@ class _WatchService:
     # -- probes ---------------------------------------------------------------------------------------
 
     def healthy(self) -> Sequence[str]:
-        """Return loops that hang."""
         return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
 
     def ready(self) -> Sequence[str]:

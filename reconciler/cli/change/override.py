@@ -194,7 +194,6 @@ def _carried_out(
     yes: bool,
     output: str,
 ) -> ExitCode:
-    """Plan, ask for confirmation and apply on every selected cluster."""
     from reconciler.app.change.override import OverrideRunRequest, override_run
     from reconciler.app.clusters.targets import targets
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all

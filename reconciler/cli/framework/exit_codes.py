@@ -96,7 +96,6 @@ def _asked_for(error: SystemExit | click.exceptions.Exit) -> ExitCode:
 
 
 def _print_error(console: Console, error: BaseException) -> ExitCode:
-    """Print an error; return its exit code."""
     code = ExitCode.ERROR
     match error:
         case ManifestErrors():

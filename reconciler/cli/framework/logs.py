@@ -142,8 +142,6 @@ def collect_as_usual() -> None:
 
 
 class _ConsoleWarningHandler(logging.Handler):
-    """Prints log records of loops as warnings, escaped."""
-
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
         self._console = console

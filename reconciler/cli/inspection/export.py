@@ -113,7 +113,6 @@ def export(
 
 
 def _report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
-    """List the values that no manifest can express; return the exit code."""
     from reconciler.app.inspection.export import left_out_lines
 
     if exported.complete:

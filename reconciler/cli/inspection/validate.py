@@ -76,7 +76,6 @@ def validate(
 
 
 def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[ClusterTarget]":
-    """Return the selected cluster, or all clusters of the project."""
     from reconciler.app.clusters.targets import offline_targets
 
     if cluster_options.by_address or cluster_options.cluster is not None:

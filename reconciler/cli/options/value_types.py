@@ -72,13 +72,11 @@ class _EntityText(click.ParamType[Parsed]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> "list[CompletionItem]":
-        """Complete the entities that have live quotas."""
         return entity_names(ctx, param, incomplete)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Parsed:
-        """Return the parsed entity."""
         text = str(value)
         try:
             _ = text.encode("utf-8")

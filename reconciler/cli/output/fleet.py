@@ -74,7 +74,6 @@ class _ShownProgress:
         self._line, self._progress = line, FleetProgress(total=total)
 
     def take(self, progress: FleetProgress) -> None:
-        """Show the numbers of clusters that are done, in progress, waiting and failed."""
         self._progress = progress
         detail = f", {progress.active:,} in progress, {progress.waiting:,} waiting"
         if progress.failed:
@@ -82,7 +81,6 @@ class _ShownProgress:
         self._line("clusters", progress.done, progress.total, detail=detail)
 
     async def tick(self) -> None:
-        """Show the progress periodically until cancelled."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self.take(self._progress)

@@ -100,7 +100,6 @@ def plan_page(plans: "Sequence[ClusterPlan]") -> str:
 def _plan_documents(
     plans: "Sequence[ClusterPlan]", rows: "Sequence[FleetRow]"
 ) -> "dict[str, Json]":
-    """Return the plan document of a single cluster, or one document with the plans by cluster name."""
     if len(plans) == 1 and not rows:
         return plans[0].document
     from reconciler.codecs.fleet_plans import plans_document

@@ -181,7 +181,6 @@ def _watch(
     serving: MetricsRequest,
     output: str,
 ) -> ExitCode:
-    """Check repeatedly until stopped, then exit 0."""
     from reconciler.app.drift.service import watch_drift
     from reconciler.app.event_loop import run
     from reconciler.cli.framework.logs import collect_as_usual, loops_speak
@@ -319,7 +318,6 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
 
 
 def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: bool) -> None:
-    """Print the document of a single cluster, or one document with the drift by cluster name."""
     from reconciler.codecs.drift import drift_document
     from reconciler.render.json_values import Json
 

@@ -187,7 +187,6 @@ def _shown_slots(path: str, resource: DocumentTree, attributes: DocumentTree) ->
 
 
 def _managed_resources(module: DocumentTree) -> Iterator[DocumentTree]:
-    """Yield the managed resources of a module and of its child modules."""
     resources, modules = module.get("resources"), module.get("child_modules")
     for resource in resources.items() if resources is not None else ():
         if (resource.text_field("type") or "").startswith(TYPE) and resource.text_field(

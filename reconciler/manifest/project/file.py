@@ -342,7 +342,6 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
 
 
 def _group_labels(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the labels that a cluster has from its groups."""
     return {
         key: value
         for group in groups

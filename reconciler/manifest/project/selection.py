@@ -64,7 +64,6 @@ class _GrantCheck:
     warnings: list[Problem]
 
     def judge(self, declaration: Declaration, path: str) -> None:
-        """Accept a declaration if its grants allow it, else add a problem."""
         namespace = declaration.document.partition("/")[0]
         namespace_grants = [grant for grant in self.grants if namespace in grant.tenant.namespaces]
         tenants = [grant.tenant for grant in namespace_grants if grant.covers(path)]

@@ -111,7 +111,6 @@ _PATTERNS: Final = (
 
 
 def _called(at: tuple[str, ...]) -> str:
-    """Return the name prefix of the rules of a list."""
     return at[1] if at[1] in {"protected", "requiredLabels"} else at[0]
 
 

@@ -96,8 +96,6 @@ class NodeBudget:
 
 
 class _YamlParser(Protocol):
-    """The common interface of PyYAML's parsers."""
-
     def get_event(self) -> _Event: ...
 
 

@@ -129,7 +129,6 @@ def _summary(preview: Preview) -> str:
 
 
 def _validation(preview: Preview) -> str:
-    """Return who validated the changes."""
     verdict = preview.verdict
     reason = f" ({verdict.reason})" if verdict.reason else ""
     if verdict.source == "none":
@@ -383,7 +382,6 @@ def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
 
 
 def _joined(lines: Sequence[str]) -> list[str]:
-    """Return lines as separate paragraphs."""
     return [part for line in lines for part in (line, "")][:-1]
 
 

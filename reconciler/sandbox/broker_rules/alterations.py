@@ -132,7 +132,6 @@ def alter(
 def _changes(
     names: Names, present: Values, operations: Sequence[Operation]
 ) -> Iterable[QuotaRecord]:
-    """Yield records for operations that change the present values."""
     for key, value in operations:
         if (key in present) if value is None else not same_double(present.get(key), value):
             yield QuotaRecord(names=names, key=key, value=value)
