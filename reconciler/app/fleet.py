@@ -222,7 +222,5 @@ def outcome_of_error(result: ClusterResult[Value]) -> FleetOutcome:
 
 def _without_value(result: ClusterResult[Value]) -> FleetRow:
     return FleetRow(
-        cluster=result.target.display_name,
-        outcome=outcome_of_error(result),
-        seconds=result.seconds,
+        cluster=result.target.display_name, outcome=outcome_of_error(result), seconds=result.seconds
     )

@@ -7,13 +7,7 @@ from reconciler import __version__
 from reconciler.base.clock import SystemClock
 from reconciler.render.html.facts import ClusterPage
 from reconciler.render.html.frame import FRAME
-from reconciler.render.html.page import (
-    SCRIPTS,
-    STYLES,
-    TEMPLATE,
-    PageFiles,
-    page_html,
-)
+from reconciler.render.html.page import SCRIPTS, STYLES, TEMPLATE, PageFiles, page_html
 
 
 def joined_files(*names: str) -> str:

@@ -135,9 +135,7 @@ async def _resolve(
     from reconciler.quota.precedence import Principal
 
     principal = Principal(
-        user=call.names.get("user"),
-        client_id=call.names.get("client-id"),
-        ip=call.names.get("ip"),
+        user=call.names.get("user"), client_id=call.names.get("client-id"), ip=call.names.get("ip")
     )
     resolution = (await client.resolve([principal]))[principal]
     if isinstance(resolution, KquotaError):

@@ -88,10 +88,7 @@ def init(
 
     bootstrap = bootstrap_server or _reply(console, "Bootstrap servers (HOST:PORT,...)", "")
     if not bootstrap:
-        raise UsageError(
-            "no bootstrap servers given",
-            hint="pass --bootstrap-server HOST:PORT",
-        )
+        raise UsageError("no bootstrap servers given", hint="pass --bootstrap-server HOST:PORT")
     name = cluster or _reply(console, "Name of the cluster", DEFAULT_CLUSTER)
     files = starter_files(
         cluster=name,

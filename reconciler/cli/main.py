@@ -11,12 +11,7 @@ from reconciler import __version__
 from reconciler.cli.framework.commands import CommandEntry, LazyGroup, command
 from reconciler.cli.framework.console import Console, color_mode
 from reconciler.cli.framework.diagnostics import escape_diagnostics
-from reconciler.cli.framework.exit_codes import (
-    MEANINGS,
-    PRECEDENCE_TEXT,
-    ExitCode,
-    run_mapped,
-)
+from reconciler.cli.framework.exit_codes import MEANINGS, PRECEDENCE_TEXT, ExitCode, run_mapped
 from reconciler.errors import UsageError
 
 _COMMANDS: Final = {

@@ -11,12 +11,7 @@ from reconciler.errors import QuotaValueError
 from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.render.json_values import Json
 from reconciler.usage.demand_bounds import FigureBound
-from reconciler.usage.impact.result_rows import (
-    EvidenceNote,
-    ImpactRow,
-    Simulation,
-    TierBreach,
-)
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.impact.what_if import REASONS
 from reconciler.usage.samples import LATEST_MOMENT_MS

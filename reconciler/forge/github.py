@@ -64,12 +64,7 @@ def checked_sha(text: str) -> str:
 
 
 def github(
-    address: str,
-    token: Secret | None,
-    *,
-    clock: Clock,
-    version: str,
-    bounds: RestLimits = BOUNDS,
+    address: str, token: Secret | None, *, clock: Clock, version: str, bounds: RestLimits = BOUNDS
 ) -> RestClient:
     """Return a client of GitHub's API or of an Enterprise server's."""
     headers = {

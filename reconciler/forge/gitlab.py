@@ -31,12 +31,7 @@ FIELDS: Final = HostFields(
 
 
 def gitlab(
-    address: str,
-    token: Secret | None,
-    *,
-    clock: Clock,
-    version: str,
-    bounds: RestLimits = BOUNDS,
+    address: str, token: Secret | None, *, clock: Clock, version: str, bounds: RestLimits = BOUNDS
 ) -> RestClient:
     """Return a client of GitLab's API. Job tokens cannot write notes, so the header is that of project tokens."""
     headers = {"Accept": "application/json", "User-Agent": f"kquota/{version}"}

@@ -53,8 +53,7 @@ def checked_address(address: str) -> str:
     split = urlsplit(address)
     if split.scheme not in {"http", "https"} or not split.hostname:
         raise UsageError(
-            f"{redact_url(address)!r} is not an API URL",
-            hint="such as https://api.github.com",
+            f"{redact_url(address)!r} is not an API URL", hint="such as https://api.github.com"
         )
     if split.username is not None or split.query or split.fragment:
         raise UsageError("an API URL must not contain credentials, a query or a fragment")

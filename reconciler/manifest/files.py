@@ -9,12 +9,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from reconciler.base.regular_files import (
-    boundary_of,
-    check_inside,
-    is_inside,
-    read_regular,
-)
+from reconciler.base.regular_files import boundary_of, check_inside, is_inside, read_regular
 from reconciler.errors import Problem
 
 MAX_FILES: Final = 100_000

@@ -14,12 +14,7 @@ from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_nod
 from reconciler.manifest.files import FileTexts, read_paths
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
 from reconciler.manifest.syntax import yaml_parser
-from reconciler.manifest.syntax.nodes import (
-    MappingNode,
-    Node,
-    SequenceNode,
-    key_place,
-)
+from reconciler.manifest.syntax.nodes import MappingNode, Node, SequenceNode, key_place
 from reconciler.manifest.syntax.yaml_parser import DocumentText
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 

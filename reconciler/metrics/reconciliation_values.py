@@ -8,12 +8,7 @@ from typing import Final
 from reconciler.quota.entity_forms import sanitized
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import (
-    Outcome,
-    PairVisibility,
-    Reconciliation,
-    WithheldChange,
-)
+from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation, WithheldChange
 from reconciler.quota.state import QuotaState, set_values
 
 OPERATIONS: Final = ("create", "update", "remove")

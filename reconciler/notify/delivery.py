@@ -70,9 +70,7 @@ async def deliver(
             hint=_HINTS.get(response.status, ""),
         )
         return Failure(
-            error=error,
-            is_retriable=response.is_transient,
-            wait=response.retry_after(clock.now()),
+            error=error, is_retriable=response.is_transient, wait=response.retry_after(clock.now())
         )
 
     await with_retries(attempt, policy, clock=clock, uniform=random, final_error=_final_error)

@@ -174,10 +174,9 @@ def _hiding(hiding: HidingOrphan) -> str:
 def headline(preview: Preview) -> str:
     """Return the first line: the cluster, and who validated the plan."""
     source = preview.verdict.source
-    counted = {
-        "broker": "validated by the broker",
-        "none": "not validated by a broker",
-    }.get(source, f"validated by the rules of the {source}, not by the broker")
+    counted = {"broker": "validated by the broker", "none": "not validated by a broker"}.get(
+        source, f"validated by the rules of the {source}, not by the broker"
+    )
     reason = f" ({preview.verdict.reason})" if preview.verdict.reason else ""
     snapshot = (
         f", computed from a snapshot that is {age(preview.created_at - preview.snapshot_at)} old"

@@ -6,12 +6,7 @@
 
 from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation
 from reconciler.sandbox.broker_rules.offline_validation import validate
-from reconciler.sandbox.broker_rules.profiles import (
-    NEWEST,
-    PROFILES,
-    BrokerProfile,
-    profile_named,
-)
+from reconciler.sandbox.broker_rules.profiles import NEWEST, PROFILES, BrokerProfile, profile_named
 from reconciler.sandbox.faults import Fault
 from reconciler.sandbox.server import Sandbox
 from reconciler.sandbox.service import serve

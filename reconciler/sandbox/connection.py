@@ -103,7 +103,7 @@ _ANSWERS: Final[dict[int, Callable[[SandboxRequest], bytes]]] = {
     DESCRIBE_CLUSTER.key: describe_cluster_answer,
 }
 _SLOW_ANSWERS: Final[dict[int, Callable[[SandboxRequest], Awaitable[bytes]]]] = {
-    ALTER_CLIENT_QUOTAS.key: alter_answer,
+    ALTER_CLIENT_QUOTAS.key: alter_answer
 }
 
 
@@ -163,11 +163,7 @@ class ServerConnection:
             raise _ConnectionClosed
 
     async def _reply_with_sasl(
-        self,
-        header: RequestHeader,
-        body: bytes,
-        session: SaslSession,
-        effects: tuple[Effect, ...],
+        self, header: RequestHeader, body: bytes, session: SaslSession, effects: tuple[Effect, ...]
     ) -> SaslReply:
         """Handle a request on a SASL listener, depending on the stage of authentication."""
         self._check_version(header)

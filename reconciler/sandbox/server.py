@@ -12,12 +12,7 @@ from functools import partial
 from typing import Self
 
 from reconciler.errors import ConfigError
-from reconciler.sandbox.broker_rules.image import (
-    Image,
-    Names,
-    QuotaRecord,
-    names_of,
-)
+from reconciler.sandbox.broker_rules.image import Image, Names, QuotaRecord, names_of
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.connection import ServerConnection
 from reconciler.sandbox.faults import Fault, Faults
@@ -134,10 +129,7 @@ class Sandbox:
             port = broker.ports.get(listener.name) or self._requested_port(listener, node)
             try:
                 server = await asyncio.start_server(
-                    partial(self._accept, broker, listener),
-                    listener.host,
-                    port,
-                    ssl=listener.tls,
+                    partial(self._accept, broker, listener), listener.host, port, ssl=listener.tls
                 )
             except OSError as error:
                 raise ConfigError(

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.app.change.outcome_files import keep_outcome
-from reconciler.app.change.plan_preparation import (
-    PlanTask,
-    prepared_for,
-    record_options,
-    task_for,
-)
+from reconciler.app.change.plan_preparation import PlanTask, prepared_for, record_options, task_for
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.change.standard_input import check_piped
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime

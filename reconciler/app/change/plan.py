@@ -95,7 +95,7 @@ async def plan_cluster(
     simulation = None
     if evidence is not None:
         simulation = await asyncio.to_thread(simulated, notices, task, prepared, evidence, callback)
-    changed = changed_documents(target, task.documents.desired, typed_paths=bool(request.paths))
+    changed = changed_documents(target, task.desired, typed_paths=bool(request.paths))
     return ClusterPlan(
         target=target,
         prepared=prepared,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.documents import ClusterDocuments, at_revision, load, reading
+from reconciler.app.clusters.documents import at_revision, load, reading
 from reconciler.app.clusters.record_stores import check_records
 from reconciler.app.clusters.runtime import RecordOptions, Runtime
 from reconciler.app.clusters.targets import ClusterTarget
@@ -22,14 +22,9 @@ class PlanTask:
     """Everything that a plan of one cluster needs before a broker is queried."""
 
     target: ClusterTarget
-    documents: ClusterDocuments
+    desired: DesiredState
     options: ReconcileOptions
     records: RecordOptions
-
-    @property
-    def desired(self) -> DesiredState:
-        """The desired state of the documents."""
-        return self.documents.desired
 
 
 def task_for(
@@ -70,7 +65,7 @@ def task_for(
     )
     return PlanTask(
         target=target,
-        documents=documents,
+        desired=documents.desired,
         options=options,
         records=replace(record_options(sources), since=since),
     )

@@ -33,12 +33,9 @@ class ClusterDocuments:
     ``complete``: whether all configured manifests were read; only then is a removal allowed.
     """
 
-    cluster: str
     desired: DesiredState
     warnings: tuple[Problem, ...]
     complete: bool
-    count: int
-    files: int
 
 
 def reading(notices: Notices) -> Callable[[int], None]:
@@ -60,15 +57,10 @@ def load(
         ManifestErrors: Every problem of every file, conflicts included.
     """
     loaded = load_loosely(target, paths, progress=progress).checked()
-    name = _cluster_name(target, loaded)
-    desired = merged(loaded, name)
     return ClusterDocuments(
-        cluster=name,
-        desired=desired,
+        desired=merged(loaded, _cluster_name(target, loaded)),
         warnings=loaded.warnings,
         complete=not paths or not target.project_cluster.manifests,
-        count=len(loaded.of(name)),
-        files=loaded.file_count,
     )
 
 

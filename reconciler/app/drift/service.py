@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
-from reconciler.app.drift.watcher import (
-    DriftWatcher,
-    DriftWatchOptions,
-)
+from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions
 from reconciler.app.loop.cluster_loop import ClusterLoop
 from reconciler.app.loop.health import hung_loops, late_loops
 from reconciler.app.loop.mailbox import Mailbox

@@ -7,7 +7,6 @@ from reconciler.app.change.offline_plan import plan_offline
 from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
 from reconciler.app.change.principals import knowing
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.documents import ClusterDocuments
 from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
@@ -86,11 +85,8 @@ async def _without_documents(
         policy=Policy.OBSERVE, drift=DriftMode.WARN, removals_known=keeps_records
     )
     options = replace(options, rules=rules)
-    nothing = ClusterDocuments(
-        cluster=target.name, desired=DesiredState(), warnings=(), complete=True, count=0, files=0
-    )
     records = RecordOptions(none=request.sources.no_inventory)
-    task = PlanTask(target=target, documents=nothing, options=options, records=records)
+    task = PlanTask(target=target, desired=DesiredState(), options=options, records=records)
     first = await _prepare(notices, task, request.snapshot)
     # The ownership records serve as the documents: differences from them are drift.
     return preview(

@@ -184,12 +184,7 @@ def _report(
     for result in applied:
         if isinstance(result.error, Interrupted):
             raise result.error
-    return worst(
-        [
-            code_of_fleet(prepared, lambda _: ExitCode.DONE),
-            code_of_fleet(applied, _code),
-        ]
-    )
+    return worst([code_of_fleet(prepared, lambda _: ExitCode.DONE), code_of_fleet(applied, _code)])
 
 
 def _code(outcome: Outcome | None) -> ExitCode:

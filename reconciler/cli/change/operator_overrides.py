@@ -119,8 +119,7 @@ def begin(
     from reconciler.kube.records import overrides
     from reconciler.quota.entity_forms import entity_text
 
-    if not _agreed(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes):
-        raise UsageError("cancelled; nothing was written")
+    _confirm(console, f"Override {entity_text(entity)} on {where.cluster}?", yes=yes)
     clock = SystemClock()
     request = overrides.OverrideRequest(
         entity=entity,
@@ -154,8 +153,7 @@ def end(
     from reconciler.quota.entity_forms import entity_text
 
     text = entity_text(entity)
-    if not _agreed(console, f"End overrides of {text} on {where.cluster}?", yes=yes):
-        raise UsageError("cancelled; nothing was written")
+    _confirm(console, f"End overrides of {text} on {where.cluster}?", yes=yes)
 
     async def work(ledger: overrides.OverrideLedger) -> bool:
         active_pairs = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
@@ -237,8 +235,9 @@ def _print_overrides(
         console.fact(f"{record.key} of {entity_text(record.entity)}: {becomes}")
 
 
-def _agreed(console: Console, question: str, *, yes: bool) -> bool:
+def _confirm(console: Console, question: str, *, yes: bool) -> None:
     if yes:
-        return True
+        return
     console.question(question)
-    return console.answer()
+    if not console.answer():
+        raise UsageError("cancelled; nothing was written")

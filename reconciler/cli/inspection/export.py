@@ -63,10 +63,7 @@ layout_options: Final = OptionPack(
 
 def _out_dir_option(text: str) -> Callable[[Any], Any]:
     return click.option(
-        "--out-dir",
-        type=click.Path(file_okay=False, path_type=Path),
-        metavar="FOLDER",
-        help=text,
+        "--out-dir", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help=text
     )
 
 

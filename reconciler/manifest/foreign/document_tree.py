@@ -9,12 +9,7 @@ from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import json_nodes
 from reconciler.manifest.foreign.collector import FileLine, Files, ImportedLimit, Place
 from reconciler.manifest.syntax import scalars, yaml_parser
-from reconciler.manifest.syntax.nodes import (
-    MappingNode,
-    Node,
-    ScalarNode,
-    SequenceNode,
-)
+from reconciler.manifest.syntax.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 _INTEGER: Final = re.compile(r"0|[1-9][0-9]*")
 HINT: Final = (

@@ -91,10 +91,7 @@ def _entities(head: str) -> Iterator[_Slots]:
     if (ip := _slot(_IP, head)) is not ABSENT:
         yield ABSENT, ABSENT, ip
     for comma in re.finditer(", ", head):
-        user, client_id = (
-            _slot(_USER, head[: comma.start()]),
-            _slot(_CLIENT, head[comma.end() :]),
-        )
+        user, client_id = (_slot(_USER, head[: comma.start()]), _slot(_CLIENT, head[comma.end() :]))
         if user is not ABSENT and client_id is not ABSENT:
             yield user, client_id, ABSENT
 

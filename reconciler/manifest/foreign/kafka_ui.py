@@ -9,11 +9,7 @@ from collections import Counter
 from typing import Final
 
 from reconciler.manifest.foreign.collector import Files, ImportCollector, Parts
-from reconciler.manifest.foreign.document_tree import (
-    DocumentTree,
-    documents,
-    limits,
-)
+from reconciler.manifest.foreign.document_tree import DocumentTree, documents, limits
 
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"), ("ip", "ip"))
 

@@ -13,12 +13,7 @@ from typing import Final
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import hcl
 from reconciler.manifest.foreign.collector import FileLine, Files, ImportCollector, ImportedLimit
-from reconciler.manifest.foreign.document_tree import (
-    DocumentTree,
-    documents,
-    limits,
-    only_cluster,
-)
+from reconciler.manifest.foreign.document_tree import DocumentTree, documents, limits, only_cluster
 from reconciler.manifest.foreign.json_nodes import looks_like_json
 from reconciler.quota.entity import DEFAULT, ENTITY_TYPES, Slot
 

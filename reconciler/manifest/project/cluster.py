@@ -11,12 +11,7 @@ from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
-from reconciler.quota.planner.guards import (
-    Guards,
-    LabelRule,
-    NewlyUnlimited,
-    Protection,
-)
+from reconciler.quota.planner.guards import Guards, LabelRule, NewlyUnlimited, Protection
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 

@@ -11,11 +11,7 @@ from reconciler.manifest.project.cluster import bounds_of, pattern_of, seconds
 from reconciler.quota.entity import Entity
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.usage.fetches import (
-    DEFAULT_FETCH_BYTES,
-    DEFAULT_PARTITION_BYTES,
-    FetchSize,
-)
+from reconciler.usage.fetches import DEFAULT_FETCH_BYTES, DEFAULT_PARTITION_BYTES, FetchSize
 from reconciler.usage.impact.tier_policy import (
     LABEL,
     USUAL,

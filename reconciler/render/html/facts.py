@@ -10,12 +10,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
-from reconciler.quota.planner.impact import (
-    AffectedPrincipal,
-    Direction,
-    Impact,
-    shadows,
-)
+from reconciler.quota.planner.impact import AffectedPrincipal, Direction, Impact, shadows
 from reconciler.quota.planner.plan import Finding, apply_to
 from reconciler.quota.precedence import EffectiveLimit, unranked
 from reconciler.quota.results.report import Preview

@@ -322,10 +322,7 @@ def outcome_markdown(
         head,
         ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
         [_outcome_row(outcome.pairs[at]) for at in places],
-        [
-            *_undo(outcome, comment_context),
-            *footer(comment_context, PER_BROKER),
-        ],
+        [*_undo(outcome, comment_context), *footer(comment_context, PER_BROKER)],
         total=len(outcome.pairs),
         remainder="The outcome document lists all of them.",
         limit=limit,
@@ -372,10 +369,7 @@ def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
     file = markdown(context.file)
     file_link = f"[{file}]({context.artifact_url})" if context.artifact_url else file
     extra = "" if option is not None else " with the options of the apply"
-    return [
-        "",
-        f"**Undo**: {command}{extra}, beside the downloaded {file_link}. {_UNDO_SAYS}",
-    ]
+    return ["", f"**Undo**: {command}{extra}, beside the downloaded {file_link}. {_UNDO_SAYS}"]
 
 
 # ---- small things --------------------------------------------------------------------------------

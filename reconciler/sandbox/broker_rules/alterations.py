@@ -22,11 +22,7 @@ from reconciler.sandbox.broker_rules.image import (
     names_of,
     same_double,
 )
-from reconciler.sandbox.broker_rules.ip_literals import (
-    is_literal,
-    is_scoped_by_name,
-    may_be_name,
-)
+from reconciler.sandbox.broker_rules.ip_literals import is_literal, is_scoped_by_name, may_be_name
 from reconciler.sandbox.broker_rules.profiles import IP_CONFIGS, BrokerProfile
 from reconciler.wire.error_codes import INVALID_REQUEST, POLICY_VIOLATION, UNKNOWN_SERVER_ERROR
 from reconciler.wire.messages.alter_client_quotas import Alteration, Operation

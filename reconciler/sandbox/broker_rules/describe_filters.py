@@ -11,13 +11,7 @@ from reconciler.quota.entity import ENTITY_TYPES
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.broker_rules.image import Image, Names
 from reconciler.wire.error_codes import INVALID_REQUEST, UNSUPPORTED_VERSION
-from reconciler.wire.messages.describe_client_quotas import (
-    ANY,
-    DEFAULT,
-    EXACT,
-    Component,
-    Entry,
-)
+from reconciler.wire.messages.describe_client_quotas import ANY, DEFAULT, EXACT, Component, Entry
 
 _COMBINATION: Final = (
     "Invalid entity filter component combination."

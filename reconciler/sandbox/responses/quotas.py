@@ -9,15 +9,9 @@ from reconciler.errors import ConfigError
 from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.broker_rules import alterations as rules
 from reconciler.sandbox.broker_rules import describe_filters
-from reconciler.sandbox.broker_rules.alterations import (
-    AlterationVerdicts,
-    BrokerFailure,
-)
+from reconciler.sandbox.broker_rules.alterations import AlterationVerdicts, BrokerFailure
 from reconciler.sandbox.broker_rules.image import Names, scattered
-from reconciler.sandbox.broker_rules.ip_literals import (
-    LOCAL_NAMES,
-    is_scoped_by_name,
-)
+from reconciler.sandbox.broker_rules.ip_literals import LOCAL_NAMES, is_scoped_by_name
 from reconciler.sandbox.faults import Refuse
 from reconciler.sandbox.request import CLUSTER_DENIED, SandboxRequest
 from reconciler.sandbox.settings import Resolver
@@ -147,7 +141,5 @@ def _results_by_entity(results: dict[Names, BrokerFailure | None]) -> list[Resul
 
 def _answer(call: SandboxRequest, results: list[Result]) -> bytes:
     return alter_client_quotas.encode_response(
-        call.version,
-        results=results,
-        throttle_time_ms=call.throttle_ms,
+        call.version, results=results, throttle_time_ms=call.throttle_ms
     )
