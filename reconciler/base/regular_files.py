@@ -30,8 +30,7 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
 
     Raises:
         OSError: It cannot be opened, is not a regular file (EINVAL), is larger (EFBIG), or is a link out of the
-            folder
-            (ELOOP); ``strerror`` is a readable sentence.
+            folder (ELOOP); ``strerror`` is a readable sentence.
         ValueError: The path contains a NUL character.
     """
     descriptor = str(path).startswith(_DESCRIPTORS)

@@ -55,11 +55,7 @@ def _expired_row(expired: ExpiredOverride) -> dict[str, Json]:
 
 
 def read_drift(text: str, *, location: str) -> DriftReport:
-    """Read the report of one cluster.
-
-    Raises:
-        ConfigError: It is truncated, edited, of several clusters, or not a drift report.
-    """
+    """Read the report of one cluster."""
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     findings = top["drift"].rows(_read_finding)
     return DriftReport(

@@ -10,11 +10,7 @@ FORMAT: Final = 1
 
 
 def read_failure(text: str, *, location: str) -> CommandFailure:
-    """Read a failure that the actions wrote.
-
-    Raises:
-        ConfigError: It is truncated, or another document.
-    """
+    """Read a failure that the actions wrote."""
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "command", "exitCode", "messages")
     return CommandFailure(

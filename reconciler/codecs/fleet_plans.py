@@ -43,11 +43,7 @@ def plans_document(
 
 
 def read_plans(text: str, *, location: str) -> tuple[tuple[FleetRow, ...], tuple[FleetPlan, ...]]:
-    """Read the rows of all clusters, and the plans that were computed.
-
-    Raises:
-        ConfigError: It is truncated or edited, or another document.
-    """
+    """Read the rows of all clusters, and the plans that were computed."""
     reader = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = reader.fields("kind", "format", "plans", "summary")
     return fields["summary"].rows(_read_row), fields["plans"].rows(_read_plan)

@@ -98,9 +98,6 @@ def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
     """Read what :func:`impact_document` wrote.
 
     ``effects``: of the changes, in plan order.
-
-    Raises:
-        ConfigError: It is not this section.
     """
     impact = Impact(
         effects=effects,

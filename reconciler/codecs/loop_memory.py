@@ -25,11 +25,7 @@ def removal_rows(counts: Sequence[RemovalCount]) -> list[Json]:
 
 
 def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
-    """Read what :func:`removal_rows` wrote.
-
-    Raises:
-        ConfigError: It has another form.
-    """
+    """Read what :func:`removal_rows` wrote."""
     return rows.rows(_read_removal)
 
 
@@ -62,11 +58,7 @@ def correction_rows(histories: Sequence[CorrectionHistory]) -> list[Json]:
 
 
 def read_corrections(rows: DocumentReader) -> tuple[CorrectionHistory, ...]:
-    """Read what :func:`correction_rows` wrote.
-
-    Raises:
-        ConfigError: It has another form.
-    """
+    """Read what :func:`correction_rows` wrote."""
     return rows.rows(_read_correction)
 
 
@@ -128,11 +120,7 @@ def watch_state_text(content: WatchStateContent) -> str:
 
 
 def read_watch_state(text: str | bytes, *, location: str) -> WatchStateContent:
-    """Read a stored state.
-
-    Raises:
-        ConfigError: It is damaged, another file, or of another version.
-    """
+    """Read a stored state."""
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "commit", "refused", "removals")
     return WatchStateContent(

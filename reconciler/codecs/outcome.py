@@ -137,11 +137,7 @@ class RollbackSource:
 
 
 def read_undo(text: str, *, location: str) -> RollbackSource:
-    """Read the pairs of an outcome that were or may have been changed, with their earlier values.
-
-    Raises:
-        ConfigError: It is truncated, edited, of another kind or format.
-    """
+    """Read the pairs of an outcome that were or may have been changed, with their earlier values."""
     outcome = read_outcome(text, location=location)
     return RollbackSource(
         cluster=outcome.origin.cluster,
@@ -156,11 +152,7 @@ def read_undo(text: str, *, location: str) -> RollbackSource:
 
 
 def read_outcome(text: str, *, location: str) -> Outcome:
-    """Read an outcome. The document has no claims, owners or notes of changes.
-
-    Raises:
-        ConfigError: It is truncated, edited, of another kind or format.
-    """
+    """Read an outcome. The document has no claims, owners or notes of changes."""
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     origin = top["origin"]
     # The first version has no name of the cluster and no count of adopted values; rollbacks still read it.

@@ -240,21 +240,13 @@ def _part(reader: DocumentReader) -> tuple[str, str | None]:
 
 
 def kind_of(text: str, location: str) -> str:
-    """Return the kind of a document; "" = none. Only the reader of this kind checks the rest.
-
-    Raises:
-        ConfigError: It is truncated or not JSON, or has a duplicate key.
-    """
+    """Return the kind of a document; "" = none. Only the reader of this kind checks the rest."""
     top = _parse(text, location)
     return str(top.get("kind", "")) if isinstance(top, dict) else ""
 
 
 def parsed(text: str | bytes, *, location: str) -> DocumentReader:
-    """Return the top of a document of any kind.
-
-    Raises:
-        ConfigError: It is truncated or not JSON, or has a duplicate key.
-    """
+    """Return the top of a document of any kind."""
     return DocumentReader(_parse(text, location), location=location)
 
 

@@ -51,11 +51,7 @@ _SCALARS: Final[Mapping[object, Callable[[DocumentReader], object]]] = {
 
 
 def read_row(row: DocumentReader, kind: Callable[..., T]) -> T:
-    """Read what :func:`row_document` wrote of a dataclass without quota values; numbers are not negative.
-
-    Raises:
-        ConfigError: A field is missing or has another type.
-    """
+    """Read what :func:`row_document` wrote of a dataclass without quota values; numbers are not negative."""
     values = {
         name: _read_bucket(row) if hint is Bucket else _read(row[name], hint)
         for name, hint in _hints(kind).items()

@@ -47,11 +47,7 @@ def whatif_document(simulation: Simulation) -> dict[str, Json]:
 
 
 def read_whatif(reader: DocumentReader, cluster_id: str) -> Simulation:
-    """Read the simulation of a plan document of this cluster.
-
-    Raises:
-        ConfigError: It was edited, or written by another version.
-    """
+    """Read the simulation of a plan document of this cluster."""
     if reader["format"].integer() != FORMAT:
         reader["format"].fail(f"{FORMAT}, the format of this version")
     left_out, left_blind = reader["leftOut"].amount(), reader["leftBlind"].amount()

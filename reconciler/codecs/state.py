@@ -60,11 +60,7 @@ def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict
 
 
 def read_state(text: str, *, location: str) -> tuple[str, str, QuotaState]:
-    """Read cluster id, time ("" if omitted) and quotas of a document.
-
-    Raises:
-        ConfigError: It is truncated, edited, of another kind or format, or has an entity twice.
-    """
+    """Read cluster id, time ("" if omitted) and quotas of a document."""
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     fields = top.fields("kind", "format", "clusterId", "entries", "foreign", optional=("takenAt",))
     limits: dict[Entity, Limits] = {}

@@ -31,11 +31,7 @@ class HostFields:
     open_states: frozenset[str]
 
     def comment(self, document: Json) -> Comment:
-        """Return a comment.
-
-        Raises:
-            ForgeError: It has no id.
-        """
+        """Return a comment."""
         return Comment(
             id=required_field(document, "id", int),
             author=optional_text(document, self.author),
@@ -44,11 +40,7 @@ class HostFields:
         )
 
     def issue(self, document: Json) -> Issue:
-        """Return an issue.
-
-        Raises:
-            ForgeError: It has no number.
-        """
+        """Return an issue."""
         return Issue(
             number=required_field(document, self.number, int),
             author=optional_text(document, self.author),
@@ -58,11 +50,7 @@ class HostFields:
         )
 
     def pull(self, document: Json) -> PullRequest:
-        """Return a pull request.
-
-        Raises:
-            ForgeError: It has no number or no state.
-        """
+        """Return a pull request."""
         return PullRequest(
             number=required_field(document, self.number, int),
             author=optional_text(document, self.author),
@@ -111,11 +99,7 @@ class RepositoryBranches(RepositoryPart):
 
 
 def blob_text(blob: Json) -> str:
-    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced.
-
-    Raises:
-        ForgeError: The content is not base64.
-    """
+    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced."""
     try:
         return base64.b64decode(required_field(blob, "content", str)).decode("utf-8", "replace")
     except ValueError as error:

@@ -60,9 +60,6 @@ async def update_issue(
 
     ``marker``: identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
     ``recovered``: comment before it is closed, if there is no drift; ``None`` = there is drift.
-
-    Raises:
-        ForgeError: The host refuses.
     """
     if not (marker.begins(body) and state_of(body)):
         raise ValueError(

@@ -1,4 +1,7 @@
-"""A bounded JSON client for code hosts: rate limits, pages, downloads. Independent of the host."""
+"""A bounded JSON client for code hosts: rate limits, pages, downloads. Independent of the host.
+
+What a host refuses or answers in another form is a ``ForgeError``, in every module of this package.
+"""
 
 import json
 from collections.abc import AsyncIterator, Mapping

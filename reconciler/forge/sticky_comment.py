@@ -60,9 +60,6 @@ async def post(
     ``marker``: identifies the comment; ``body`` begins with it.
     ``method``: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
     one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
-
-    Raises:
-        ForgeError: The host refuses.
     """
     if not marker.begins(body):
         raise ValueError("a comment begins with its marker, or it is never found again")

@@ -56,9 +56,8 @@ class Repository:
         """Return the full commit id of a revision.
 
         Raises:
-            GitError: The revision is unknown (the hint mentions fetch-depth in a shallow clone), is not a commit, or
-                is not a
-                valid revision.
+            GitError: The revision is unknown (the hint mentions fetch-depth in a shallow clone), is not a
+                commit, or is not a valid revision.
         """
         if not revision or revision.startswith("-") or not revision.isprintable():
             raise GitError(f"{revision!r} cannot be a git revision")
@@ -123,11 +122,7 @@ class Repository:
         )
 
     def merge_base(self, revision: str) -> str | None:
-        """Return the newest common ancestor of a revision and HEAD; ``None`` if none is known.
-
-        Raises:
-            GitError: The revision is unknown.
-        """
+        """Return the newest common ancestor of a revision and HEAD; ``None`` if none is known."""
         code, answer = run(
             self.top,
             ("merge-base", self.commit(revision), self.commit("HEAD")),
@@ -142,11 +137,7 @@ class Repository:
         return frozenset(_text(item) for item in answer.split(b"\0") if item)
 
     def tree(self, revision: str = "HEAD") -> "CommitTree":
-        """Return all files of a commit.
-
-        Raises:
-            GitError: The revision is unknown.
-        """
+        """Return all files of a commit."""
         commit = self.commit(revision)
         _, answer = run(
             self.top, ("ls-tree", "-r", "-z", "--full-tree", commit), variables=self.variables
@@ -197,8 +188,7 @@ class CommitTree:
 
         Raises:
             GitError: A path is not a file of this commit, a link leaves the repository or is circular, a file is
-                larger than
-                ``MAX_BLOB_BYTES``, or git failed.
+                larger than ``MAX_BLOB_BYTES``, or git failed.
         """
         contents: dict[str, bytes] = {}
         pending = {path: path for path in paths}

@@ -119,11 +119,7 @@ async def quota_callback(client: "QuotaClient") -> str | None:
 
 
 def policy_of(notices: Notices, task: "PlanTask", cluster_id: str) -> "WhatIfPolicy":
-    """Return the trusted what-if policy, with the tiers that documents refer to.
-
-    Raises:
-        UsageError: The policy is invalid.
-    """
+    """Return the trusted what-if policy, with the tiers that documents refer to."""
     project = task.target.project
     documents = {cluster_id: chain.from_iterable(task.desired.claims.values())}
     return what_if_policy(notices, {} if project is None else project.simulate, documents)

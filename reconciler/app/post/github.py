@@ -31,11 +31,7 @@ _LEVELS: Final[Mapping[str, github_runner.Level]] = {
 
 
 def connected(api_url: str) -> RestClient:
-    """Return a client with the token of the environment.
-
-    Raises:
-        ForgeError: The token is not set.
-    """
+    """Return a client with the token of the environment."""
     return host.github(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
 
 
@@ -109,11 +105,7 @@ def write_outputs(facts: Mapping[str, str]) -> None:
 async def post_to_github(
     notices: TextReceiver, content: PostContent, place: PullRequestChoice
 ) -> Mapping[str, str]:
-    """Write the comment or the issue; return its id, number or URL as outputs for the next step.
-
-    Raises:
-        ForgeError: The host refuses, or the pull request is not found.
-    """
+    """Write the comment or the issue; return its id, number or URL as outputs for the next step."""
     by_head = bool(place.sha)
     wants_comment = (place.pull is not None or by_head) and content.request.method != "never"
     if content.incident is None and not wants_comment:
@@ -169,11 +161,7 @@ async def _check_author(notices: TextReceiver, repository: host.GitHub, author: 
 async def fetched(
     api_url: str, repository: str, *, commit: str, workflow: str, artifact: str
 ) -> tuple[str, int]:
-    """Fetch the plan that was reviewed before a commit was merged; return it and its pull request.
-
-    Raises:
-        ForgeError: There is no such plan.
-    """
+    """Fetch the plan that was reviewed before a commit was merged; return it and its pull request."""
     async with connected(api_url) as client:
         host_repository = host.GitHub(client, repository)
         number, head = await host_repository.pull_merged_as(commit)

@@ -24,11 +24,7 @@ _SEVERITIES: Final = {"error": "critical", "warning": "minor", "note": "info"}
 
 
 def connected(api_url: str) -> RestClient:
-    """Return a client with the token of the environment.
-
-    Raises:
-        ForgeError: The token is not set.
-    """
+    """Return a client with the token of the environment."""
     return host.gitlab(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
 
 
@@ -77,11 +73,7 @@ def _quality(content: PostContent) -> list[dict[str, object]]:
 async def post_to_gitlab(
     notices: TextReceiver, content: PostContent, project: str, merge_request: int | None, sha: str
 ) -> None:
-    """Write the note or the issue.
-
-    Raises:
-        ForgeError: The host refuses.
-    """
+    """Write the note or the issue."""
     wants_note = merge_request is not None and content.request.method != "never"
     if content.incident is None and not wants_note:
         return

@@ -91,11 +91,7 @@ def proposal_of(request: RecommendationsRequest, *, limit: int) -> Proposal:
 async def propose_on_github(
     notices: TextReceiver, request: RecommendationsRequest, repository: str, author: str
 ) -> None:
-    """Open, update or close the pull request.
-
-    Raises:
-        ForgeError: The host refuses, or another person changed the branch.
-    """
+    """Open, update or close the pull request."""
     proposal = proposal_of(request, limit=github.COMMENT_CHARACTERS)
     async with github_post.connected(request.api_url) as client:
         host = github.GitHub(client, repository, author=author)
@@ -105,11 +101,7 @@ async def propose_on_github(
 async def propose_on_gitlab(
     notices: TextReceiver, request: RecommendationsRequest, project: str
 ) -> None:
-    """Open, update or close the merge request.
-
-    Raises:
-        ForgeError: The host refuses, or another person changed the branch.
-    """
+    """Open, update or close the merge request."""
     proposal = proposal_of(request, limit=gitlab.NOTE_CHARACTERS)
     async with gitlab_post.connected(request.api_url) as client:
         host = GitLabMergeRequests(gitlab.GitLab(client, project), request.base)

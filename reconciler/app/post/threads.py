@@ -33,9 +33,6 @@ async def update_comment(
     """Create, update or recreate the comment with the content's marker.
 
     ``name``: prefix of the note.
-
-    Raises:
-        ForgeError: The host refuses.
     """
     result = await post(
         thread,
@@ -51,11 +48,7 @@ async def update_comment(
 async def update_incident(
     notices: TextReceiver, content: PostContent, tracker: Tracker, *, limit: int
 ) -> IssueResult:
-    """Open, update or close the issue about drift.
-
-    Raises:
-        ForgeError: The host refuses.
-    """
+    """Open, update or close the issue about drift."""
     incident = content.incident
     assert incident is not None  # noqa: S101 - checked by the caller
     result = await update_issue(

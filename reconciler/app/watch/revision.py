@@ -76,11 +76,7 @@ class Revision:
         )
 
     def client_config(self, name: str) -> ClientConfig:
-        """Return the client configuration of a cluster; references to the environment and to files are resolved now.
-
-        Raises:
-            ConfigError: A setting is invalid, or a reference cannot be resolved.
-        """
+        """Return the client configuration of a cluster; references to the environment and to files are resolved now."""
         return ClientConfig.from_mapping(
             self.properties[name], location=f"{self.project.path}, cluster {name}", allowed=ANYTHING
         )
@@ -128,11 +124,7 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
 
 
 def check_clients(revision: Revision) -> None:
-    """Check the client settings of every cluster.
-
-    Raises:
-        ConfigError: Those of one are invalid.
-    """
+    """Check the client settings of every cluster."""
     for name in revision.project.names:
         _ = revision.client_config(name)
 

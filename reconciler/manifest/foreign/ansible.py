@@ -24,11 +24,7 @@ _TURNS: Final = ("loop", "with_items", "with_dict", "with_list", "with_subelemen
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read the entries of every task.
-
-    Raises:
-        ManifestErrors: A text is neither YAML nor JSON.
-    """
+    """Read the entries of every task."""
     for document in all_documents(files):
         for task, call in _tasks(document):
             with collector.entry():

@@ -19,7 +19,7 @@ HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentTree:
-    """One value of a document with its place."""
+    """One value of a document with its place; another type than a method needs is a ``ManifestErrors``."""
 
     path: str
     node: Node
@@ -53,11 +53,7 @@ class DocumentTree:
         return ManifestErrors([Problem(self.path, self.line, self.node.column, message)])
 
     def get(self, field: str) -> "DocumentTree | None":
-        """Return a field; ``None`` if it is absent or null.
-
-        Raises:
-            ManifestErrors: This is not a mapping.
-        """
+        """Return a field; ``None`` if it is absent or null."""
         if not isinstance(self.node, MappingNode):
             raise self.wrong("expected a mapping")
         entry = self.node.entries.get(field)
@@ -65,65 +61,41 @@ class DocumentTree:
         return None if child is None or child.is_null else child
 
     def need(self, field: str) -> "DocumentTree":
-        """Return a required field.
-
-        Raises:
-            ManifestErrors: It is missing, or this is not a mapping.
-        """
+        """Return a required field."""
         child = self.get(field)
         if child is None:
             raise self.wrong(f"{field} is missing")
         return child
 
     def find(self, *fields: str) -> "DocumentTree | None":
-        """Return a nested field; ``None`` as soon as one is absent or null.
-
-        Raises:
-            ManifestErrors: A value on the path is not a mapping.
-        """
+        """Return a nested field; ``None`` as soon as one is absent or null."""
         node_tree: DocumentTree | None = self
         for field in fields:
             node_tree = node_tree.get(field) if node_tree is not None else None
         return node_tree
 
     def fields(self) -> Iterator[tuple[str, "DocumentTree"]]:
-        """Iterate over every field, nulls included.
-
-        Raises:
-            ManifestErrors: This is not a mapping.
-        """
+        """Iterate over every field, nulls included."""
         if not isinstance(self.node, MappingNode):
             raise self.wrong("expected a mapping")
         for name, entry in self.node.entries.items():
             yield name, DocumentTree(path=self.path, node=entry.value)
 
     def items(self) -> Iterator["DocumentTree"]:
-        """Iterate over every item.
-
-        Raises:
-            ManifestErrors: This is not a list.
-        """
+        """Iterate over every item."""
         if not isinstance(self.node, SequenceNode):
             raise self.wrong("expected a list")
         for node in self.node.nodes:
             yield DocumentTree(path=self.path, node=node)
 
     def scalar_text(self) -> str:
-        """Return a scalar as it is written, of any type.
-
-        Raises:
-            ManifestErrors: This is not a scalar.
-        """
+        """Return a scalar as it is written, of any type."""
         if not isinstance(self.node, ScalarNode):
             raise self.wrong("expected a scalar")
         return self.node.text
 
     def text(self) -> str:
-        """Return a string. A plain whole number becomes its digits, as in all these tools.
-
-        Raises:
-            ManifestErrors: It is not a scalar, or YAML readers read it differently.
-        """
+        """Return a string. A plain whole number becomes its digits, as in all these tools."""
         text = self.scalar_text()
         assert isinstance(self.node, ScalarNode)  # noqa: S101 - scalar_text() has checked it
         if self.node.plain and not scalars.is_text(text) and not _INTEGER.fullmatch(text):
@@ -131,11 +103,7 @@ class DocumentTree:
         return text
 
     def text_field(self, field: str) -> str | None:
-        """Return a field that is a string; ``None`` if it is absent or null.
-
-        Raises:
-            ManifestErrors: It is something else.
-        """
+        """Return a field that is a string; ``None`` if it is absent or null."""
         child = self.get(field)
         return None if child is None else child.text()
 
@@ -176,9 +144,6 @@ def limits(
         tree: The mapping; ``None`` = there is none.
         keys: The limits that the tool supports, its name to Kafka's; ``None`` = any, with Kafka's names.
         live: Whether the numbers are printed float64s.
-
-    Raises:
-        ManifestErrors: This is not a mapping, or a value is not a scalar.
     """
     return [
         read_limit(field, value, keys, live=live)
@@ -190,11 +155,7 @@ def limits(
 def read_limit(
     field: str, value: DocumentTree, keys: Mapping[str, str] | None = None, *, live: bool = False
 ) -> ImportedLimit:
-    """Return one limit; see :func:`limits`.
-
-    Raises:
-        ManifestErrors: The value is not a scalar.
-    """
+    """Return one limit; see :func:`limits`."""
     is_known = keys is None or field in keys
     key = field if keys is None else keys.get(field, field)
     return ImportedLimit(

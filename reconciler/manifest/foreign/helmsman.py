@@ -34,10 +34,6 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
     ``files``: the configuration, its list of quotas, or both.
     ``cluster``: cluster whose overrides apply; ``None`` = these are not files for several clusters.
-
-    Raises:
-        ManifestErrors: A text is neither YAML nor JSON, there is more than one configuration, its list is missing, or
-            the files are for several clusters and none is chosen.
     """
     lists: list[DocumentTree] = []
     configuration: DocumentTree | None = None

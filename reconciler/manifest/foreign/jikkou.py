@@ -32,11 +32,7 @@ _TYPES: Final[dict[str, tuple[bool | None, bool | None]]] = {
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read every quota; resources of other kinds are skipped.
-
-    Raises:
-        ManifestErrors: A text is neither YAML nor JSON.
-    """
+    """Read every quota; resources of other kinds are skipped."""
     for document in all_documents(files):
         with collector.entry():
             kind = document.text_field("kind") or ""

@@ -21,11 +21,7 @@ _KEYS: Final = {
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read the quotas of every descriptor.
-
-    Raises:
-        ManifestErrors: A text is neither YAML nor JSON.
-    """
+    """Read the quotas of every descriptor."""
     for document in all_documents(files):
         with collector.entry():
             quotas = document.find("platform", "kafka", "quotas")

@@ -15,11 +15,7 @@ _FIELDS: Final = (("user", "user"), ("clientId", "client-id"), ("ip", "ip"))
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read every record.
-
-    Raises:
-        ManifestErrors: A text is neither JSON nor YAML, or not a list.
-    """
+    """Read every record."""
     for path, text in files:
         records: list[tuple[DocumentTree, Parts]] = []
         for document in documents(path, text):

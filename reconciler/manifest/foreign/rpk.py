@@ -14,11 +14,7 @@ _DEFAULT: Final = "<default>"
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read every quota.
-
-    Raises:
-        ManifestErrors: A text is neither YAML nor JSON, or has no list of quotas.
-    """
+    """Read every quota."""
     for document in all_documents(files):
         if document.is_mapping and not list(document.fields()):
             continue  # the output of rpk without quotas

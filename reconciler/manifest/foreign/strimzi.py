@@ -35,9 +35,6 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
     """Read the quotas of every KafkaUser and Kafka; other resources are skipped.
 
     ``cluster``: only resources of this Strimzi cluster; ``None`` = there must be only one.
-
-    Raises:
-        ManifestErrors: A text is neither YAML nor JSON, or there are several clusters and none is chosen.
     """
     cluster_resources: list[tuple[str, DocumentTree]] = []
     places: dict[str, DocumentTree] = {}

@@ -30,9 +30,6 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
     ``files``: HCL, or the JSON of a state or plan.
     ``cluster``: only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
-
-    Raises:
-        ManifestErrors: A text is neither HCL nor such a JSON, or there are several providers and none is chosen.
     """
     located_resources: list[tuple[str, hcl.ResourceBlock]] = []
     providers: dict[str, FileLine] = {}

@@ -44,9 +44,8 @@ class BrokerProfile:
     """The rules, messages and version ranges of one line.
 
     Attributes:
-        versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0 (offered up to
-            3.9) is
-            omitted: no current client uses it.
+        versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0 (offered up
+            to 3.9) is omitted: no current client uses it.
         features: Features in ApiVersions v3 and later.
         checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5): greater than
             zero,
@@ -54,11 +53,9 @@ class BrokerProfile:
             be
             anything.
         refuses_non_finite: NaN and the infinities are refused with their own message. True from 4.4; 3.5 to 4.3
-            accept NaN
-            for every key and +Infinity for the DOUBLE ones.
-        knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that setting one
-            fails
-            with an unknown server error instead of "Invalid configuration key".
+            accept NaN for every key and +Infinity for the DOUBLE ones.
+        knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that setting
+            one fails with an unknown server error instead of "Invalid configuration key".
         records_in_validation: More than 10,000 records are a policy violation, also under validate-only (KAFKA-14996,
             3.5). Before, only a request that is executed fails, with -1.
         checks_cluster: ApiVersions v5 compares the cluster and node of the client's request (4.4).

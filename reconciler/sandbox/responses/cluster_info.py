@@ -188,9 +188,8 @@ def scram_users_answer(call: SandboxRequest) -> bytes:
     """Return users with SCRAM credentials; an empty list requests all, like null.
 
     Raises:
-        NeverAnswered: Null without the permission to Describe: brokers fail on the null while they build the refusal
-            and
-            never respond (observed on 3.9.1, 4.0.1, 4.3.1 and 4.4.0).
+        NeverAnswered: Null without the permission to Describe: brokers fail on the null while they build the
+            refusal and never respond (observed on 3.9.1, 4.0.1, 4.3.1 and 4.4.0).
     """
     requested_users = describe_user_scram_credentials.decode_request(call.version, call.body).users
     settings = call.cluster.settings
