@@ -16,8 +16,6 @@ LONGER_MODULES = {
     "reconciler/kube/run/cluster_reconciler.py": 406,
     "reconciler/kube/status/reasons.py": 474,
     "reconciler/reconcile/workflow.py": 420,
-    "reconciler/render/markdown/plan.py": 406,
-    "reconciler/render/rows.py": 404,
     "reconciler/usage/impact/query.py": 417,
     "reconciler/wire/session.py": 407,
 }
