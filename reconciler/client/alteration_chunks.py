@@ -1,4 +1,4 @@
-"""Splits alterations into requests of at most 2,000 operations, 1,000 entities and 1 MB each. Pure.
+"""Splits alterations into requests of at most ``MAX_OPERATIONS`` operations and 1 MB each. Pure.
 
 A broker applies the valid entities of a request as one atomic batch of at most 10,000 records and 8 MiB
 (QuorumController.MAX_RECORDS_PER_USER_OP, 3.5+); much smaller requests keep each response quick.
@@ -7,7 +7,7 @@ A broker applies the valid entities of a request as one atomic batch of at most 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.quota.outcome import MAX_ENTITIES, MAX_OPERATIONS, Alteration, OpenAlteration
+from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, OpenAlteration
 
 MAX_BYTES: Final = 1_000_000
 
@@ -24,11 +24,7 @@ def split_into_chunks(
     start = operations = size = 0
     for at, alteration in enumerate(alterations):
         operation_count = len(alteration.operations)
-        full = (
-            operations + operation_count > MAX_OPERATIONS
-            or at - start >= MAX_ENTITIES
-            or size + sizes[at] > MAX_BYTES
-        )
+        full = operations + operation_count > MAX_OPERATIONS or size + sizes[at] > MAX_BYTES
         if full and at > start:
             yield start, at
             start, operations, size = at, 0, 0

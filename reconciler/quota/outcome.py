@@ -8,9 +8,6 @@ from reconciler.quota.entity import Entity, EntityParts
 MAX_OPERATIONS: Final = 2_000
 """Operations per request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
-MAX_ENTITIES: Final = 1_000
-"""Entities per request, which keeps each response small."""
-
 
 @dataclass(frozen=True, slots=True)
 class Alteration:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from reconciler.client.alteration_chunks import MAX_BYTES, halves, split_into_chunks
 from reconciler.quota.entity import entity
-from reconciler.quota.outcome import MAX_ENTITIES, MAX_OPERATIONS, Alteration
+from reconciler.quota.outcome import MAX_OPERATIONS, Alteration
 
 SIZES = st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 2 * MAX_BYTES)), max_size=200)
 
@@ -22,7 +22,6 @@ def test_chunks_cover_everything_in_order_and_keep_every_bound(
     chunks = list(split_into_chunks(alterations, sizes))
     assert [at for start, end in chunks for at in range(start, end)] == list(range(len(shape)))
     for start, end in chunks:
-        assert end - start <= MAX_ENTITIES
         assert (
             sum(len(alteration.operations) for alteration in alterations[start:end])
             <= MAX_OPERATIONS

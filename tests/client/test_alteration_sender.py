@@ -11,6 +11,7 @@ from reconciler.errors import ConnectError, QuotaValueError
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.filters import ANY, Component, Filter, exactly
 from reconciler.quota.outcome import (
+    MAX_OPERATIONS,
     Alteration,
     Applied,
     OpenAlteration,
@@ -26,13 +27,16 @@ from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker, Turn
 
+KEYS = (RATE, "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+FULL = MAX_OPERATIONS // len(KEYS)
+"""How many entities with all of these keys fill a request."""
 
-def many(count: int, operations: int = 1) -> list[Alteration]:
-    keys = [RATE, "consumer_byte_rate", "request_percentage", "controller_mutation_rate"]
+
+def many(count: int, operations: int = len(KEYS)) -> list[Alteration]:
     return [
         Alteration(
             entity=entity(user=f"user-{number:05}"),
-            operations=tuple((key, 1000.0 + number) for key in keys[:operations]),
+            operations=tuple((key, 1000.0 + number) for key in KEYS[:operations]),
         )
         for number in range(count)
     ]
@@ -74,22 +78,23 @@ async def test_nothing_to_alter_sends_nothing() -> None:
 
 
 @on_loop
-async def test_chunks_hold_at_most_a_thousand_entities_and_two_thousand_operations() -> None:
+async def test_a_chunk_holds_as_many_operations_as_a_request_may_have() -> None:
+    total = 2 * FULL + 100
     async with ScriptedBroker() as broker, client(broker) as our:
         steps: list[tuple[str, int, int]] = []
-        await our.alter(many(2100), progress=lambda *step: steps.append(step))
-        assert sent(broker) == [1000, 1000, 100]
-        assert steps == [("alter", 1000, 2100), ("alter", 2000, 2100), ("alter", 2100, 2100)]
+        await our.alter(many(total), progress=lambda *step: steps.append(step))
+        assert sent(broker) == [FULL, FULL, 100]
+        assert steps == [("alter", at, total) for at in (FULL, 2 * FULL, total)]
         broker.requests.clear()
-        await our.alter(many(1400, operations=3), validate_only=True)
-        assert sent(broker) == [666, 666, 68]
+        await our.alter(many(MAX_OPERATIONS + 1, operations=1), validate_only=True)
+        assert sent(broker) == [MAX_OPERATIONS, 1]
 
 
 @on_loop
-async def test_ten_thousand_entities_with_three_keys_take_sixteen_requests() -> None:
+async def test_ten_thousand_entities_with_three_keys_take_the_fewest_requests() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter(many(10_000, operations=3))
-        assert len(sent(broker)) == 16
+        assert len(sent(broker)) == math.ceil(10_000 / (MAX_OPERATIONS // 3))
 
 
 @on_loop
@@ -154,9 +159,9 @@ async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> 
 async def test_the_chunks_after_an_unknown_one_are_still_sent() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.close)
-        results = await our.alter(many(2500))
+        results = await our.alter(many(2 * FULL + 5))
         kinds = [type(result) for result in results.values()]
-        assert kinds == [Applied] * 1000 + [Unknown] * 1000 + [Applied] * 500
+        assert kinds == [Applied] * FULL + [Unknown] * FULL + [Applied] * 5
 
 
 @on_loop
@@ -164,9 +169,9 @@ async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         broker.on(ALTER_CLIENT_QUOTAS, acts.silence)
-        results = await our.alter(many(1500), timeout=1)
+        results = await our.alter(many(FULL + 5), timeout=1)
         assert {type(result) for result in results.values()} == {Unknown}
-        assert len(results) == 1500
+        assert len(results) == FULL + 5
         whys = {
             result.reason.split(":")[0]
             for result in results.values()
@@ -253,9 +258,9 @@ async def test_rejections_without_words_get_ours() -> None:
 async def test_a_missing_right_in_the_middle_is_a_rejection_of_the_rest() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.code(31, "Cluster authorization failed."))
-        results = list((await our.alter(many(1500))).values())
-        assert results[:1000] == [Applied()] * 1000
-        assert {result.code for result in results[1000:] if isinstance(result, Rejected)} == {31}
+        results = list((await our.alter(many(FULL + 5))).values())
+        assert results[:FULL] == [Applied()] * FULL
+        assert {result.code for result in results[FULL:] if isinstance(result, Rejected)} == {31}
 
 
 @on_loop
@@ -281,8 +286,8 @@ async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
             turn.writer.close()
 
         broker.on(ALTER_CLIENT_QUOTAS, last)
-        results = await our.alter(many(1001), timeout=60)
-        assert sum(isinstance(result, Applied) for result in results.values()) == 1000
+        results = await our.alter(many(FULL + 1), timeout=60)
+        assert sum(isinstance(result, Applied) for result in results.values()) == FULL
         (why,) = {result.reason for result in results.values() if isinstance(result, Unknown)}
         assert "sent" in why
 
@@ -291,12 +296,13 @@ async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
 async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_sent() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 100_000)
-        results = list((await our.alter(many(2500), timeout=4)).values())
-        assert results[:1000] == [Applied()] * 1000
-        assert {result.name for result in results[1000:2000] if isinstance(result, Rejected)} == {
+        results = list((await our.alter(many(2 * FULL + 5), timeout=4)).values())
+        assert results[:FULL] == [Applied()] * FULL
+        refused, rest = results[FULL : 2 * FULL], results[2 * FULL :]
+        assert {result.name for result in refused if isinstance(result, Rejected)} == {
             "NOT_CONTROLLER"
         }
-        assert {result.reason[:9] for result in results[2000:] if isinstance(result, Unknown)} == {
+        assert {result.reason[:9] for result in rest if isinstance(result, Unknown)} == {
             "not sent:"
         }
 
@@ -306,13 +312,13 @@ async def test_a_cancelled_caller_knows_what_was_done_and_what_is_open() -> None
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.silence)
         results: dict[Entity, Result] = {}
-        work = asyncio.create_task(our.alter(many(2500), results=results))
+        work = asyncio.create_task(our.alter(many(2 * FULL + 5), results=results))
         await broker.until(ALTER_CLIENT_QUOTAS, 2)
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
-        kinds = [type(results.get(alteration.entity)) for alteration in many(2500)]
-        assert kinds == [Applied] * 1000 + [Unknown] * 1000 + [type(None)] * 500
+        kinds = [type(results.get(alteration.entity)) for alteration in many(2 * FULL + 5)]
+        assert kinds == [Applied] * FULL + [Unknown] * FULL + [type(None)] * 5
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.quota.outcome import MAX_OPERATIONS
 from tests.cli.projects import project, quota
 from tests.servers import raw_quotas
 from tests.servers.fault_proxy import in_front_of
@@ -20,7 +21,13 @@ from tests.servers.faults import Action, Fault
 pytestmark = pytest.mark.integration
 
 ALTER = 49
-DOCUMENTS = 2100
+LIMITS = "{producerByteRate: 10Mi, consumerByteRate: 10Mi, requestPercentage: 50, controllerMutationRate: 5}"
+KEYS = LIMITS.count(":")
+FULL = MAX_OPERATIONS // KEYS
+"""How many documents fill a request."""
+
+DOCUMENTS = 2 * FULL + 25
+CHANGES = KEYS * DOCUMENTS
 PATIENCE_SECONDS = 60.0
 KQUOTA = [sys.executable, "-m", "reconciler"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
@@ -47,6 +54,10 @@ def until(claim: Callable[[], object]) -> None:
     while not claim():
         assert time.monotonic() < deadline
         time.sleep(0.05)  # another process gives no event to wait for
+
+
+def documents() -> list[str]:
+    return [quota(f"u{at:05}", LIMITS) for at in range(DOCUMENTS)]
 
 
 def audit(folder: Path) -> Counter[str]:
@@ -82,8 +93,7 @@ def test_a_command_that_is_ended_in_the_middle_of_an_apply_loses_no_record(
     cluster = empty_kafka("4.3.1")
     with in_front_of(cluster) as proxies:
         (proxy,) = proxies.values()
-        documents = (quota(f"u{at:04}") for at in range(DOCUMENTS))
-        project(tmp_path, f"127.0.0.1:{proxy.port}", *documents)
+        project(tmp_path, f"127.0.0.1:{proxy.port}", *documents())
         hold = Fault(
             action=Action.HOLD_REQUEST,
             api_key=ALTER,
@@ -98,15 +108,15 @@ def test_a_command_that_is_ended_in_the_middle_of_an_apply_loses_no_record(
             )
             until(lambda: sum(request.writes for request in proxy.requests) >= 2)
             counts = audit(tmp_path)
-            assert counts["INTENDED"] == DOCUMENTS
-            assert json.loads(outcome_of(tmp_path).read_text())["counts"]["UNKNOWN"] == DOCUMENTS
+            assert counts["INTENDED"] == CHANGES
+            assert json.loads(outcome_of(tmp_path).read_text())["counts"]["UNKNOWN"] == CHANGES
             process.send_signal(number)
             code = process.wait(PATIENCE_SECONDS)
         assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
         proxy.heal()
         if number is not signal.SIGKILL:
-            assert sum(audit(tmp_path).values()) == 2 * DOCUMENTS
-    project(tmp_path, cluster.bootstrap(), *(quota(f"u{at:04}") for at in range(DOCUMENTS)))
+            assert sum(audit(tmp_path).values()) == 2 * CHANGES
+    project(tmp_path, cluster.bootstrap(), *documents())
     undone = kquota(tmp_path, "rollback", str(outcome_of(tmp_path)), "--yes", "--validate", "none")
     until(lambda: not raw_quotas.describe(cluster.port(cluster.numbers[0])))
     assert "Traceback" not in undone.stdout + undone.stderr
@@ -120,8 +130,7 @@ def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
     (node,) = cluster.numbers
     with in_front_of(cluster) as proxies:
         (proxy,) = proxies.values()
-        documents = tuple(quota(f"u{at:04}") for at in range(DOCUMENTS))
-        project(tmp_path, f"127.0.0.1:{proxy.port}", *documents)
+        project(tmp_path, f"127.0.0.1:{proxy.port}", *documents())
         hold = Fault(
             action=Action.HOLD_REQUEST,
             api_key=ALTER,
@@ -140,10 +149,10 @@ def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
             code = process.wait(PATIENCE_SECONDS)
         try:
             counts = json.loads(outcome_of(tmp_path).read_text())["counts"]
-            assert (code, counts["APPLIED"]) == (1, 1000)
+            assert (code, counts["APPLIED"]) == (1, KEYS * FULL)
             last = (tmp_path / "out").read_text().splitlines()[-1]
             assert last == (
-                f"1,000 applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
+                f"{KEYS * FULL:,} applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
             )
             path = outcome_of(tmp_path).relative_to(tmp_path)
             assert (tmp_path / "err").read_text().splitlines()[-2:] == [
@@ -152,6 +161,6 @@ def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
             ]
         finally:
             cluster.start(node)
-    project(tmp_path, cluster.bootstrap(), *documents)
+    project(tmp_path, cluster.bootstrap(), *documents())
     until(lambda: kquota(tmp_path, "apply", "--yes", "--validate", "none").returncode == 0)
     assert kquota(tmp_path, "plan", "--detailed-exitcode").returncode == 0

@@ -62,15 +62,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a chunk has one operation too many",
         file="reconciler/client/alteration_chunks.py",
-        old="            operations + operation_count > MAX_OPERATIONS",
-        new="            operations + operation_count > MAX_OPERATIONS + 1",
-        tests=("tests/client/test_alteration_sender.py",),
-    ),
-    Fault(
-        what="a chunk has one entity too many",
-        file="reconciler/client/alteration_chunks.py",
-        old="at - start >= MAX_ENTITIES",
-        new="at - start > MAX_ENTITIES",
+        old="operations + operation_count > MAX_OPERATIONS",
+        new="operations + operation_count > MAX_OPERATIONS + 1",
         tests=("tests/client/test_alteration_sender.py",),
     ),
     Fault(

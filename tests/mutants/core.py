@@ -87,15 +87,9 @@ FAULTS: tuple[Fault, ...] = (
             ORDER,
         ),
         (
-            "a chunk holds one entity too many",
-            "            len(chunk) == MAX_ENTITIES or",
-            "            len(chunk) == MAX_ENTITIES + 1 or",
-            ORDER,
-        ),
-        (
             "a chunk holds one operation too many",
-            "> MAX_OPERATIONS\n        ):",
-            "> MAX_OPERATIONS + 1\n        ):",
+            "> MAX_OPERATIONS:",
+            "> MAX_OPERATIONS + 1:",
             ORDER,
         ),
     ),

@@ -24,7 +24,6 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.outcome import (
-    MAX_ENTITIES,
     MAX_OPERATIONS,
     Alteration,
     Applied,
@@ -84,16 +83,14 @@ def _turn(item: tuple[tuple[bool, int], object]) -> tuple[bool, int]:
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
-    """Yield requests of at most ``MAX_OPERATIONS`` and ``MAX_ENTITIES`` (``quota/outcome.py``), in whole entities.
+    """Yield requests of at most ``MAX_OPERATIONS`` (``quota/outcome.py``), in whole entities.
 
     Never mix levels in a request: within a level the order is free; between levels it preserves the invariant.
     """
     chunk: list[Alteration] = []
     operations = 0
     for alteration in alterations:
-        if chunk and (
-            len(chunk) == MAX_ENTITIES or operations + len(alteration.operations) > MAX_OPERATIONS
-        ):
+        if chunk and operations + len(alteration.operations) > MAX_OPERATIONS:
             yield tuple(chunk)
             chunk, operations = [], 0
         chunk.append(alteration)

@@ -13,7 +13,6 @@ from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import (
-    MAX_ENTITIES,
     MAX_OPERATIONS,
     NAMED_OBSTACLES,
     SendBatch,
@@ -86,20 +85,21 @@ def test_chunks_are_within_bounds_in_order_and_never_split_an_entity(sizes, repe
     new_alterations = list(chunks(alterations))
     assert [alteration for chunk in new_alterations for alteration in chunk] == alterations
     for chunk in new_alterations:
-        assert 1 <= len(chunk) <= MAX_ENTITIES
+        assert chunk
         assert sum(len(alteration.operations) for alteration in chunk) <= MAX_OPERATIONS
     for first, second in itertools.pairwise(new_alterations):
-        full = len(first) == MAX_ENTITIES
         operations = sum(len(alteration.operations) for alteration in first)
-        assert full or operations + len(second[0].operations) > MAX_OPERATIONS
+        assert operations + len(second[0].operations) > MAX_OPERATIONS
 
 
-def test_a_chunk_is_full_at_a_thousand_entities_or_two_thousand_operations():
-    for operations, sizes in ((1, [1000, 1000, 1]), (2, [1000, 1000, 1]), (3, [666, 666, 666, 3])):
+def test_a_chunk_is_full_when_another_entity_has_too_many_operations_for_it():
+    for operations in (1, 2, 3):
+        most = MAX_OPERATIONS // operations
         many = [
-            Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * operations) for n in range(2001)
+            Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * operations)
+            for n in range(most + 1)
         ]
-        assert [len(chunk) for chunk in chunks(many)] == sizes
+        assert [len(chunk) for chunk in chunks(many)] == [most, 1]
 
 
 def test_an_entity_that_is_larger_than_a_chunk_goes_alone():
