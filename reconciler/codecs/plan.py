@@ -8,26 +8,25 @@ it), ``complete`` (every document was read) and ``errored`` (a conflict, or the 
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from reconciler.codecs.impact import impact_document, read_impact
-from reconciler.codecs.plan_rows import (
+from reconciler.codecs.change_rows import (
     ChangeReader,
-    ChangeRow,
-    alias_row,
     change_row,
     change_summary,
     claim_place,
+    read_claim,
+)
+from reconciler.codecs.impact import impact_document, read_impact
+from reconciler.codecs.plan_rows import (
+    alias_row,
     finding_row,
     precondition_row,
-    read_claim,
     read_finding,
     read_precondition,
 )
-from reconciler.codecs.plan_text import split_changes
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.errors import ConfigError, StalePlan
 from reconciler.quota.entity import Entity
@@ -52,9 +51,6 @@ if TYPE_CHECKING:
 
 KIND: Final = "kquota-plan"
 FORMAT: Final = 1
-
-_PlanFields: TypeAlias = tuple[DocumentReader, tuple[ChangeRow, ...] | None]
-"""The fields of a document, and its changes if they are read already; then the field ``changes`` is empty."""
 
 _ANY_ENTITY: Final = Entity((None, False, False))
 
@@ -207,7 +203,7 @@ def read_plan(text: str, *, location: str) -> Preview:
         StalePlan: It has another format, so another version of kquota wrote it.
         ConfigError: It is truncated, edited, or not a plan.
     """
-    preview, _ = _read_operations(*_load(text, location, reads_impact=False))
+    preview, _ = _read_operations(_load(text, location))
     return preview
 
 
@@ -218,8 +214,8 @@ def read_preview(text: str, *, location: str) -> Preview:
         StalePlan: It has another format, so another version of kquota wrote it.
         ConfigError: It is truncated, edited, or not a plan.
     """
-    top, changes = _load(text, location)
-    operations, effects = _read_operations(top, changes)
+    top = _load(text, location)
+    operations, effects = _read_operations(top)
     if top["impact"].value is not None and len(effects) != len(operations.plan.changes):
         top["changes"].fail("changes with their effects")
     preview = replace(
@@ -243,33 +239,17 @@ def read_preview(text: str, *, location: str) -> Preview:
         snapshot_at=top["snapshotTakenAt"].instant() if "snapshotTakenAt" in top else None,
     )
     for name, value in plan_document(preview).items():
-        if name != "changes" or changes is None:
+        if name != "changes":  # compared row by row as they were read
             top[name].expect(value)
     return preview
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":
     """Read the simulation of a plan, ``None`` = not requested; raises as :func:`read_preview`."""
-    top, _ = _load(text, location)
-    return _read_simulation(top)
+    return _read_simulation(_load(text, location))
 
 
-def _load(text: str, location: str, *, reads_impact: bool = True) -> _PlanFields:
-    """Read the fields of a document; a text that is not exactly the writer's is read as any JSON.
-
-    Args:
-        text: The document.
-        location: File name or another name of the document.
-        reads_impact: Whether the field ``impact`` has its value; else it only has to be JSON, and is read as ``{}``.
-    """
-    split = split_changes(text, reads_impact=reads_impact)
-    if split is not None:
-        with suppress(ConfigError):
-            return _load_fields(split[0], location), split[1]
-    return _load_fields(text, location), None
-
-
-def _load_fields(text: str, location: str) -> DocumentReader:
+def _load(text: str, location: str) -> DocumentReader:
     try:
         top = load(text, kind=KIND, format_version=FORMAT, location=location)
     except ConfigError as error:
@@ -282,12 +262,10 @@ def _load_fields(text: str, location: str) -> DocumentReader:
     return top
 
 
-def _read_operations(
-    top: DocumentReader, changes: tuple[ChangeRow, ...] | None
-) -> tuple[Preview, tuple[Effect, ...]]:
+def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
     """Read what applying needs, and the effects in the rows of the changes."""
     _ = _read_simulation(top)
-    rows = top["changes"].rows(ChangeReader()) if changes is None else changes
+    rows = top["changes"].rows(ChangeReader())
     counted, origin, created = top["counts"], top["origin"], top["created"].number()
     preview = Preview(
         plan=Plan(

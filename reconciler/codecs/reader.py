@@ -115,7 +115,9 @@ class DocumentReader:
         Raises:
             ConfigError: It differs; the place is that of the first difference.
         """
-        with suppress(ValueError):  # an infinite number, such as 1e999
+        with suppress(
+            ValueError, RecursionError
+        ):  # an infinite number, such as 1e999; nested arrays
             if _ENCODE(self.value) == _ENCODE(document):
                 return
         if isinstance(document, Mapping):
@@ -252,7 +254,10 @@ def parsed(text: str | bytes, *, location: str) -> DocumentReader:
 
 def _parse(text: str | bytes, location: str) -> object:
     try:
-        return bounded_json.parse(text, most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique)
+        # A reader looks only as deep as its writer writes, so the depth of the rest does not matter.
+        return bounded_json.parse(
+            text, most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique, checks_depth=False
+        )
     except bounded_json.InvalidJson as error:
         raise ConfigError(
             f"not a complete JSON document ({error})",

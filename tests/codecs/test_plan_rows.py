@@ -147,3 +147,11 @@ def test_no_field_of_a_change_takes_another_type(field, value):
     for text in edited(lambda document: document["changes"][1].update({field: value})):
         with pytest.raises(ConfigError, match=r"changes\[1\]"):
             read(text)
+
+
+@pytest.mark.parametrize("twice", ['"level":1,"level":', '"impact": {"known": 1, '])
+def test_a_name_that_is_given_twice_is_refused(twice):
+    name = twice.partition(":")[0]
+    place = '"impact": {' if "impact" in twice else f"{name}:"
+    with pytest.raises(ConfigError, match="is given twice"):
+        read(TEXT.replace(place, twice, 1))

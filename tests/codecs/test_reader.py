@@ -104,3 +104,10 @@ def test_what_is_no_whole_document_of_ours_is_refused(text, words):
 def test_what_was_edited_out_of_shape_is_named_by_its_place(value, read, words):
     with pytest.raises(ConfigError, match=words):
         read(DocumentReader(value, location="thing.json"))
+
+
+@pytest.mark.parametrize("levels", [250, 900, 5_000])
+def test_a_value_that_is_nested_deeper_than_any_document_is_refused(levels):
+    text = good(a=1).replace("1", "[" * levels + "]" * levels)
+    with pytest.raises(ConfigError):
+        top(text)["a"].expect([1])

@@ -5,6 +5,7 @@ own, and to clients without a client-id, which fall back to other levels. So eac
 a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, which resolves each known principal.
 """
 
+import math
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -36,11 +37,16 @@ class LimitEffect(NamedTuple):
 
     @property
     def factor(self) -> float | None:
-        """Ratio of ``after`` to ``before``; ``None`` unless both are set and the ratio is positive and finite."""
-        if not self.before or not self.after:
-            return None
-        factor = self.after / self.before
-        return factor if 0 < factor < float("inf") else None
+        """Ratio of ``after`` to ``before``, see :func:`change_factor`."""
+        return change_factor(self.before, self.after)
+
+
+def change_factor(before: float | None, after: float | None) -> float | None:
+    """Return the ratio of two limits; ``None`` unless both are set and the ratio is positive and finite."""
+    if not before or not after:
+        return None
+    factor = after / before
+    return factor if 0 < factor < math.inf else None
 
 
 def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:

@@ -1,0 +1,322 @@
+"""Rows of a plan document about one change each: writer and reader.
+
+A plan may have 30,000 changes, so their rows are read without a :class:`DocumentReader` for each field, and a row that is
+exactly as written is recognised without writing it again. Any other row is read field by field, to report the place of
+the error.
+"""
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, NoReturn
+
+from reconciler.codecs.reader import DocumentReader
+from reconciler.errors import QuotaValueError
+from reconciler.quota.entity import Entity, from_parts, level
+from reconciler.quota.entity_forms import entity_json, entity_text, read_json_parts
+from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Owner
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.effects import change_factor
+from reconciler.quota.planner.impact import Direction, Effect
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.preconditions import Precondition
+from reconciler.quota.policy import Cause, DeletionPolicy
+from reconciler.quota.state import NO_LIMITS
+from reconciler.render.cause_text import REASONS
+from reconciler.render.json_values import SPECIAL, Json, value_json
+
+# ---- places ----------------------------------------------------------------------------------
+
+
+def claim_place(claim: Declaration | None, key: Key) -> dict[str, Json]:
+    """Return file and line of a declaration for a key; nulls without a declaration."""
+    if claim is None:
+        return {"file": None, "line": None}
+    return {"file": claim.path, "line": claim.line_of(key)}
+
+
+def read_claim(row: DocumentReader, subject: Entity, document: str) -> Declaration:
+    """Read the part of a declaration that a plan document contains: its name and its place."""
+    return _claim(document, row["file"].text(), row["line"].integer(), subject)
+
+
+def _claim(
+    document: str, path: str, line: int, subject: Entity, selection: str = ""
+) -> Declaration:
+    return Declaration(
+        document=document,
+        entity=subject,
+        limits=NO_LIMITS,
+        path=path,
+        line=line,
+        selections=(selection, selection, selection, selection, selection),
+    )
+
+
+# ---- changes ---------------------------------------------------------------------------------
+
+
+def change_row(
+    change: QuotaChange, effect: Effect | None, precondition: Precondition
+) -> dict[str, Json]:
+    """Return one change. ``actions`` is an array, so that a later kind of change may have two."""
+    entity, key, claim, owner = change.entity, change.key, change.claim, change.owner
+    row: dict[str, Json] = {
+        "entity": entity_json(entity),
+        "text": entity_text(entity),
+        "level": level(entity),
+        "key": str(key),
+        "actions": [change.action],
+        "cause": str(change.cause),
+        "before": value_json(change.before),
+        "after": value_json(change.after),
+        "reason": REASONS[change.cause],
+        "note": change.note,
+        "owner": None
+        if owner is None
+        else {
+            "document": owner.document,
+            "deletionPolicy": None if owner.deletion_policy is None else str(owner.deletion_policy),
+            "since": owner.since,
+        },
+        "record": None
+        if precondition.applied is None and not precondition.document
+        else {"value": value_json(precondition.applied), "document": precondition.document},
+        "file": None if claim is None else claim.path,
+        "line": None if claim is None else claim.line_of(key),
+        "document": None if claim is None else claim.document,
+    }
+    if claim is not None and (selection := claim.selection_of(key)):
+        row["selection"] = selection
+    if effect is not None:
+        row["effect"] = {
+            "direction": str(effect.direction),
+            "before": value_json(effect.before),
+            "after": value_json(effect.after),
+            "factor": effect.factor,
+        }
+    return row
+
+
+def change_summary(change: QuotaChange) -> dict[str, Json]:
+    """Return a change for a list that repeats the changes of one cause."""
+    return {
+        "entity": entity_json(change.entity),
+        "text": entity_text(change.entity),
+        "key": str(change.key),
+        "before": value_json(change.before),
+        "after": value_json(change.after),
+    }
+
+
+class ChangeRow(NamedTuple):
+    """A change with the other fields of its row; the effect is ``None`` if the document has no impact."""
+
+    change: QuotaChange
+    effect: Effect | None
+    precondition: Precondition
+
+
+class _EntityFields(NamedTuple):
+    """An entity with the fields of a row that follow from it."""
+
+    entity: Entity
+    parts: list[list[str | None]]
+    text: str
+    level: int
+
+
+class ChangeReader:
+    """Reads rows of changes. Adjacent rows usually have the same entity and owner, which are then shared."""
+
+    def __init__(self) -> None:
+        self._entity = _entity_fields(Entity((None, None, False)))
+        self._owners: dict[tuple[object, object, object], Owner] = {}
+
+    def __call__(self, reader: DocumentReader) -> ChangeRow:
+        """Return the change of a row.
+
+        Raises:
+            ConfigError: The row is not one that :func:`change_row` writes.
+        """
+        row: Any = reader.value
+        try:
+            change_read = self._read(row)
+            is_as_written = self._is_as_written(row, change_read)
+        except (TypeError, ValueError, KeyError, OverflowError, QuotaValueError):
+            _fail_change(reader)
+        if not is_as_written:
+            reader.expect(change_row(*change_read))
+        return change_read
+
+    def _read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
+        """Return the change of a row, from the fields that do not follow from others.
+
+        Raises:
+            ValueError: A value is invalid (also TypeError, KeyError, OverflowError, QuotaValueError).
+        """
+        parts, name, cause, live, desired, note, owner, record, path, line, document = _CHANGE(row)
+        if parts != self._entity.parts:
+            self._entity = _entity_fields(from_parts(read_json_parts(parts)))
+        before, after = _value(live), _value(desired)
+        applied, recorded = (
+            (None, "") if record is None else (_value(record["value"]), _text(record["document"]))
+        )
+        if before == after:
+            raise ValueError
+        entity, key = self._entity.entity, _KEYS[name]
+        change = QuotaChange(
+            entity=entity,
+            key=key,
+            before=before,
+            after=after,
+            cause=_CAUSES[cause],
+            claim=None
+            if document is None
+            else _claim(
+                _text(document), _text(path), _whole(line), entity, _text(row.get("selection", ""))
+            ),
+            owner=None if owner is None else self._owner(owner),
+            applied=applied,
+            note=_text(note),
+        )
+        return ChangeRow(
+            change=change,
+            effect=_effect(row["effect"], change) if "effect" in row else None,
+            precondition=Precondition(
+                entity=entity, key=key, live=before, applied=applied, document=recorded
+            ),
+        )
+
+    def _is_as_written(self, row: Any, change_read: ChangeRow) -> bool:  # noqa: ANN401 - JSON
+        """Whether a row is exactly what :func:`change_row` writes for its change, without writing it.
+
+        ``False`` is not certain: a number may be written in another form, such as 5.0.
+        """
+        (change, effect, precondition), fields = change_read, self._entity
+        has_claim, has_record = change.claim is not None, row["record"] is not None
+        selection = "" if change.claim is None else change.claim.selection_of(change.key)
+        return (
+            len(row) == _ALWAYS + ("selection" in row) + ("effect" in row)
+            and row["entity"] == fields.parts
+            and row["text"] == fields.text
+            and row["level"] == fields.level
+            and type(row["level"]) is int
+            and row["actions"] == [change.action]
+            and row["reason"] == REASONS[change.cause]
+            and row["before"] == value_json(change.before)
+            and row["after"] == value_json(change.after)
+            and has_claim == (row["file"] is not None) == (row["line"] is not None)
+            and ("selection" in row) == bool(selection)
+            and (change.owner is None or len(row["owner"]) == _OWNER)
+            and has_record == bool(change.applied is not None or precondition.document)
+            and (not has_record or _is_record(row["record"], change.applied))
+            and (effect is None or _is_effect(row["effect"], effect))
+        )
+
+    def _owner(self, value: Any) -> Owner:  # noqa: ANN401 - JSON
+        document, policy, since = value["document"], value["deletionPolicy"], value["since"]
+        if type(since) is bool:
+            raise TypeError
+        owner = self._owners.get((document, policy, since))
+        if owner is None:
+            owner = self._owners[document, policy, since] = Owner(
+                document=_text(document),
+                deletion_policy=None if policy is None else DeletionPolicy(policy),
+                since=float(since),
+            )
+        return owner
+
+
+def _entity_fields(subject: Entity) -> _EntityFields:
+    return _EntityFields(subject, entity_json(subject), entity_text(subject), level(subject))
+
+
+_CHANGE: Final[Callable[[Any], tuple[Any, ...]]] = itemgetter(
+    "entity",
+    "key",
+    "cause",
+    "before",
+    "after",
+    "note",
+    "owner",
+    "record",
+    "file",
+    "line",
+    "document",
+)
+"""The fields of a row that do not follow from others."""
+
+_ALWAYS: Final = 15
+"""Fields of every row."""
+
+_OWNER, _RECORD, _EFFECT = 3, 2, 4
+"""Fields of the objects inside a row."""
+
+_KEYS: Final[Mapping[str, Key]] = {key.value: key for key in Key}
+_CAUSES: Final[Mapping[str, Cause]] = {cause.value: cause for cause in Cause}
+_DIRECTIONS: Final[Mapping[str, Direction]] = {
+    direction.value: direction for direction in Direction
+}
+
+
+def _value(value: Any) -> float | None:  # noqa: ANN401 - JSON
+    if value is None or type(value) is float:
+        return value
+    if type(value) is int:
+        return float(value)
+    return SPECIAL[value]
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - JSON
+    if type(value) is not str:
+        raise TypeError
+    return value
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401 - JSON
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+def _effect(row: Any, change: QuotaChange) -> Effect:  # noqa: ANN401 - JSON
+    before, after = _value(row["before"]), _value(row["after"])
+    return Effect(
+        change, _DIRECTIONS[row["direction"]], before, after, change_factor(before, after)
+    )
+
+
+def _is_record(row: Any, applied: float | None) -> bool:  # noqa: ANN401 - JSON
+    return len(row) == _RECORD and row["value"] == value_json(applied)
+
+
+def _is_effect(row: Any, effect: Effect) -> bool:  # noqa: ANN401 - JSON
+    return (
+        len(row) == _EFFECT
+        and row["before"] == value_json(effect.before)
+        and row["after"] == value_json(effect.after)
+        and row["factor"] == effect.factor
+        and type(row["factor"]) is not bool
+    )
+
+
+def _fail_change(reader: DocumentReader) -> NoReturn:
+    """Raise an error about the field that makes the row invalid."""
+    _ = reader["entity"].entity(), reader["key"].word(Key), reader["cause"].word(Cause)
+    if reader["before"].quota_value() == reader["after"].quota_value():
+        reader["after"].fail("another value than before")
+    _ = reader["note"].text()
+    if reader["document"].value is not None:
+        _ = reader["document"].text(), reader["file"].text(), reader["line"].integer()
+    if reader["owner"].value is not None:
+        owner = reader["owner"]
+        _ = owner["document"].text(), owner["since"].number()
+        _ = owner["deletionPolicy"].optional(lambda policy: policy.word(DeletionPolicy))
+    if reader["record"].value is not None:
+        _ = reader["record"]["value"].quota_value(), reader["record"]["document"].text()
+    if "effect" in reader:
+        effect = reader["effect"]
+        _ = effect["direction"].word(Direction)
+        _ = effect["before"].quota_value(), effect["after"].quota_value()
+    reader.fail("a change of a plan")
