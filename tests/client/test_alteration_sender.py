@@ -298,11 +298,11 @@ async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 100_000)
         results = list((await our.alter(many(2 * FULL + 5), timeout=4)).values())
         assert results[:FULL] == [Applied()] * FULL
-        refused, rest = results[FULL : 2 * FULL], results[2 * FULL :]
+        refused, unsent = results[FULL : 2 * FULL], results[2 * FULL :]
         assert {result.name for result in refused if isinstance(result, Rejected)} == {
             "NOT_CONTROLLER"
         }
-        assert {result.reason[:9] for result in rest if isinstance(result, Unknown)} == {
+        assert {result.reason[:9] for result in unsent if isinstance(result, Unknown)} == {
             "not sent:"
         }
 
