@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.quota.outcome import MAX_OPERATIONS
 from reconciler.sandbox import Fault
 from reconciler.sandbox.faults import Delay
 from tests.cli.projects import project, quota
 
-DOCUMENTS = 2500
+DOCUMENTS = MAX_OPERATIONS + 500
 PATIENCE_SECONDS = 30.0
 KQUOTA = [sys.executable, "-m", "reconciler"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
@@ -25,7 +26,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"
 
 @pytest.fixture
 def many(folder, sandbox):
-    """A project of more documents than fit into two requests."""
+    """A project of more documents than fit into one request."""
     project(folder, sandbox.bootstrap, *(quota(f"u{number:04}") for number in range(DOCUMENTS)))
     return folder
 
@@ -106,10 +107,10 @@ def test_a_broker_that_ends_in_the_middle_of_an_apply_leaves_a_summary_and_the_n
     counts = json.loads(path.read_text())["counts"]
     assert code == 1
     assert sum(counts.values()) == DOCUMENTS
-    assert counts["APPLIED"] == 1000
-    assert counts["UNKNOWN"] + counts["NOT SENT"] == DOCUMENTS - 1000
+    assert counts["APPLIED"] == MAX_OPERATIONS
+    assert counts["UNKNOWN"] + counts["NOT SENT"] == DOCUMENTS - MAX_OPERATIONS
     assert text.splitlines()[-1] == (
-        f"1,000 applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
+        f"{MAX_OPERATIONS:,} applied, 0 rejected, {counts['UNKNOWN']:,} unknown, 0 held, {counts['NOT SENT']:,} not sent"
     )
     assert err.splitlines()[-2:] == [
         "to continue: kquota apply",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.quota.outcome import MAX_OPERATIONS
 from reconciler.sandbox import Fault
 from reconciler.sandbox.faults import Delay
 from tests.cli.projects import quota
@@ -17,6 +18,8 @@ from tests.cli.watch_process import ENVIRONMENT, Watch, Watched, until
 RATE = "producer_byte_rate"
 MIB = 1024 * 1024.0
 OFTEN = "  interval: 1s\n"
+MANY = MAX_OPERATIONS + 500
+"""Documents for two requests."""
 
 
 @pytest.fixture
@@ -73,24 +76,24 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
 def test_sigterm_in_the_middle_ends_after_the_request_under_way_and_the_next_run_goes_on(
     folder: Path, sandbox, watched: Watched
 ):
-    documents = [quota(f"u{number:04}") for number in range(2500)]
+    documents = [quota(f"u{number:04}") for number in range(MANY)]
     watched.commit(*documents)
     sandbox.fail(
-        Fault(effect=Delay(seconds=1.5), api=49, skip=4)
-    )  # three chunks are validated first
+        Fault(effect=Delay(seconds=1.5), api=49, skip=3)
+    )  # two requests are validated first
     watch = Watch(folder)
     with watch:
-        until(lambda: 0 < len(sandbox.values()) < 2500, lambda: watch.log)
+        until(lambda: 0 < len(sandbox.values()) < MANY, lambda: watch.log)
         assert watch.end() == 0
         watch.says("not sent")
     done = len(sandbox.values())
-    assert 0 < done < 2500
+    assert 0 < done < MANY
     records = json.loads((watch.state / ".kquota/inventory.json").read_text())
     (cluster,) = records["clusters"].values()
     assert len(cluster["records"]) == done
     assert not cluster["intents"]
     with watch:
-        until(lambda: len(sandbox.values()) == 2500, lambda: watch.log)
+        until(lambda: len(sandbox.values()) == MANY, lambda: watch.log)
 
 
 def test_ctrl_c_is_130(folder: Path, sandbox, watched: Watched):
