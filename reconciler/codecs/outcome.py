@@ -1,8 +1,7 @@
 """An outcome as a versioned JSON document (``OUTCOME.json``): writer, reader, and reader for a rollback."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.codecs.reader import DocumentReader, load
@@ -26,15 +25,15 @@ _MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
 
 def outcome_text(outcome: Outcome) -> str:
     """Return the document of an outcome as text. Optimized, because a run writes 30,000 rows twice."""
-    document = outcome_document(replace(outcome, pairs=()))
-    document["complete"] = outcome.complete
-    document["counts"] = _counts(outcome)
-    document["pairs"] = list(_texts(outcome.pairs))
-    return dump(document)
+    return dump({**_fields(outcome), "pairs": list(_texts(outcome.pairs))})
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
     """Return the document of an outcome."""
+    return {**_fields(outcome), "pairs": [_pair(pair) for pair in outcome.pairs]}
+
+
+def _fields(outcome: Outcome) -> dict[str, Json]:
     visibility = outcome.visibility
     return {
         "kind": KIND,
@@ -55,7 +54,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
         "failure": outcome.failure,
         "recordChanges": outcome.bookkeeping,
         "adopted": outcome.adopted,
-        "counts": _counts(outcome),
+        "counts": {word: outcome.count(word) for word in _WORDS},
         "brokers": None
         if visibility is None
         else {
@@ -63,13 +62,7 @@ def outcome_document(outcome: Outcome) -> dict[str, Json]:
             "lagging": list(visibility.lagging),
             "unreachable": {str(node): reason for node, reason in visibility.unreachable.items()},
         },
-        "pairs": [_pair(pair) for pair in outcome.pairs],
     }
-
-
-def _counts(outcome: Outcome) -> dict[str, Json]:
-    counted = Counter(pair.status_text for pair in outcome.pairs)
-    return {word: counted[word] for word in _WORDS}
 
 
 def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:

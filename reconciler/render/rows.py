@@ -267,7 +267,7 @@ def trouble_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, 
 
     Beyond ``max_rows`` refused ones are kept before unknown, held, doubtful and unsent ones.
     """
-    trouble = [pair for pair in outcome.pairs if not pair.is_done]
+    trouble = outcome.troubled
     if len(trouble) <= max_rows:
         return tuple(map(_outcome, trouble)), 0
     worst = sorted(range(len(trouble)), key=lambda at: _WORST_FIRST.index(trouble[at].status_text))

@@ -107,7 +107,7 @@ def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
 
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
     """Return an outcome; applied changes are only counted unless ``verbose``, others are listed."""
-    done_count = sum(pair.is_done for pair in outcome.pairs)
+    done_count = len(outcome.pairs) - len(outcome.troubled)
     lines: list[str] = []
     if outcome.pairs or not outcome.bookkeeping:
         lines.append(

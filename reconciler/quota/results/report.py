@@ -4,9 +4,11 @@ Large fields are not in ``repr``: asyncio builds the repr of a finished task, re
 restores the handler of Ctrl-C, and with 30,000 changes that would take longer than the rest of a run.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from reconciler.errors import KquotaError
 from reconciler.quota.cluster import Visibility
@@ -167,7 +169,7 @@ class PairOutcome:
         return isinstance(self.result, Applied) and self.visibility is PairVisibility.VISIBLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: what its pairs show together is cached
 class Outcome:
     """The outcome of a plan.
 
@@ -202,16 +204,20 @@ class Outcome:
     @property
     def complete(self) -> bool:
         """Whether every change was applied, is visible and was recorded."""
-        return (
-            all(pair.is_done for pair in self.pairs)
-            and self.recorded
-            and not self.interrupted
-            and not self.failure
-        )
+        return not self.troubled and self.recorded and not self.interrupted and not self.failure
+
+    @cached_property
+    def troubled(self) -> tuple[PairOutcome, ...]:
+        """The changes that were not applied or are not visible, in plan order."""
+        return tuple(pair for pair in self.pairs if not pair.is_done)
 
     def count(self, word: str) -> int:
         """Return the number of changes with this ``status_text``."""
-        return sum(pair.status_text == word for pair in self.pairs)
+        return self._counts[word]
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(pair.status_text for pair in self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

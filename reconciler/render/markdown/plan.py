@@ -304,7 +304,7 @@ def outcome_markdown(
     head = verdict_line(
         icon, words, comment_context, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
     )
-    done_count = sum(pair.is_done for pair in outcome.pairs)
+    done_count = len(outcome.pairs) - len(outcome.troubled)
     head.append(
         f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, comment_context)}"
     )
