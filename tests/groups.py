@@ -46,7 +46,7 @@ GROUPS = (
         r"tests/(evidence/spark|cli/spark|cli/test_spark_fleet|recording/test_pipeline)",
         shared=True,
     ),
-    _group("Kubernetes API", r"tests/(kube/|servers/kube/test_cluster)", shared=True),
+    _group("Kubernetes API", r"tests/kube/", shared=True),
     _group("broker contract", r"tests/contract/[^\[]*\[.*?kafka-([\d.]+)", shared=True),
     _group("broker contract", r"tests/contract/"),
     _group("recorded use", r"tests/(recording|evidence|usage)"),

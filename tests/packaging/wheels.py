@@ -44,7 +44,7 @@ def wheel_folder(extra: str) -> Path:
 def offline(folder: Path) -> Mapping[str, str]:
     """Variables with which pip asks no index, takes what it needs from a folder, and compiles nothing in advance."""
     return {
-        "PIP_NO_COMPILE": "1",
+        "PIP_NO_COMPILE": "0",  # this option is inverted: 1 compiles
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(folder),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",

@@ -9,19 +9,15 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.servers import ping, raw_quotas
-from tests.servers.fault_proxy import FaultProxy, in_front_of
+from tests.servers import ping
+from tests.servers.fault_proxy import FaultProxy
 from tests.servers.faults import (
-    ALTER_CLIENT_QUOTAS,
     DESCRIBE_CLIENT_QUOTAS,
-    METADATA,
     Action,
     Fault,
     shift_correlation,
     throttle,
 )
-from tests.servers.kafka import StartKafka
-from tests.servers.raw_quotas import entity
 
 BODY = struct.pack(">ih", 0, 0) + b"the answer"
 
@@ -183,28 +179,3 @@ def test_a_dead_broker_is_a_closed_connection(upstream: socketserver.ThreadingTC
             ask(proxy)
         proxy.point_at(upstream.server_address[1])
         assert ask(proxy) == BODY
-
-
-@pytest.mark.integration
-def test_clients_of_real_brokers_are_kept_inside(kafka: StartKafka) -> None:
-    cluster = kafka("4.3.1", nodes=3)
-    with in_front_of(cluster) as proxies:
-        ports = ping.broker_ports(proxies[1].port)
-        assert ports == {number: proxy.port for number, proxy in proxies.items()}
-        assert proxies[1].count(METADATA) == 1
-
-
-@pytest.mark.integration
-def test_a_lost_answer_of_a_real_broker_leaves_the_change_behind(empty_kafka: StartKafka) -> None:
-    cluster = empty_kafka("4.3.1")
-    alice = {entity(user="alice"): {"producer_byte_rate": 4096.0}}
-    with in_front_of(cluster) as proxies:
-        proxy = proxies[1]
-        lost = Fault(action=Action.LOSE_ANSWER, matching=lambda request: request.writes)
-        proxy.plant(lost)
-        assert raw_quotas.alter(proxy.port, alice, validate_only=True)[0].error == 0
-        with pytest.raises(ConnectionError):
-            raw_quotas.alter(proxy.port, alice)
-        assert proxy.count(ALTER_CLIENT_QUOTAS) == 2
-    raw_quotas.set_quotas(cluster.port(), {entity(user="bob"): {"producer_byte_rate": 1.0}})
-    assert raw_quotas.describe(cluster.port()).keys() == {entity(user="alice"), entity(user="bob")}

@@ -47,12 +47,11 @@ def test_it_stops_when_stdin_closes() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_at_a_signal(number: signal.Signals) -> None:
+def test_it_stops_at_a_signal() -> None:
     with start("4.3.1") as process:
         line = process.stdout.readline()
         assert ping.answers(port_of(line))
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         assert process.stderr.read() == ""
 

@@ -4,8 +4,7 @@ import socket
 
 import pytest
 
-from tests.servers import jars, ping
-from tests.servers.kafka import StartKafka
+from tests.servers import ping
 from tests.servers.ports import free_ports
 
 
@@ -34,14 +33,3 @@ def test_a_connection_that_ends_early_is_an_error() -> None:
 def test_an_operation_without_a_code_is_refused() -> None:
     with pytest.raises(ValueError, match="Fly is not one of Alter, "):
         ping.Grant(principal="User:x", operation="Fly")
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("version", jars.VERSIONS)
-def test_every_version_still_speaks_the_raw_calls(kafka: StartKafka, version: str) -> None:
-    cluster = kafka(version)
-    ranges = ping.api_versions(cluster.port())
-    for key, used in {3: 1, 18: 0, 48: 0, 49: 0}.items():
-        lowest, highest = ranges[key]
-        assert lowest <= used <= highest
-    assert ping.broker_ports(cluster.port()) == {1: cluster.port()}

@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import jars, raw_quotas, tools
-from tests.servers.kafka import StartKafka
-from tests.servers.raw_quotas import entity
+from tests.servers import tools
 from tests.servers.tools import Conversation, JavaFailed, JavaSource
 
 pytestmark = pytest.mark.integration
@@ -68,28 +66,3 @@ def test_a_conversation_answers_until_its_program_ends(echo: JavaSource) -> None
             talk.ask({"end": True})
         with pytest.raises(JavaFailed, match="the Java program ended"):
             talk.ask({"number": 4})
-
-
-@pytest.mark.parametrize("version", ["3.4.1", "4.4.0"])
-def test_kafka_configs_writes_what_raw_bytes_read(empty_kafka: StartKafka, version: str) -> None:
-    cluster = empty_kafka(version)
-    answer = tools.kafka_configs(
-        version,
-        "--bootstrap-server",
-        cluster.bootstrap(),
-        "--alter",
-        "--entity-type",
-        "users",
-        "--entity-name",
-        "alice",
-        "--add-config",
-        "producer_byte_rate=1000",
-    )
-    assert answer.stdout == "Completed updating config for user alice.\n", answer.stderr
-    expected = {entity(user="alice"): {"producer_byte_rate": 1000.0}}
-    raw_quotas.wait_for(cluster.port(), lambda quotas: quotas == expected)
-
-
-def test_the_callback_compiles_on_every_version() -> None:
-    for version in jars.VERSIONS:
-        assert tools.compile_jar(version, tools.CALLBACK).exists()

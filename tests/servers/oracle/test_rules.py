@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.servers import jars, raw_quotas
-from tests.servers.kafka import StartKafka
 from tests.servers.oracle.rules import BatchRefused, RulesOracle
 from tests.servers.raw_quotas import Answer, entity
 
@@ -109,17 +107,6 @@ def test_wrong_filters_are_refused_in_kafkas_words(
 ) -> None:
     answer = rules("4.3.1").describe(components)
     assert (answer.code, answer.message, answer.quotas) == (code, words, {})
-
-
-@pytest.mark.parametrize("version", jars.VERSIONS)
-def test_the_oracle_says_what_a_broker_of_its_version_says(
-    rules: StartOracle, empty_kafka: StartKafka, version: str
-) -> None:
-    oracle, port = rules(version), empty_kafka(version).port()
-    for key, owner in KEYS.items():
-        for value in VALUES:
-            broker = raw_quotas.alter(port, {owner: {key: value}}, validate_only=True)
-            assert broker == oracle.alter([(owner, [(key, value)])], validate_only=True), value
 
 
 @pytest.mark.parametrize(
