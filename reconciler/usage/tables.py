@@ -84,7 +84,7 @@ POINT: Final = _table(
     " ip:text ts_ms:long value:double day:day",
     "measure quota_type user client_id ip instance replica ts_ms",
 )
-"""Points of telemetry with decoded names, before thinning and assembly; ``measure`` is a :class:`Measure`. In memory only: the version before stored it, and its units expire."""
+"""Points of telemetry with decoded names, before thinning and assembly; ``measure`` is a :class:`Measure`. In memory only."""
 
 USAGE_SAMPLE: Final = _table(
     "usage_sample",
@@ -275,7 +275,6 @@ NOISY_ROW: Final = _table(
 TABLES: Final[dict[str, Table]] = {
     table.name: table
     for table in (
-        POINT,
         USAGE_SAMPLE,
         TARGET_UP,
         BROKER_SAMPLE,

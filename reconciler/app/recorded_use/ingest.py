@@ -194,9 +194,9 @@ def _begun_anew(
     begin, end = work.window.span(clock)
     days = day_of(begin), day_of(end - 1)
     return [
-        str(day)
+        sentence
         for table in unit_repair.BROUGHT
-        for day in unit_repair.given_up(lake, table, source.cluster_id, *days)
+        for sentence in unit_repair.given_up(lake, table, source.cluster_id, *days)
     ]
 
 

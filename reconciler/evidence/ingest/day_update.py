@@ -162,20 +162,12 @@ class DayUpdate:
         """
         if after is None or LOST in after.inputs:
             return frozenset()
-        if HOURS not in after.inputs and after.rows:
-            return self._kept_of_version_before(after, pace)
         old = _hours_of(after)
         if all(new >= before for new, before in zip(self._hours, old, strict=True)):
             return frozenset()
         kept_hours = frozenset(hour for hour in range(1, 25) if old[hour] >= self._hours[hour])
         has_other_pace = scrape_interval.of([after]).get(self._cluster_id, pace) != pace
         return None if len(kept_hours) == 24 or has_other_pace else kept_hours
-
-    def _kept_of_version_before(self, after: Manifest, pace: Cadence) -> frozenset[int] | None:
-        """Return the same for a day without point counts (previous version): replaced if no coverage is lower."""
-        new = self._day_tables(pace).coverage
-        is_covered = all(new.get(broker, 0) >= share for broker, share in after.coverage.items())
-        return frozenset() if is_covered and self._points.num_rows else None
 
     def _inputs(self, after: Manifest | None, pace: Cadence) -> dict[str, str]:
         old = after.inputs if after else {}
@@ -265,7 +257,7 @@ def _by_hour(points: pa.Table, begin_ms: int) -> tuple[int, ...]:
 
 
 def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
-    """Return the numbers of points in :data:`HOURS` of a unit; zeros for units of the previous version."""
+    """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored."""
     text = manifest.inputs.get(HOURS, "") if manifest else ""
     return tuple(int(number) for number in text.split()) or (0,) * 25
 

@@ -26,7 +26,7 @@ from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
 from reconciler.usage.samples import Cadence
-from reconciler.usage.tables import POINT, USAGE_SAMPLE
+from reconciler.usage.tables import USAGE_SAMPLE
 
 REFETCH_MS: Final = 3 * HOUR_MS
 """How far before the end of the last run the next run starts, because remote writes and replicas are late."""
@@ -85,18 +85,13 @@ def stored_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
     return lake.manifests(USAGE_SAMPLE, [cluster_id])
 
 
-def _read_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
-    """Return the manifests with cursor and dialect; the previous version stored them in ``point``."""
-    return (*lake.manifests(POINT, [cluster_id]), *stored_days(lake, cluster_id))
-
-
 def cursor(lake: Lake, cluster_id: str) -> int | None:
     """Return the time up to which a cluster was fetched without a gap; ``None`` if it never was.
 
     Raises:
         LakeError: The lake cannot be read.
     """
-    inputs = [manifest.inputs for manifest in _read_days(lake, cluster_id)]
+    inputs = [manifest.inputs for manifest in stored_days(lake, cluster_id)]
     return max((int(texts[CURSOR]) for texts in inputs if CURSOR in texts), default=None)
 
 
@@ -108,7 +103,7 @@ def last_dialect(lake: Lake, cluster_id: str) -> str:
     """
     dialects_by_day = [
         (manifest.unit.day, manifest.inputs[DIALECT])
-        for manifest in _read_days(lake, cluster_id)
+        for manifest in stored_days(lake, cluster_id)
         if DIALECT in manifest.inputs
     ]
     return max(dialects_by_day, default=(None, ""))[1]

@@ -1,7 +1,6 @@
-"""Adds rows to units, and recreates units with damaged files; the loss is recorded until as many rows exist again."""
+"""Adds rows to units, and recreates damaged units; the loss is recorded until as many rows exist again."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -27,26 +26,10 @@ LOST: Final = "lost_rows"
 """Name of the manifest input with the number of rows before files were damaged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepairedUnit:
-    """A unit that was recreated from its intact files.
-
-    Attributes:
-        lost_rows: Number of rows before the repair; ``retained_rows`` are in intact files.
-    """
-
-    unit: Unit
-    lost_rows: int
-    retained_rows: int
-
-    def __str__(self) -> str:
-        return f"{self.unit} was damaged and recreated: {self.retained_rows:,} of {self.lost_rows:,} rows remain"
-
-
 def given_up(
     lake: Lake, table: Table, cluster_id: str, from_day: date, to_day: date
-) -> tuple[RepairedUnit, ...]:
-    """Recreate units with missing or modified files; intact files and intact units are kept.
+) -> tuple[str, ...]:
+    """Recreate units with a missing or modified file, without rows; return a sentence for each.
 
     Args:
         lake: The lake.
@@ -62,7 +45,7 @@ def given_up(
     return tuple(
         _begun_anew(lake, manifest)
         for manifest in lake.manifests(table, [cluster_id], from_day, to_day)
-        if not all(_is_intact(lake, manifest))
+        if not _is_intact(lake, manifest)
     )
 
 
@@ -78,37 +61,25 @@ def sentences(inputs: Mapping[str, str]) -> tuple[str, ...]:
     return (f"some of {int(inputs[LOST]):,} rows were lost and not imported again",)
 
 
-def _begun_anew(lake: Lake, manifest: Manifest) -> RepairedUnit:
-    intact_files = tuple(
-        file
-        for file, is_intact in zip(manifest.files, _is_intact(lake, manifest), strict=True)
-        if is_intact
-    )
+def _begun_anew(lake: Lake, manifest: Manifest) -> str:
     lost_rows = max(manifest.rows, int(manifest.inputs.get(LOST, "0")))
     inputs = {**manifest.inputs, LOST: str(lost_rows)}
     earlier = sentences(manifest.inputs)
-    repaired = lake.commit_files(
-        manifest.unit,
-        intact_files,
-        manifest,
-        counts=manifest.counts,
-        inputs=inputs,
-        partial=(*(line for line in manifest.partial if line not in earlier), *sentences(inputs)),
+    partial = (*(line for line in manifest.partial if line not in earlier), *sentences(inputs))
+    _ = lake.commit_files(
+        manifest.unit, (), manifest, counts=manifest.counts, inputs=inputs, partial=partial
     )
-    return RepairedUnit(unit=manifest.unit, lost_rows=manifest.rows, retained_rows=repaired.rows)
+    return f"{manifest.unit} was damaged and recreated without its {manifest.rows:,} rows"
 
 
-def _is_intact(lake: Lake, manifest: Manifest) -> list[bool]:
-    """Return whether each file of a unit is as it was committed."""
-    checks: list[bool] = []
-    for file in manifest.files:
-        try:
+def _is_intact(lake: Lake, manifest: Manifest) -> bool:
+    """Return whether the files of a unit are as they were committed."""
+    try:
+        for file in manifest.files:
             _ = lake.content(file)
-        except LakeDamaged:
-            checks.append(False)
-        else:
-            checks.append(True)
-    return checks
+    except LakeDamaged:
+        return False
+    return True
 
 
 class NoNewRowsError(Exception):

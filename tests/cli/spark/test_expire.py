@@ -62,7 +62,7 @@ def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path,
 
 
 def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
-    _, output, _ = run(capsys, tmp_path, "--keep", "target_up=10", "--keep", "point=1")
+    _, output, _ = run(capsys, tmp_path, "--keep", "target_up=10", "--keep", "usage_sample=1")
     assert "Removed 2 days of clusters" in output
     assert len(lake.manifests(TARGET_UP)) == 1
 
@@ -71,9 +71,9 @@ def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
     ("typed", "message"),
     [
         ("nothing=3", "there is no table 'nothing'"),
-        ("point", "give a whole number of days"),
-        ("point=0", "give a whole number of days"),
-        ("point=-3", "give a whole number of days"),
+        ("target_up", "give a whole number of days"),
+        ("target_up=0", "give a whole number of days"),
+        ("target_up=-3", "give a whole number of days"),
     ],
 )
 @pytest.mark.usefixtures("lake")

@@ -44,10 +44,7 @@ def age(lake: Lake, older_ms: int, *, only: str = "") -> None:
 
 def test_every_table_is_kept_for_as_long_as_it_is_said() -> None:
     assert set(KEEP_DAYS) == set(TABLES)
-    assert {
-        name: KEEP_DAYS[name] for name in ("point", "usage_sample", "target_up", "broker_sample")
-    } == {
-        "point": 30,
+    assert {name: KEEP_DAYS[name] for name in ("usage_sample", "target_up", "broker_sample")} == {
         "usage_sample": 30,
         "target_up": 30,
         "broker_sample": 30,
