@@ -1,37 +1,47 @@
-"""``python -m reconciler.spark JOB --lake URI …``, and the main file for spark-submit. The result is JSON on stdout."""
+"""The main file for spark-submit: ``JOB --lake URI …``, as for ``kquota spark``, and ``--output FILE`` for the result.
 
-import json
+The result is JSON unless ``--format`` is given. The exit code is 0, or 1 for an error: only ``kquota spark`` judges policies.
+"""
+
+import argparse
+import contextlib
+import io
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from reconciler.base.escaping import escaped
-from reconciler.base.output_text import json_text, output_text
-from reconciler.errors import KquotaError
-from reconciler.evidence.spark import command_line
-from reconciler.evidence.spark.runtime import job_runner
+from reconciler.base.text_files import check_place, write_text
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
+from reconciler.cli.main import main as kquota
+from reconciler.errors import UsageError
 
 
 def main(words: Sequence[str]) -> int:
     """Run one job and return its exit code."""
+    code = run_mapped(Console.of_process(), lambda: _run(words))
+    return code if code in (ExitCode.ERROR, ExitCode.INTERRUPTED) else ExitCode.DONE
+
+
+def _run(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--format", default="json")
     try:
-        command = command_line.parsed(words)
-        result = job_runner.run(command.job, command.lake, command.session, command.settings)
-    except KquotaError as error:
-        sys.stderr.write(output_text(f"error: {escaped(str(error))}\n"))
-        if error.hint:
-            sys.stderr.write(output_text(f"hint: {escaped(error.hint)}\n"))
-        return error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write(
-            output_text("interrupted; units that were committed stay, others are as before\n")
-        )
-        return 130
-    text = json_text(json.dumps(job_runner.document(result), indent=2) + "\n")
-    if command.output is None:
-        sys.stdout.write(output_text(text))
-    else:
-        command.output.write_text(text, encoding="utf-8")
-    return 0
+        options, job = parser.parse_known_args(words)
+    except argparse.ArgumentError as error:
+        raise UsageError(str(error)) from error
+    if job and "--help" not in job:
+        job += ["--format", options.format]
+    if options.output is None:
+        return kquota(["spark", *job])
+    check_place(options.output)
+    result = io.StringIO()
+    with contextlib.redirect_stdout(result):
+        code = kquota(["spark", *job])
+    if result.getvalue():
+        write_text(options.output, result.getvalue())
+    return code
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ OTHER_PROGRAMS = {
     "kubectl, helm": "--all-namespaces --as --create-namespace --from-file --from-literal --no-hooks --overwrite"
     " --patch --patch-file --previous --replicas --reset-then-reuse-values --selector --server-side --set --show-labels"
     " --status-include-resources --type --values",
-    "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory --no-archive"
+    "Spark": "--archives --conf --deploy-mode --driver-memory --executor-cores --executor-memory"
     " --num-executors --output --packages --py-files",
     "Docker, buildah, pip": "--build-arg --digestfile --isolation --no-deps"
     " --require-hashes --storage-driver --tag --volume --wheel-dir",
@@ -147,6 +147,7 @@ def test_every_option_that_an_error_or_a_hint_names_exists() -> None:
         "git/",
         "app/clusters/state_files.py",
         "evidence/spark/",
+        "spark/",
         "evidence/ingest/readers/prometheus.py",
     )  # their options
     unknown = {

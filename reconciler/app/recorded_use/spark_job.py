@@ -1,5 +1,6 @@
 """Runs one Spark job in its own session."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +46,17 @@ def run(
         KquotaError: As :func:`reconciler.evidence.spark.runtime.job_runner.run`.
     """
     needs("spark", f"kquota spark {name}")
-    from reconciler.evidence.spark.jobs import load_job
+    from reconciler.evidence.spark.jobs import capacity, history, report, rollup, usage
 
-    job = load_job(name)
-    return run_work(name, job.run, lake, running, job.settings(**settings))
+    jobs: dict[str, tuple[JobFunction[Any], Callable[..., object]]] = {
+        "capacity": (capacity.run, capacity.CapacitySettings),
+        "history": (history.run, history.HistorySettings),
+        "report": (report.run, report.ReportSettings),
+        "rollup": (rollup.run, rollup.RollupSettings),
+        "usage": (usage.run, usage.UsageSettings),
+    }
+    work, settings_of = jobs[name]
+    return run_work(name, work, lake, running, settings_of(**settings))
 
 
 def run_work(
@@ -61,7 +69,5 @@ def run_work(
     """Run a function as a job of this name; errors as for :func:`run`."""
     needs("spark", f"kquota spark {name}")
     from reconciler.evidence.spark.runtime import job_runner
-    from reconciler.evidence.spark.runtime.job import Job
 
-    job = Job(name=name, settings=type(settings), run=work)
-    return job_runner.run(job, lake, running.settings(), settings)
+    return job_runner.run(name, work, lake, running.settings(), settings)

@@ -185,10 +185,10 @@ def rollup(
 
 def rollup_document(report: "RollupReport") -> str:
     """Return the report of a rollup as JSON."""
-    from reconciler.evidence.spark.runtime.job_runner import document
+    from reconciler.codecs.row_values import row_document
     from reconciler.render.json_values import dump
 
-    return dump({"kind": ROLLUP_KIND, "format": FORMAT, **document(report)})
+    return dump({"kind": ROLLUP_KIND, "format": FORMAT, **row_document(report)})
 
 
 def _rollup_text(report: "RollupReport") -> str:

@@ -4,32 +4,63 @@
 STATES is a folder with the state after a change for each cluster that is simulated, JOBS their names with commas.
 """
 
+import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from reconciler.evidence.spark import command_line
-from reconciler.evidence.spark.runtime import job_runner, session
+from reconciler.codecs.row_values import row_document
+from reconciler.evidence.spark.jobs import (
+    capacity,
+    history,
+    recommend,
+    resolve,
+    rollup,
+    simulate,
+    usage,
+)
+from reconciler.evidence.spark.runtime import session
 from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables import bounded_rows
+from reconciler.evidence.spark.usage import candidate_plans
 from reconciler.evidence.store.files.object_store import opened
 from reconciler.evidence.store.lake import Lake
 
 FROM, TO = 1_793_491_200_000, 1_793_577_600_000
-SPAN = ["--from-ms", str(FROM), "--to-ms", str(TO)]
-COMMANDS = {
-    "rollup": [],
-    "usage": SPAN,
-    "capacity": [*SPAN, "--capacity", "c1=1000000:1000000"],
-    "resolve": ["--to-ms", str(TO)],
-    "history": SPAN,
-    "recommend": ["--cluster", "c1", "--to-day", "2026-11-01", "--days", "1"],
-    "simulate": ["--to-day", "2023-11-15", "--days", "2"],
+SPAN = {"from_ms": FROM, "to_ms": TO}
+FIRST_MS, DAY_MS = 1_699_920_000_000, 86_400_000
+
+
+def simulated(spark: SparkSession, lake: Lake, states: Path) -> object:
+    """Simulate the changes to the states in a folder."""
+    work = candidate_plans.SimulationRequest(
+        candidates=candidate_plans.read([], sorted(states.iterdir())),
+        from_ms=FIRST_MS,
+        to_ms=FIRST_MS + 2 * DAY_MS,
+        source=lake.store.redacted_address,
+    )
+    return simulate.simulated(spark, lake, work, silent)
+
+
+CAPACITY = capacity.CapacitySettings(**SPAN, capacity=("c1=1000000:1000000",))
+WINDOW = recommend.RecommendationRequest(clusters=("c1",), **SPAN)
+JOBS: dict[str, Callable[[SparkSession, Lake, Path], object]] = {
+    "rollup": lambda spark, lake, _: rollup.run(spark, lake, rollup.RollupSettings(), silent),
+    "usage": lambda spark, lake, _: usage.run(spark, lake, usage.UsageSettings(**SPAN), silent),
+    "capacity": lambda spark, lake, _: capacity.run(spark, lake, CAPACITY, silent),
+    "resolve": lambda spark, lake, _: resolve.resolved(
+        spark, lake, resolve.ResolveSettings(to_ms=TO), None, silent
+    ),
+    "history": lambda spark, lake, _: history.run(
+        spark, lake, history.HistorySettings(**SPAN), silent
+    ),
+    "recommend": lambda spark, lake, _: recommend.advised(spark, lake, WINDOW, silent).report,
+    "simulate": simulated,
 }
 
 
@@ -54,18 +85,16 @@ def package_of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 
 
 def run_all(
-    spark: SparkSession, folder: str, states: Path, jobs: Iterable[str] = COMMANDS
+    spark: SparkSession, folder: str, states: Path, jobs: Iterable[str] = JOBS
 ) -> dict[str, object]:
     """The result of each job by its name, and under `workers` what Python workers import."""
     lake = Lake(opened(folder), clock=Clock(), run_id="every")
-    after = [word for path in sorted(states.iterdir()) for word in ("--after", str(path))]
     results: dict[str, object] = {}
     for name in jobs:
-        more = after if name == "simulate" else []
-        parsed = command_line.parsed([name, "--lake", folder, *COMMANDS[name], *more])
         began = time.monotonic()
-        result = parsed.job.run(spark, lake, parsed.settings, silent)
-        results[name] = job_runner.document(result)
+        result = JOBS[name](spark, lake, states)
+        assert dataclasses.is_dataclass(result)
+        results[name] = row_document(result)
         sys.stderr.write(f"{name}: {time.monotonic() - began:.1f} s\n")
     workers = spark.range(0, 2, 1, 2).mapInArrow(package_of_worker, "path string, delay int")
     results["workers"] = [row.asDict() for row in bounded_rows.rows(workers, 10, "rows")]

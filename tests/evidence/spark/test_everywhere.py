@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from reconciler.cli.spark.commands import COMMANDS
 from reconciler.codecs.state import state_document
-from reconciler.evidence.spark import jobs
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.json_values import dump
 from reconciler.usage.impact.recorded_limits import RecordedLimits
@@ -23,6 +23,8 @@ from tests.servers import spark as servers
 from tests.usage import whatif_cases
 
 pytestmark = pytest.mark.integration
+
+WITHOUT_SPARK = {"ingest", "expire"}
 
 NEEDS_FILES = {"plan"}
 """Jobs over manifests: files beside the lake."""
@@ -68,7 +70,7 @@ def local_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_no_job_of_the_table_is_left_out() -> None:
-    assert set(every_job.COMMANDS) == set(jobs.SUMMARIES) - NEEDS_FILES - READS_OTHERS
+    assert set(every_job.JOBS) == set(COMMANDS) - WITHOUT_SPARK - NEEDS_FILES - READS_OTHERS
 
 
 def tables_of(lake: Lake) -> set[str]:
@@ -102,7 +104,7 @@ def test_every_job_through_a_connect_server_on_two_executors(
     local_run: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)
-    words = words_of(tmp_path, every_job.COMMANDS)
+    words = words_of(tmp_path, every_job.JOBS)
     done = subprocess.run(
         [sys.executable, "-m", "tests.evidence.spark.every_job", *words, connect.remote],
         cwd=servers.TREE,
@@ -112,7 +114,7 @@ def test_every_job_through_a_connect_server_on_two_executors(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()
-    assert_same(local_run, lake, tmp_path / "results", every_job.COMMANDS)
+    assert_same(local_run, lake, tmp_path / "results", every_job.JOBS)
     assert tables_of(lake) == tables_of(local_run[0])
     assert tables_of(lake) >= {"usage_row", "capacity_row", "effective_quota"}
 

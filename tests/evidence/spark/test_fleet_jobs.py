@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.errors import LakeError, UsageError
+from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
 from reconciler.evidence.spark.jobs import history, plan, resolve
 from reconciler.evidence.spark.runtime.job import silent
@@ -179,29 +179,10 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
     assert report.left_out == {"effective_quota": 13}
 
 
-def test_a_file_of_clients_is_read_by_spark_as_csv_is_written(
-    spark: SparkSession, lake: Lake, tmp_path: Path
-) -> None:
-    path = tmp_path / "clients.csv"
-    path.write_text('cluster_id,user\nc1,"al""ice, \\ x"\nc1,carol\nc1,carol\nother,bob\n')
-    _ = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
-    assert {row["user"] for row in stored_rows(lake, EFFECTIVE_QUOTA)} == {'al"ice, \\ x', "carol"}
-    assert dead_limits(lake) == {
-        ("c1", canonical_text(ALICE)): ("never_seen", BEGIN),  # was seen, and is not in the list
-        ("c1", canonical_text(BOB)): ("never_seen", BOB_USED),
-        ("c1", canonical_text(EVERY)): ("unlimited_equivalent", BEGIN - 250 * DAY_MS),
-        ("c2", canonical_text(ALICE)): ("never_seen", None),
-        ("c2", canonical_text(PAIR)): ("never_seen", None),
-    }
-    path.write_text("usr\nalice\n")
-    with pytest.raises(UsageError, match="must name the columns"):
-        resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW, principals=str(path)), silent)
-
-
 def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(
     spark: SparkSession, lake: Lake
 ) -> None:
-    report = resolve.run(spark, lake, resolve.ResolveSettings(to_ms=NOW), silent)
+    report = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), None, silent)
     assert any("no list of clients" in note for note in report.notes)
     assert [(r["user"], r["value"]) for r in stored_rows(lake, EFFECTIVE_QUOTA)] == [
         ("alice", 11.0)
@@ -295,29 +276,6 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     assert second.violations == ("1 quota keys are declared by several documents",)
     assert report.is_refused
     assert first.counts["Unmanaged report"] == 1
-
-
-def test_sides_that_were_kept_give_the_same_plan_by_the_rules_of_a_project_file(
-    spark: SparkSession, lake: Lake, tmp_path: Path
-) -> None:
-    project = tmp_path / "kquota.yaml"
-    project.write_text(
-        "---\n".join(
-            "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaCluster\n"
-            f"metadata: {{name: n{cluster_id}}}\nspec:\n  bootstrapServers: localhost:1\n  policy: Sync\n"
-            f"  expectedClusterId: {cluster_id}\n  confirmSync: {cluster_id}\n"
-            for cluster_id in ("c1", "c2")
-        )
-    )
-    settings = plan.PlanSettings(to_ms=NOW, project=str(project))
-    with pytest.raises(LakeError, match="the lake has no documents of c1"):
-        plan.run(spark, lake, settings, silent)
-    first = run_plan(spark, lake)
-    assert plan.run(spark, lake, settings, silent).planned == first.planned
-    # As kquota does: of a suspended cluster nothing is to be written.
-    project.write_text(project.read_text().replace("policy: Sync", "policy: Sync\n  suspend: true"))
-    assert first.planned
-    assert plan.run(spark, lake, settings, silent).planned == ()
 
 
 def test_a_cluster_without_a_look_is_named_and_never_planned(

@@ -125,16 +125,6 @@ def test_a_window_without_samples_recommends_nothing_and_says_so(
     assert result.report.evidence[0].stale == recorded_window.NO_SAMPLES
 
 
-def test_what_spark_submit_tells_is_made_now_and_says_that_it_read_no_labels(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    into = lakes.lake(tmp_path)
-    settings = recommend.RecommendSettings(cluster=(CLUSTER,), to_day=day_of(BEGIN))
-    report = recommend.run(spark, into, settings, silent)
-    assert report.evidence[0].made_ms == into.now_ms > 0
-    assert recommend.NO_LABELS in report.notes
-
-
 @pytest.mark.integration
 def test_what_is_broadcast_is_counted_and_changes_come_only_for_documents(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch

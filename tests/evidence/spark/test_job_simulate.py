@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.render.report_text import _simulated
-from reconciler.evidence.spark import jobs
 from reconciler.evidence.spark.jobs import simulate
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.runtime.job import silent
@@ -216,10 +215,6 @@ def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) 
     early = dataclasses.replace(_work([fleet]), from_ms=FROM - DAY_MS, to_ms=whatif_cases.START_MS)
     assert candidate_plans.by_core(lake, early).evidence[0].stale
     assert isinstance(lake, Lake)
-
-
-def test_the_job_is_in_the_table() -> None:
-    assert jobs.load_job("simulate") is simulate.JOB
 
 
 @pytest.mark.integration

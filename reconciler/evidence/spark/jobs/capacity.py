@@ -11,7 +11,6 @@ from reconciler.base.protocols import Progress
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import (
     MOST_CLUSTERS,
@@ -47,22 +46,12 @@ FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
 class CapacitySettings:
     """Window, clusters and broker capacities of the job; a capacity that is not of :data:`FORM` is an error."""
 
-    from_ms: int = job_option("begin of the window", metavar="MS")
-    to_ms: int = job_option("end of the window, not included", metavar="MS")
-    capacity: tuple[str, ...] = job_option(
-        "ingress and egress capacity of a broker in bytes/s, - = unknown; may be repeated",
-        default=(),
-        metavar=FORM,
-    )
-    replication_factor: int | None = job_option(
-        "replication factor to assume if replication was not recorded", default=None, metavar="N"
-    )
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
-    most: int = job_option(
-        "rows of each table to show; all are kept in the lake", default=200, metavar="N"
-    )
+    from_ms: int
+    to_ms: int
+    capacity: tuple[str, ...] = ()
+    replication_factor: int | None = None
+    cluster: tuple[str, ...] = ()
+    most: int = 200
 
     def __post_init__(self) -> None:
         _ = capacity_rows(self.capacity, self.replication_factor)
@@ -206,11 +195,3 @@ def _left_out(intervals: Mapping[str, int]) -> tuple[str, ...]:
         f"{cluster_id}: fair shares are those of the {HOT} intervals furthest beyond the budget; {amount} more are left out"
         for cluster_id, amount in sorted(intervals.items())
     )
-
-
-JOB: Final = Job(
-    name="capacity",
-    settings=CapacitySettings,
-    run=run,
-    example="--from-ms 1795000000000 --to-ms 1796209600000 --capacity abc=125000000:125000000",
-)

@@ -1,14 +1,12 @@
 """The job ``history``: changes of each limit and their causes; writes ``quota_change``."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import cluster_sums, history
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import limit_validity, reader, result_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
@@ -18,7 +16,6 @@ from reconciler.usage.reports.fleet import (
     FleetReport,
     LimitChangeRow,
 )
-from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY
 
 
@@ -26,12 +23,10 @@ from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOT
 class HistorySettings:
     """Window and clusters of the job."""
 
-    from_ms: int = job_option("changes since this moment", metavar="MS")
-    to_ms: int = job_option("changes until this moment", metavar="MS")
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
-    most: int = job_option("rows to show; all are kept", default=200, metavar="N")
+    from_ms: int
+    to_ms: int
+    cluster: tuple[str, ...] = ()
+    most: int = 200
 
 
 def run(
@@ -99,11 +94,3 @@ def _desired(
         for manifest in lake.manifests(DESIRED_ENTRY, names, to_day=span.last_day)
     }
     return reader.of(spark, lake, DESIRED_ENTRY, newest.values())
-
-
-JOB: Final = Job(
-    name="history",
-    settings=HistorySettings,
-    run=run,
-    example=f"--from-ms {1_796_209_600_000 - 7 * DAY_MS} --to-ms 1796209600000",
-)

@@ -1,26 +1,22 @@
 """The job ``plan``: the changes of all clusters as ``quota.planner.comparison.compare`` plans them; writes ``plan_row`` and ``plan_conflict``."""
 
-import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import LakeError, UsageError
+from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
-from reconciler.evidence.spark.runtime.job import Job, job_option
-from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables import bounded_rows, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
-from reconciler.manifest.project.file import parse
 from reconciler.quota.planner.guards import (
     Guards,
     nothing_declared,
@@ -40,23 +36,10 @@ from reconciler.usage.tables import (
     OWNED_ENTRY,
     PLAN_CONFLICT,
     PLAN_ROW,
-    Table,
 )
 
 OLDEST_DAYS: Final = 400
 """Maximum age of a snapshot in days."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanSettings:
-    """Project file, clusters and moment of the plan."""
-
-    to_ms: int = job_option("limits as of this moment", metavar="MS")
-    project: str = job_option("project file: clusters, policies, guards", metavar="FILE")
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
-    most: int = job_option("rows of each kind to show; all are kept", default=200, metavar="N")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,31 +53,6 @@ class PlanConstraints:
 
     rules: Rules
     guards: Guards
-
-
-def run(spark: SparkSession, lake: Lake, settings: PlanSettings, progress: Progress) -> FleetReport:
-    """Plan from the inputs that ``kquota spark plan`` committed to the lake, by the rules of a project file.
-
-    Raises:
-        UsageError: The project file cannot be read, or lists no cluster of the lake.
-        ManifestErrors: The project file is wrong.
-        LakeError: The lake cannot be read or written, or has no documents of a cluster.
-    """
-    try:
-        text = Path(settings.project).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{settings.project} cannot be read: {error}") from error
-    ordered: dict[str, PlanConstraints] = {}
-    for cluster in parse(text, settings.project).clusters:
-        cluster_id = cluster.cluster.expected_cluster_id
-        if cluster_id is not None and (not settings.cluster or cluster_id in settings.cluster):
-            ordered[cluster_id] = PlanConstraints(
-                rules=cluster.cluster.rules(complete=True, removals_known=True),
-                guards=cluster.cluster.guards,
-            )
-    view = _ObservedFleet(spark, lake, tuple(ordered), settings.to_ms)
-    days = {name: _last_document_day(lake, name, view.span) for name in view.names}
-    return _planned(view, _from_lake(view, days), ordered, settings.most, progress)
 
 
 def planned(
@@ -161,34 +119,6 @@ class _ObservedFleet:
             self.lake,
             {cluster_id: self.snapshots[cluster_id] for cluster_id in self.names},
         )
-
-
-def _last_document_day(lake: Lake, cluster_id: str, span: TimeWindow) -> dt.date:
-    """Return the last day with documents of a cluster in the lake."""
-    manifests = lake.manifests(DESIRED_DOCUMENT, [cluster_id], to_day=span.last_day)
-    if not manifests:
-        raise LakeError(
-            f"the lake has no documents of {cluster_id}, so every owned quota would appear undeclared",
-            hint="kquota spark plan reads manifests and records, and keeps them",
-        )
-    return max(manifest.unit.day for manifest in manifests)
-
-
-def _from_lake(view: _ObservedFleet, days: Mapping[str, dt.date]) -> PlanFrames:
-    def side(table: Table) -> DataFrame:
-        units = [
-            unit
-            for name, day in days.items()
-            for unit in view.lake.manifests(table, [name], day, day)
-        ]
-        return reader.of(view.spark, view.lake, table, units)
-
-    return PlanFrames(
-        live=view.live(),
-        desired=side(DESIRED_ENTRY),
-        documents=side(DESIRED_DOCUMENT),
-        owned=side(OWNED_ENTRY),
-    )
 
 
 def _planned(
@@ -290,11 +220,3 @@ def violations(sums: Mapping[str, int], guards: Guards) -> tuple[str, ...]:
     if sums["conflicts"]:
         sentences.append(f"{sums['conflicts']} quota keys are declared by several documents")
     return tuple(sentences)
-
-
-JOB: Final = Job(
-    name="plan",
-    settings=PlanSettings,
-    run=run,
-    example="--to-ms 1796209600000 --project kquota.yaml",
-)

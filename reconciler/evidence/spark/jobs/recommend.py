@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -11,8 +11,6 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import UsageError
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import (
@@ -21,7 +19,6 @@ from reconciler.evidence.spark.usage import (
     report_rows,
     sample_windows,
 )
-from reconciler.evidence.spark.usage.candidate_plans import policy_in
 from reconciler.evidence.spark.usage.impact_query import BUCKET
 from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
 from reconciler.evidence.store import recorded_window
@@ -35,32 +32,21 @@ from reconciler.usage.impact.tier_policy import WhatIfPolicy, own_entity
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.reports.usage import TrafficDirection, UsageReport
 from reconciler.usage.samples import (
-    DAY_MS,
     KEY_OF,
     QuotaType,
     ValueState,
     day_of,
     limit_state,
     limit_units,
-    start_of,
 )
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION
 from reconciler.usage.tags import book, bucket_of_row, limit_of
-
-DAYS: Final = 30
-"""Default window: three weeks to size the limits, one to verify them."""
 
 MOST_BROADCAST: Final = 200_000
 """Maximum number of buckets for a broadcast join; more are joined by a shuffle."""
 
 MOST_CHANGES: Final = 100_000
 """Maximum number of changes collected on the driver to be written as documents."""
-
-NO_LABELS: Final = (
-    "labels of documents (tiers, sizing: pinned) were not read: tiers are those of the project file alone and nothing is"
-    " pinned; kquota spark recommend reads both"
-)
-"""Reported by spark-submit, which reads no documents."""
 
 _DIRECTION: Final = {
     QuotaType.PRODUCE: TrafficDirection.INGRESS,
@@ -288,46 +274,3 @@ def _build_result(
         report=report,
         changes=tuple(report_rows.value_of(row.asDict(), RecommendationRow) for row in changes),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecommendSettings:
-    """Settings as given on the command line."""
-
-    cluster: tuple[str, ...] = job_option("this cluster id; may be repeated", metavar="ID")
-    project: str | None = job_option("project file with the tiers", default=None, metavar="FILE")
-    to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
-    days: int = job_option("length of the window in days", default=DAYS, metavar="N")
-    most: int = job_option("maximum number of rows to show", default=200, metavar="N")
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: RecommendSettings, progress: Progress
-) -> UsageReport:
-    """Run the job for spark-submit, without documents (:data:`NO_LABELS`).
-
-    Raises:
-        UsageError: The project file cannot be read, or no cluster is given.
-    """
-    if not settings.cluster:
-        raise UsageError("no cluster given", hint="--cluster ID")
-    to_ms = start_of(settings.to_day) + DAY_MS
-    work = RecommendationRequest(
-        clusters=tuple(sorted(set(settings.cluster))),
-        from_ms=to_ms - settings.days * DAY_MS,
-        to_ms=to_ms,
-        policy=policy_in(settings.project),
-        most=settings.most,
-        source=lake.store.redacted_address,
-        now_ms=lake.now_ms,
-    )
-    report = advised(spark, lake, work, progress).report
-    return replace(report, notes=(*report.notes, NO_LABELS))
-
-
-JOB: Final = Job(
-    name="recommend",
-    settings=RecommendSettings,
-    run=run,
-    example="--cluster ID --to-day 2026-11-30",
-)

@@ -10,7 +10,6 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import capacity, usage
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
@@ -28,8 +27,8 @@ MOST_CURVES: Final = 24
 class ReportSettings(capacity.CapacitySettings):
     """Window, clusters and capacities, as for ``capacity``, and curves, as for ``usage``."""
 
-    most: int = job_option("rows of each table to show", default=100, metavar="N")
-    curves: int = job_option("curves", default=12, metavar="N")
+    most: int = 100
+    curves: int = 12
 
 
 def run(
@@ -204,11 +203,3 @@ def _curves(
         five_minutes.where(in_window), usage.series_frame(spark, limits), length
     )
     return report_rows.curves(spans, limits, length, usage.MOST_POINTS * len(limits))
-
-
-JOB: Final = Job(
-    name="report",
-    settings=ReportSettings,
-    run=run,
-    example="--from-ms 1795000000000 --to-ms 1796209600000",
-)

@@ -17,7 +17,6 @@ from reconciler.evidence.spark.limits.unused_limits import (
     dated,
     find_unused_limits,
 )
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import (
     MOST_CLUSTERS,
@@ -46,17 +45,10 @@ LOOK_BACK_DAYS: Final = 35
 class ResolveSettings:
     """Clients, clusters and moment of the job."""
 
-    to_ms: int = job_option("limits as of this moment, and end of the look-back", metavar="MS")
-    days: int = job_option("length of the look-back", default=LOOK_BACK_DAYS, metavar="N")
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
-    principals: str | None = job_option(
-        "a CSV of clients (cluster_id, user, client_id, ip); without it, the tags of recorded use",
-        default=None,
-        metavar="URI",
-    )
-    most: int = job_option("rows of each kind to show; all are kept", default=200, metavar="N")
+    to_ms: int
+    days: int = LOOK_BACK_DAYS
+    cluster: tuple[str, ...] = ()
+    most: int = 200
 
 
 NO_LIST: Final = (
@@ -66,20 +58,6 @@ NO_LIST: Final = (
 
 ClientListReader = Callable[[SparkSession, tuple[str, ...]], DataFrame]
 """Returns the clients of the given clusters."""
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: ResolveSettings, progress: Progress
-) -> FleetReport:
-    """Run the job with settings from the command line."""
-    path = settings.principals
-    read_clients: ClientListReader | None = None
-    if path is not None:
-
-        def read_clients(session: SparkSession, names: tuple[str, ...]) -> DataFrame:
-            return clients.of_file(session, path, names)
-
-    return resolved(spark, lake, settings, read_clients, progress)
 
 
 def of_principals(principals: tuple[Principal, ...]) -> ClientListReader:
@@ -217,11 +195,3 @@ def _build_report(
         left_out={name: amount for name, amount in remaining_by_table.items() if amount},
         notes=notes,
     )
-
-
-JOB: Final = Job(
-    name="resolve",
-    settings=ResolveSettings,
-    run=run,
-    example="--to-ms 1796209600000 --principals s3://metrics/clients.csv",
-)

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import rollup
@@ -34,12 +33,10 @@ _ROLLUPS: Final[tuple[tuple[Table, Callable[[DataFrame], DataFrame]], ...]] = (
 class RollupSettings:
     """Clusters and days to roll up."""
 
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
-    from_day: dt.date | None = job_option("first day", default=None, metavar="DAY")
-    to_day: dt.date | None = job_option("last day, included", default=None, metavar="DAY")
-    rebuild: bool = job_option("write all units again, changed or not", default=False)
+    cluster: tuple[str, ...] = ()
+    from_day: dt.date | None = None
+    to_day: dt.date | None = None
+    rebuild: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +188,3 @@ def generation_digest(samples: Manifest) -> str:
 
 def _key(unit: Unit) -> tuple[str, dt.date]:
     return unit.cluster_id, unit.day
-
-
-JOB: Final = Job(
-    name="rollup",
-    settings=RollupSettings,
-    run=run,
-    example="--from-day 2026-11-01 --to-day 2026-11-14",
-)

@@ -1,16 +1,11 @@
 """The job ``simulate``: the effect of changed limits on the recorded use of many clusters; writes ``impact_row``."""
 
-import datetime as dt
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import UsageError
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import impact_query, impact_summary, simulation
@@ -18,25 +13,15 @@ from reconciler.evidence.spark.usage import sample_windows as windows_
 from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
-    policy_in,
-    read,
 )
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.usage.impact.result_rows import Simulation
-from reconciler.usage.impact.what_if import MOST_ROWS
-from reconciler.usage.samples import DAY_MS, start_of
 from reconciler.usage.tables import IMPACT_ROW
-
-DAYS: Final = 14
-"""Default length of the window."""
 
 MOST_BROADCAST: Final = 500_000
 """Maximum number of series for a broadcast join; more are joined by a shuffle, because executors must keep them in memory."""
-
-NO_LABELS: Final = "labels of documents (tiers) were not read: tiers are those of the project file alone; kquota spark simulate reads both"
-"""Reported by spark-submit, which reads plans and snapshots but no documents."""
 
 
 def simulated(
@@ -106,58 +91,3 @@ def _change(candidate: CandidateLimits, window: RecordedWindow) -> impact_query.
         recorded=window.limits.recorded(window.cluster_id),
         callback=candidate.callback,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateSettings:
-    """Settings as given on the command line."""
-
-    plan: tuple[str, ...] = job_option(
-        "a plan saved by kquota plan --out; may be repeated", default=(), metavar="FILE"
-    )
-    after: tuple[str, ...] = job_option(
-        "a snapshot of the new limits; may be repeated", default=(), metavar="FILE"
-    )
-    project: str | None = job_option(
-        "project file with the what-if policy", default=None, metavar="FILE"
-    )
-    to_day: dt.date = job_option("last day of the window, included", metavar="DAY")
-    days: int = job_option("length of the window in days", default=DAYS, metavar="N")
-    most: int = job_option(
-        "rows to show, of whole tenants; all are kept in the lake", default=MOST_ROWS, metavar="N"
-    )
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: SimulateSettings, progress: Progress
-) -> Simulation:
-    """Run the job for spark-submit, which reads files on the driver and no documents (:data:`NO_LABELS`).
-
-    Raises:
-        UsageError: There is nothing to simulate, or a file cannot be read.
-    """
-    candidates = read(
-        [Path(path) for path in settings.plan], [Path(path) for path in settings.after]
-    )
-    if not candidates:
-        raise UsageError("there is nothing to simulate", hint="give --plan or --after")
-    to_ms = start_of(settings.to_day) + DAY_MS
-    work = SimulationRequest(
-        candidates=candidates,
-        from_ms=to_ms - settings.days * DAY_MS,
-        to_ms=to_ms,
-        policy=policy_in(settings.project),
-        most=settings.most,
-        source=lake.store.redacted_address,
-        now_ms=lake.now_ms,
-    )
-    simulation_result = simulated(spark, lake, work, progress)
-    return replace(simulation_result, notes=(*simulation_result.notes, NO_LABELS))
-
-
-JOB: Final = Job(
-    name="simulate",
-    settings=SimulateSettings,
-    run=run,
-    example="--plan prod.json --to-day 2026-11-14",
-)

@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
-from reconciler.evidence.spark.runtime.job import Job, job_option
 from reconciler.evidence.spark.tables import reader, result_writer
 from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
 from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
@@ -28,13 +27,11 @@ MOST_POINTS: Final = 400
 class UsageSettings:
     """Window and clusters of the job."""
 
-    from_ms: int = job_option("begin of the window; its whole day counts", metavar="MS")
-    to_ms: int = job_option("end of the window; its whole day counts", metavar="MS")
-    cluster: tuple[str, ...] = job_option(
-        "only this cluster id; may be repeated", default=(), metavar="ID"
-    )
-    most: int = job_option("rows to show; all are kept in the lake", default=200, metavar="N")
-    curves: int = job_option("curves of what is shown first", default=12, metavar="N")
+    from_ms: int
+    to_ms: int
+    cluster: tuple[str, ...] = ()
+    most: int = 200
+    curves: int = 12
 
 
 def run(
@@ -124,11 +121,3 @@ def span_of(span: TimeWindow) -> int:
     """Return the length of a point in ms: a multiple of five minutes that keeps a curve within :data:`MOST_POINTS` points."""
     window_ms = span.to_ms - span.from_ms
     return -(-window_ms // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
-
-
-JOB: Final = Job(
-    name="usage",
-    settings=UsageSettings,
-    run=run,
-    example="--from-ms 1795000000000 --to-ms 1796209600000",
-)

@@ -1,21 +1,16 @@
 """The observed clients: those of a list, and the tags of recorded use, each once."""
 
-import csv
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from reconciler.errors import UsageError
 from reconciler.evidence.spark.limits.effective_limits import BUCKET, CLIENT
-from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.quota.precedence import Principal
 from reconciler.usage.samples import DAY_MS
 
 SEEN: Final = "user string, client_id string, ip string"
-COLUMNS: Final = ("cluster_id", "user", "client_id", "ip")
-"""Allowed columns of a client file; its first line lists the columns it has."""
 
 
 def of_list(
@@ -27,43 +22,6 @@ def of_list(
         for principal in principals
     ]
     return _everywhere(spark.createDataFrame(rows, SEEN), clusters).dropDuplicates().select(*CLIENT)
-
-
-def of_file(spark: SparkSession, path: str, clusters: Sequence[str]) -> DataFrame:
-    """Read the clients of a CSV file with Spark, with any of the columns of :data:`COLUMNS`.
-
-    Without ``cluster_id`` each client is in each cluster; clients of clusters that are not in ``clusters`` are dropped.
-
-    Raises:
-        UsageError: The first line does not list such columns.
-    """
-    lines = [row["value"] for row in bounded_rows.rows(spark.read.text(path).limit(1), 1, "lines")]
-    head = [name.strip() for name in next(csv.reader(lines), [])] if lines else []
-    if not head or set(head) - set(COLUMNS) or len(set(head)) != len(head):
-        raise UsageError(
-            f"{path}:1: the first line must name the columns, of {', '.join(COLUMNS)}",
-            hint="user,client_id",
-        )
-    schema = ", ".join(f"{name} string" for name in head)
-    # As Python's csv module reads it: quotes are doubled, a backslash does not escape; a malformed row ends the job.
-    rows = spark.read.csv(
-        path,
-        schema=schema,
-        header=True,
-        escape='"',
-        multiLine=True,
-        mode="FAILFAST",
-        enforceSchema=True,
-    )
-    listed_clients = rows.select(
-        *(fn.coalesce(name, fn.lit("")).alias(name) for name in head),
-        *(fn.lit("").alias(name) for name in COLUMNS[1:] if name not in head),
-    )
-    if "cluster_id" in head:
-        clients_of_clusters = listed_clients.where(fn.col("cluster_id").isin(list(clusters)))
-    else:
-        clients_of_clusters = _everywhere(listed_clients, clusters)
-    return clients_of_clusters.select(*CLIENT).dropDuplicates()
 
 
 def _everywhere(clients: DataFrame, clusters: Sequence[str]) -> DataFrame:

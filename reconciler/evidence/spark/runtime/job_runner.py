@@ -1,8 +1,5 @@
 """One run of one job: opens lake and session, writes progress, and converts errors of Spark to readable messages."""
 
-import dataclasses
-import datetime as dt
-import enum
 import re
 import uuid
 from typing import Any, Final
@@ -13,7 +10,7 @@ from pyspark.errors import PySparkException
 from reconciler.base.clock import SystemClock
 from reconciler.errors import KquotaError, SparkError
 from reconciler.evidence.spark.runtime import jvm, progress, session
-from reconciler.evidence.spark.runtime.job import Job
+from reconciler.evidence.spark.runtime.job import JobFunction
 from reconciler.evidence.store.files.object_store import opened as store_opened
 from reconciler.evidence.store.lake import Lake
 
@@ -25,7 +22,11 @@ _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 
 
 def run(
-    job: Job[Any], lake: str, session_settings: session.SessionSettings, settings: object
+    name: str,
+    job: JobFunction[Any],
+    lake: str,
+    session_settings: session.SessionSettings,
+    settings: object,
 ) -> Any:  # noqa: ANN401 - the job's result
     """Run a job in its own session, which is stopped before this returns.
 
@@ -42,12 +43,12 @@ def run(
         session.opened(session_settings, lambda line: lines(line, 0, 0)) as spark,
         progress.watched(spark, lines),
     ):
-        lines(job.name, 0, 0)
+        lines(name, 0, 0)
         try:
-            result = job.run(spark, opened, settings, lines)
+            result = job(spark, opened, settings, lines)
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise spark_error(
-                error, job.name
+                error, name
             ) from error  # while the JVM still runs: it supplies the error text
     lines("done", 0, 0)
     return result
@@ -78,21 +79,3 @@ def spark_error(error: Exception, operation: str) -> KquotaError:
         f"{operation}: {first[:_SHOWN]}",
         hint="units are committed whole; correct the cause and run it again",
     )
-
-
-def document(result: object) -> Any:  # noqa: ANN401 - JSON
-    """Convert a result to plain values for JSON."""
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        return {
-            result_field.name: document(getattr(result, result_field.name))
-            for result_field in dataclasses.fields(result)
-        }
-    if isinstance(result, enum.Enum):
-        return result.value
-    if isinstance(result, dt.date):
-        return result.isoformat()
-    if isinstance(result, dict):
-        return {str(key): document(value) for key, value in result.items()}
-    if isinstance(result, (list, tuple, set, frozenset)):
-        return [document(element) for element in result]
-    return result

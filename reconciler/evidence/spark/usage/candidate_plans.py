@@ -17,8 +17,6 @@ from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
-from reconciler.manifest.project.file import parse
-from reconciler.manifest.project.simulation_policy import policy_of
 from reconciler.quota.planner.plan import Plan, apply_to
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import ImpactQuery
@@ -115,18 +113,6 @@ def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-
-
-def policy_in(project: str | None) -> WhatIfPolicy:
-    """Return the what-if policy of a project file; without a file, the default policy.
-
-    Raises:
-        UsageError: The file cannot be read.
-        ManifestErrors: The file is invalid.
-    """
-    if project is None:
-        return WhatIfPolicy()
-    return policy_of(parse(text_of(Path(project)), project).simulate)
 
 
 def by_core(lake: Lake, work: SimulationRequest) -> Simulation:

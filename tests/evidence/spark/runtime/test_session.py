@@ -240,19 +240,16 @@ def test_an_error_of_spark_is_one_line_without_java(
 
 
 LOST = """
-import dataclasses, os, signal, sys
-from reconciler.evidence.spark.runtime import job, job_runner as running, jvm, session
-
-@dataclasses.dataclass(frozen=True)
-class Nothing: pass
+import os, signal, sys
+from reconciler.evidence.spark.runtime import job_runner as running, jvm, session
 
 def run(spark, lake, settings, progress):
     os.kill(jvm.current().proc.pid, signal.SIGKILL)
     return spark.range(5).count()
 
 try:
-    running.run(job.Job(name="lost", settings=Nothing, run=run), sys.argv[1],
-                session.SessionSettings(master="local[2]", memory="600m", brief=True), Nothing())
+    running.run("lost", run, sys.argv[1],
+                session.SessionSettings(master="local[2]", memory="600m", brief=True), None)
 except Exception as error:
     print(type(error).__name__, error, error.hint)
 """
