@@ -7,6 +7,7 @@ is only valid for balanced leaders.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import Final
 
 from reconciler.errors import QuotaValueError
@@ -107,21 +108,10 @@ def shares(uses: Sequence[BucketUse], available: int) -> tuple[FairShare, ...]:
 def _above(uses: Sequence[BucketUse], available: int) -> tuple[list[BucketUse], int]:
     """Return the uses above the level, and the units that the other uses leave for them."""
     remaining_units, weight = available, sum(use.weight for use in uses)
-    rising = sorted(uses, key=lambda use: _WeightedRate(use.rate, use.weight))
+    rising = sorted(uses, key=lambda use: Fraction(use.rate, use.weight))
     for n, rising_use in enumerate(rising):
         if rising_use.rate * weight > remaining_units * rising_use.weight:
             return sorted(rising[n:], key=lambda use: use.bucket), remaining_units
         remaining_units -= rising_use.rate
         weight -= rising_use.weight
     return [], 0
-
-
-@dataclass(frozen=True, slots=True)
-class _WeightedRate:
-    """A rate per weight, compared without fractions."""
-
-    rate: int
-    weight: int
-
-    def __lt__(self, second: "_WeightedRate") -> bool:
-        return self.rate * second.weight < second.rate * self.weight

@@ -5,7 +5,7 @@ Two different functions: the tags under which a client is counted depend on the 
 ClientQuotaManager.DefaultQuotaCallback, quotaMetricTags and quotaLimit (4.3), compared with that class in the tests.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -98,8 +98,8 @@ class KeyLimits:
     """The limits of one key, and the kinds of level that Kafka has in use for it.
 
     Attributes:
-        in_use: Kinds of level that decide the tags. Brokers before 4.2 keep a kind until they restart, even after its last
-          quota is removed (KAFKA-19282).
+        in_use: Kinds of level that decide the tags, as of a broker of 4.2 or newer: an older one keeps a kind until it
+          restarts, even after its last quota is removed (KAFKA-19282).
     """
 
     limits: Mapping[Entity, float]
@@ -111,11 +111,11 @@ class KeyLimits:
         return bool(self.in_use or self.limits)  # levels of addresses do not decide tags
 
 
-def book(state: QuotaState, key: Key, remembered_kinds: Iterable[GroupKind] = ()) -> KeyLimits:
+def book(state: QuotaState, key: Key) -> KeyLimits:
     """Return the limits of one key in a state."""
     limits = {subject: value for subject, of, value in state.pairs() if of is key}
     kinds = {_KIND_OF_LEVEL[level(entity)] for entity in limits if entity[2] is ABSENT}
-    return KeyLimits(limits=limits, in_use=frozenset(kinds | set(remembered_kinds)))
+    return KeyLimits(limits=limits, in_use=frozenset(kinds))
 
 
 def tags_of(rules: KeyLimits, user: str, client_id: str) -> Bucket:

@@ -20,8 +20,8 @@ def state_of(*entities) -> QuotaState:
     )
 
 
-def of(*entities, remembered_kinds=()):
-    return book(state_of(*entities), RATE, remembered_kinds)
+def of(*entities):
+    return book(state_of(*entities), RATE)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,6 @@ def of(*entities, remembered_kinds=()):
 def test_tags_follow_from_the_kinds_of_level_that_have_a_limit(entities, client, empty):
     assert tags_of(of(*entities), "alice", "app") == bucket_of(*client)
     assert tags_of(of(*entities), "alice", "") == bucket_of(*empty)
-
-
-def test_an_old_broker_keeps_a_level_in_use_after_its_last_limit_is_gone():
-    rules = of(entity(user="bob"), remembered_kinds=[GroupKind.PAIR])
-    assert tags_of(rules, "alice", "app") == bucket_of("", "app")
-    assert tags_of(of(entity(user="bob")), "alice", "app") == bucket_of("alice")
 
 
 def test_only_limits_of_the_key_count():

@@ -199,18 +199,6 @@ def test_a_series_that_the_limits_cannot_have_made_spoils_what_it_may_share_a_cl
     assert aside.mapped[0].answer is Identifiability.EXACT
 
 
-def test_an_old_broker_that_remembers_a_level_explains_its_series():
-    remembering = book(
-        QuotaState(limits={ALICE: limits_of({RATE: 1.0})}),
-        RATE,
-        remembered_kinds=[GroupKind.CLIENT],
-    )
-    regrouping = regroup(remembering, remembering, [bucket_of("", "app"), bucket_of("alice")])
-    assert regrouping.unexplained == ()
-    assert set(answers(regrouping).values()) == {Identifiability.EXACT}
-    assert regrouping.changed == ()
-
-
 def test_a_custom_callback_leaves_nothing_to_say():
     regrouping = regroup(of(ALICE), of(ANY_USER), [bucket_of("alice")], blind=CUSTOM_CALLBACK)
     assert {mapping.answer for mapping in regrouping.mapped} == {Identifiability.NOT_IDENTIFIABLE}

@@ -19,12 +19,6 @@ def quotient(a: Column, b: Column) -> Column:
     return fn.call_function("div", a, b)
 
 
-def div_down(a: Column, b: Column) -> Column:
-    """Return Python's ``a // b`` for any signs; b is not 0."""
-    inexact = (a % b != 0) & ((a < 0) != (b < 0))
-    return quotient(a, b) - fn.when(inexact, fn.lit(1)).otherwise(fn.lit(0))
-
-
 def arrived(rate: Column, dt: Column) -> Column:
     """Return ``a_i`` of the throttle model: the units that arrived in ``dt`` milliseconds, rounded half up."""
     return quotient(rate * dt.cast("bigint") + fn.lit(500), fn.lit(1000))
@@ -55,5 +49,5 @@ def largest_in(index: Column) -> Column:
 
 
 def day(ts_ms: Column) -> Column:
-    """Return the UTC day of a moment, independent of the session's time zone."""
-    return fn.date_from_unix_date(div_down(ts_ms, fn.lit(DAY_MS)).cast("int"))
+    """Return the UTC day of a moment from 1970 on, independent of the session's time zone."""
+    return fn.date_from_unix_date(quotient(ts_ms, fn.lit(DAY_MS)).cast("int"))

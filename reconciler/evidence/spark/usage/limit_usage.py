@@ -151,7 +151,7 @@ def curves(five_minutes: DataFrame, drawn_series: DataFrame, span_ms: int) -> Da
     Returns:
         The columns of :data:`SERIES`, ``span_ms`` (its begin), ``mean_units``, ``max_rate_units``, ``throttled_ms``.
     """
-    begin = integer_columns.div_down(fn.col("bucket_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
+    begin = integer_columns.quotient(fn.col("bucket_ms"), fn.lit(span_ms)) * fn.lit(span_ms)
     drawn_rows = five_minutes.join(
         fn.broadcast(drawn_series.select(*SERIES).distinct()), list(SERIES), "left_semi"
     )

@@ -33,7 +33,7 @@ _SERIES: Final = (
 
 def interval(ts_ms: Column) -> Column:
     """Return the five-minute interval of a sample, by the time at which it was read."""
-    return integer_columns.div_down(ts_ms, fn.lit(INTERVAL_MS)) * fn.lit(INTERVAL_MS).cast("bigint")
+    return integer_columns.quotient(ts_ms, fn.lit(INTERVAL_MS)) * fn.lit(INTERVAL_MS).cast("bigint")
 
 
 def usage_5m(samples: DataFrame) -> DataFrame:
