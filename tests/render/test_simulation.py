@@ -265,11 +265,11 @@ def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
         "worst_max_delay_ms": 600_000,
     }
     assert says(row(), **more) == (
-        "throttled between 10 min and 30 min a day (now never), worst delay between 2 min 30 s and 10 min"
+        "throttled between 10 min and 30 min a day (now never in the best case), worst delay between 2 min 30 s and 10 min"
     )
     never = more | {"after_throttled_ms": 0, "after_max_delay_ms": 0}
     assert says(row(), **never) == (
-        "throttled between 0 s and 30 min a day (now never), worst delay between 0 s and 10 min"
+        "throttled between 0 s and 30 min a day (now never in the best case), worst delay between 0 s and 10 min"
     )
     short = more | {
         "covered_ms": 7_200_000,
@@ -277,8 +277,14 @@ def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
         "worst_throttled_ms": 90_000,
     }
     assert "throttled between 1 min and 1 min 30 s of the 2 h recorded" in says(row(), **short)
+    late = says(row(), **more | {"before_units": None, "after_over_timeout_ms": 70 * MINUTE})
+    assert "(now never)" in late
+    assert late.endswith("; at least 5 min a day above 120 s")
     same = more | {"worst_throttled_ms": 140 * MINUTE, "worst_max_delay_ms": 150_000}
-    assert says(row(), **same) == "throttled 10 min a day (now never), worst delay 2 min 30 s"
+    assert (
+        says(row(), **same)
+        == "throttled 10 min a day (now never in the best case), worst delay 2 min 30 s"
+    )
 
 
 def test_the_headline_counts_clients_and_not_brokers():

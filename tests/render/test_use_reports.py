@@ -128,6 +128,25 @@ def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
     assert report_tables.IMPACT.of([exact]).rows[0][9:11] == ("5 min", "14 min")
 
 
+def test_figures_of_an_interval_are_both_cases_or_the_best_case_with_its_sign() -> None:
+    between = replace(
+        IMPACT,
+        quota_type=QuotaType.FETCH,
+        bound=FigureBound.BETWEEN,
+        worst_throttled_ms=14 * 60 * 60_000,
+        worst_max_delay_ms=600_000,
+    )
+    (figures,) = report_tables.IMPACT.of([between]).rows
+    assert figures[7:11] == (
+        "≥ 1 min a day",
+        "between 30 min and 1 h a day",
+        "between 5 min and 10 min",
+        "≥ 14 min",
+    )
+    report = UsageReport(simulation=Simulation(evidence=(), rows=(between,)))
+    assert all(f">{figure}</text>" in page(report) for figure in figures[7:9])
+
+
 def origin(table: str, **more: object) -> ResultOrigin:
     new_origin = ResultOrigin(
         table=table,

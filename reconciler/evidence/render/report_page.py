@@ -18,7 +18,7 @@ from reconciler.evidence.render.charts import (
     bar_chart,
     curve_chart,
 )
-from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, sheets
+from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, present_sign, sheets
 from reconciler.evidence.render.report_text import headline
 from reconciler.evidence.render.units import (
     between_per_day_text,
@@ -160,7 +160,7 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
             name=bucket_text(row.bucket, any_name=row.any_name),
             details=_bar_labels(row, has_several_clusters=has_several_clusters),
             bars=[
-                bar(row.before_throttled_ms, row, "c-now"),
+                bar(row.before_throttled_ms, row, "c-now", present_sign(row)),
                 bar(
                     row.after_throttled_ms,
                     row,

@@ -173,9 +173,21 @@ def _worst_delay(row: ImpactRow) -> str:
     return _signed(row, delay, is_known=row.after_max_delay_ms is not None)
 
 
+def present_sign(row: ImpactRow) -> str:
+    """Return the sign of the forecast under the present limit, of which a row has the best case only."""
+    is_interval = row.bound is FigureBound.BETWEEN and row.before_units is not None
+    return BOUNDS[FigureBound.AT_LEAST] if is_interval else ""
+
+
+def _throttled_now(row: ImpactRow) -> str:
+    return present_sign(row) + per_day_text(row.before_throttled_ms, row.covered_ms)
+
+
 def _over_timeout(row: ImpactRow) -> str:
     over_ms = row.after_over_timeout_ms
-    return _signed(row, length_text(over_ms), is_known=over_ms is not None)
+    is_interval = row.bound is FigureBound.BETWEEN  # a row has its best case only
+    sign = BOUNDS[FigureBound.AT_LEAST if is_interval else row.bound]
+    return length_text(over_ms) if over_ms is None else sign + length_text(over_ms)
 
 
 def _units_or_dash(kind: QuotaType, units: int | None) -> str:
@@ -240,7 +252,7 @@ IMPACT: Final[TableForm[ImpactRow]] = TableForm(
         number("limit now", lambda row: units_text(row.quota_type, row.before_units)),
         number("limit then", lambda row: units_text(row.quota_type, row.after_units)),
         text("verdict", lambda row: row.verdict.value),
-        number("throttled now", lambda row: per_day_text(row.before_throttled_ms, row.covered_ms)),
+        number("throttled now", _throttled_now),
         number("throttled then", _throttled_then),
         number("worst delay", _worst_delay),
         number("over 120 s", _over_timeout),

@@ -184,12 +184,17 @@ def _figures(row: ImpactRow) -> str:
         if row.before_throttled_ms
         else "never"
     )
+    is_interval = row.bound is FigureBound.BETWEEN
+    now += " in the best case" if is_interval and row.before_units is not None else ""
     sentence += f" (now {now})"
     if row.after_max_delay_ms or row.worst_max_delay_ms:
         delay = between_text(row.after_max_delay_ms, row.worst_max_delay_ms)
         sentence += f", worst delay {sign}{delay}"
     if row.after_over_timeout_ms:
-        sentence += f"; {sign}{per_day_text(row.after_over_timeout_ms, row.covered_ms)} above 120 s"
+        least = "at least " if is_interval else sign
+        sentence += (
+            f"; {least}{per_day_text(row.after_over_timeout_ms, row.covered_ms)} above 120 s"
+        )
         sentence += ", where producers lose records" if _loses(row) else ""
     return sentence + _observed(row)
 
