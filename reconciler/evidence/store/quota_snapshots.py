@@ -1,6 +1,7 @@
 """Reads quota snapshots from the lake: ``quota_entry`` rows to quota states, and changes between snapshots."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import LakeDamaged, QuotaValueError
+from reconciler.evidence.store.files.thread_pool import each
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
 from reconciler.quota.entity import ENTITY_TYPES, Entity, from_parts
@@ -131,6 +133,40 @@ def state_of(rows: pa.Table, path: str = "") -> QuotaState:
 
 def _quotas_by_key(values: Mapping[str, float]) -> dict[Key, float]:
     return {_KNOWN[name]: value for name, value in values.items() if name in _KNOWN}
+
+
+def last_snapshots(
+    lake: Lake, clusters: Collection[str] | None, to_ms: int
+) -> dict[str, SnapshotHeader]:
+    """Return the last complete snapshot of each cluster before a moment, by cluster id, sorted.
+
+    They are read from the newest day backwards: one day for a cluster with daily snapshots.
+
+    Args:
+        lake: The lake with the snapshots.
+        clusters: Cluster ids; ``None`` = all.
+        to_ms: The moment, exclusive.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    units: defaultdict[str, list[Manifest]] = defaultdict(list)
+    for manifest in lake.manifests(SNAPSHOT, clusters, to_day=day_of(max(to_ms - 1, 0))):
+        units[manifest.unit.cluster_id].append(manifest)  # ascending by day
+    headers = each(lambda manifests: _last_of(lake, manifests, to_ms), list(units.values()))
+    return {name: header for name, header in zip(units, headers, strict=True) if header}
+
+
+def _last_of(lake: Lake, manifests: Sequence[Manifest], to_ms: int) -> SnapshotHeader | None:
+    for manifest in reversed(manifests):
+        headers = [
+            SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
+            for row in lake.read([manifest]).to_pylist()
+            if row["complete"] and row["observed_at_ms"] < to_ms
+        ]
+        if headers:
+            return max(headers)
+    return None
 
 
 def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:

@@ -61,13 +61,13 @@ class RecordedWindow:
         """The number of samples of all days."""
         return sum(manifest.rows for manifest in self.samples)
 
-    def note(self, source: str, made_ms: int, coverage_ppm: int) -> EvidenceNote:
+    def note(self, lake: Lake, source: str, made_ms: int) -> EvidenceNote:
         """Return the evidence note for a report.
 
         Args:
+            lake: The lake of the window, which knows when brokers answered.
             source: Address of the lake without credentials.
             made_ms: Now.
-            coverage_ppm: Lowest share of the window, over brokers, in which the broker answered scrapes; in millionths.
         """
         partial = [sentence for manifest in self.samples for sentence in manifest.partial]
         if aged := self.limits.aged(self.to_ms):
@@ -86,7 +86,7 @@ class RecordedWindow:
             to_ms=self.to_ms,
             made_ms=made_ms,
             step_ms=self.cadence.step_ms,
-            coverage_ppm=coverage_ppm,
+            coverage_ppm=coverage_ppm(lake, self.cluster_id, self.from_ms, self.to_ms),
             snapshot_id=self.snapshot_id,
             partial=tuple(dict.fromkeys(partial)),
             counts=states_of_all(self.samples),
@@ -121,17 +121,17 @@ def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWin
     )
 
 
-def coverage_ppm(lake: Lake, window: RecordedWindow) -> int:
-    """Return the lowest share of the window, over brokers, in which the broker answered scrapes; 0 without brokers."""
-    first, last = day_of(window.from_ms), day_of(window.to_ms - 1)
-    days = lake.manifests(TARGET_UP, [window.cluster_id], first, last)
-    in_window = (pc.field("ts_ms") >= window.from_ms) & (pc.field("ts_ms") < window.to_ms)
-    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], in_window, table=TARGET_UP)
+def coverage_ppm(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> int:
+    """Return the lowest share of a window, over brokers, in which the broker answered scrapes; 0 without brokers."""
+    days = lake.manifests(TARGET_UP, [cluster_id], day_of(from_ms), day_of(to_ms - 1))
+    rows = lake.read(days, ["broker_id", "dt_ms", "ts_ms", "up"], table=TARGET_UP)
+    ts = rows.column("ts_ms")
+    rows = rows.filter(pc.and_(pc.greater_equal(ts, from_ms), pc.less(ts, to_ms)))
     # A broker that never answered has coverage 0.
     lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)
     rows_by_broker = rows.append_column("lasted_ms", lasted).group_by("broker_id")
     sums = rows_by_broker.aggregate([("lasted_ms", "sum")]).column("lasted_ms_sum").to_pylist()
-    window_ms = window.to_ms - window.from_ms
+    window_ms = to_ms - from_ms
     return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
 
 

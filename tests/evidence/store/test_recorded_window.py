@@ -60,7 +60,7 @@ def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> N
     )
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
-    note = window.note("here", 7, recorded_window.coverage_ppm(into, window))
+    note = window.note(into, "here", 7)
     assert (window.reason, window.rows, window.cadence) == ("", 6, PACE)
     assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
     assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
@@ -92,7 +92,7 @@ def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
         into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), [], **scrape_interval.inputs(PACE)
     )
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
-    assert window.note("here", 7, 0).partial == ("1 days of the window hold no samples",)
+    assert window.note(into, "here", 7).partial == ("1 days of the window hold no samples",)
     second_day = recorded_window.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
     assert second_day.reason == recorded_window.NO_SAMPLES
 
@@ -111,7 +111,7 @@ def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
     (message,) = (
-        recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note("here", 7, 0).partial
+        recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).note(into, "here", 7).partial
     )
     assert message.startswith("limits were not observed for 91 days: those of 2025-07-12 00:00 UTC")
 

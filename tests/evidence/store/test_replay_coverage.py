@@ -1,7 +1,6 @@
 """Windows of the lake for the core: what they are worth."""
 
 import datetime as dt
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -35,5 +34,4 @@ def test_a_broker_that_never_answered_leaves_nothing_covered(answers, ppm) -> No
     ]
     unit = Unit(table=TARGET_UP, cluster_id="c", day=DAY)
     lake.commit(unit, pa.Table.from_pylist(rows, schema=arrow_tables.schema(TARGET_UP)), None)
-    window = SimpleNamespace(cluster_id="c", from_ms=BEGIN, to_ms=BEGIN + 100)
-    assert recorded_window.coverage_ppm(lake, window) == ppm
+    assert recorded_window.coverage_ppm(lake, "c", BEGIN, BEGIN + 100) == ppm

@@ -1,4 +1,4 @@
-"""Sums by cluster for fleet reports, and the time of the last complete snapshot of each cluster."""
+"""Sums by cluster for fleet reports, and the clusters that have a complete snapshot."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,10 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from reconciler.errors import UsageError
-from reconciler.evidence.spark.tables import bounded_rows, reader
-from reconciler.evidence.spark.tables.time_window import TimeWindow
-from reconciler.evidence.store.lake import Lake
-from reconciler.usage.tables import SNAPSHOT
+from reconciler.evidence.spark.tables import bounded_rows
 
 MOST_CLUSTERS: Final = 10_000
 
@@ -28,13 +25,6 @@ def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:
     for row in bounded_rows.rows(grouped, 20 * MOST_CLUSTERS, "sums"):
         counts_by_cluster.setdefault(row["cluster_id"], {})[row[by]] = row["amount"]
     return counts_by_cluster
-
-
-def snapshot_times(snapshots: DataFrame, span: TimeWindow) -> dict[str, int]:
-    """Return the time of the last complete snapshot of each cluster before the end of a window, in ms."""
-    before = snapshots.where(fn.col("complete") & (fn.col("observed_at_ms") < span.to_ms))
-    last = before.groupBy("cluster_id").agg(fn.max("observed_at_ms").alias("look_ms"))
-    return {name: row["look_ms"] for name, row in sums(last).items()}
 
 
 def clusters_with_snapshot(
@@ -56,8 +46,3 @@ def clusters_with_snapshot(
         f"{cluster_id}: no complete snapshot in the lake, so it is not in this report"
         for cluster_id in missing
     )
-
-
-def snapshots_of(spark: Any, lake: Lake, clusters: tuple[str, ...], span: TimeWindow) -> DataFrame:  # noqa: ANN401 - a session of either kind
-    """Return all snapshots up to the last day of a window."""
-    return reader.frame(spark, lake, SNAPSHOT, clusters or None, to_day=span.last_day)

@@ -12,17 +12,15 @@ from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import (
-    MOST_CLUSTERS,
-    last_snapshots,
-)
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
+from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
+from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import broker_load, facts, report_rows
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.usage.capacity import HEADROOM_PPM
 from reconciler.usage.reports.usage import (
     TrafficDirection,
@@ -110,8 +108,8 @@ def run(
     five_minutes = rollup.five_minutes(spark, lake, settings.cluster, span, progress).where(
         _inside(span, "bucket_ms")
     )
-    snapshots = last_snapshots(spark, lake, clusters, span.to_ms)
-    notes = facts.evidence(spark, lake, clusters, span, snapshots)
+    snapshots = last_snapshots(lake, clusters, span.to_ms)
+    notes = facts.evidence(lake, clusters, span, snapshots)
     samples, brokers = (
         reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, "ts_ms"))
         for table in (USAGE_SAMPLE, BROKER_SAMPLE)

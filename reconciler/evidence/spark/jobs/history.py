@@ -11,12 +11,13 @@ from reconciler.evidence.spark.tables import limit_validity, reader, result_writ
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
     FleetReport,
     LimitChangeRow,
 )
-from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY
+from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY, SNAPSHOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +42,17 @@ def run(
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    snapshots = cluster_sums.snapshots_of(spark, lake, settings.cluster, span)
-    snapshot_times_ms = cluster_sums.snapshot_times(snapshots, span)
+    snapshot_times_ms = {
+        name: snapshot.observed_at_ms
+        for name, snapshot in last_snapshots(lake, settings.cluster or None, span.to_ms).items()
+    }
     names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
     progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
-    entries = reader.frame(spark, lake, QUOTA_ENTRY, names, to_day=span.last_day)
+    entries, snapshots = (
+        reader.frame(spark, lake, table, names, to_day=span.last_day)
+        for table in (QUOTA_ENTRY, SNAPSHOT)
+    )
     validity_periods = limit_validity.quota_validity(
         entries.where(before), snapshots.where(before)
     ).cache()

@@ -12,11 +12,11 @@ from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
 from reconciler.evidence.spark.tables import bounded_rows, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
+from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.quota.planner.guards import (
     Guards,
     nothing_declared,
@@ -104,7 +104,7 @@ class _ObservedFleet:
             )
         self.spark, self.lake = spark, lake
         self.span = TimeWindow(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
-        self.snapshots = last_snapshots(spark, lake, clusters, to_ms)
+        self.snapshots = last_snapshots(lake, clusters, to_ms)
         self.snapshot_times_ms = {
             name: snapshot.observed_at_ms for name, snapshot in self.snapshots.items()
         }

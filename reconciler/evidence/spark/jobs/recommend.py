@@ -111,21 +111,22 @@ def advised(
         recorded_window.opened(lake, cluster_id, work.from_ms, work.to_ms)
         for cluster_id in work.clusters
     ]
-    notes = sample_windows.evidence(
-        spark, lake, recorded_windows, source=work.source, now_ms=work.now_ms
-    )
+    notes = tuple(window.note(lake, work.source, work.now_ms) for window in recorded_windows)
     counting = [window for window in recorded_windows if not window.reason]
     if not counting:
         return RecommendationResult(report=UsageReport(evidence=notes), changes=())
+    names = [window.cluster_id for window in counting]
     samples = sample_windows.samples(spark, lake, counting)
     cases = _cases(spark, lake, samples, counting, work).persist()
     try:
         progress("buckets to size", 0, 0)
         manifests = result_writer.commit_results(
             lake,
-            recommendation.recommendations(samples, cases, work.sizing, broadcast=fits(cases)),
+            recommendation.recommendations(
+                samples, cases, names, work.sizing, broadcast=fits(cases)
+            ),
             RECOMMENDATION,
-            [window.cluster_id for window in counting],
+            names,
             span=TimeWindow(from_ms=work.from_ms, to_ms=work.to_ms),
             progress=progress,
             snapshots={window.cluster_id: window.snapshot_id for window in counting},

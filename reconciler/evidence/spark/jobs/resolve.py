@@ -18,15 +18,13 @@ from reconciler.evidence.spark.limits.unused_limits import (
     find_unused_limits,
 )
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import (
-    MOST_CLUSTERS,
-    last_snapshots,
-)
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
+from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
+from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.quota.precedence import Principal
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
@@ -79,7 +77,7 @@ def resolved(
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
-    last = last_snapshots(spark, lake, settings.cluster or None, span.to_ms)
+    last = last_snapshots(lake, settings.cluster or None, span.to_ms)
     snapshot_times_ms = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
     names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
     limits = limits_of_snapshots(spark, lake, {name: last[name] for name in names}).cache()

@@ -37,7 +37,7 @@ def simulated(
         recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
         for candidate in work.candidates
     ]
-    notes = windows_.evidence(spark, lake, windows, source=work.source, now_ms=work.now_ms)
+    notes = tuple(window.note(lake, work.source, work.now_ms) for window in windows)
     counting = [pair for pair in zip(work.candidates, windows, strict=True) if not pair[1].reason]
     if not counting:
         return Simulation(evidence=notes, rows=())
@@ -50,6 +50,7 @@ def simulated(
         impact_rows = simulation.impacts(
             samples,
             asked_rows,
+            changes,
             work.day,
             min_delay_ms=work.min_delay_ms,
             broadcast=broadcast,

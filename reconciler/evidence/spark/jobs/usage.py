@@ -10,12 +10,12 @@ from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import reader, result_writer
-from reconciler.evidence.spark.tables.latest_snapshots import last_snapshots
-from reconciler.evidence.spark.tables.latest_snapshots import limits as limits_of_snapshots
+from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.usage.reports.usage import UsageCurve, UsageReport, UsageRow
 from reconciler.usage.tables import USAGE_HIST_D, USAGE_ROW
 
@@ -48,8 +48,8 @@ def run(
     progress("limits in force", 0, 0)
     # Profiles are of whole days, but time after the end of the window is no gap.
     seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
-    snapshots = last_snapshots(spark, lake, clusters, span.to_ms)
-    notes = facts.evidence(spark, lake, clusters, seen_span, snapshots)
+    snapshots = last_snapshots(lake, clusters, span.to_ms)
+    notes = facts.evidence(lake, clusters, seen_span, snapshots)
     hist = reader.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
     entries = limits_of_snapshots(spark, lake, snapshots).cache()
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries)

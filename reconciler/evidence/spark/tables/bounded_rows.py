@@ -1,9 +1,13 @@
 """The only way from a frame to the driver: rows up to a given maximum, or an error."""
 
+from typing import Final
+
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 
 from reconciler.errors import SparkError
+
+MOST_CLUSTERS: Final = 100_000
 
 
 def rows(frame: DataFrame, max_rows: int, description: str) -> list[Row]:

@@ -127,9 +127,7 @@ def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
     rows: list[ImpactRow] = []
     for candidate in work.candidates:
         window = recorded_window.opened(lake, candidate.cluster_id, work.from_ms, work.to_ms)
-        notes.append(
-            window.note(work.source, work.now_ms, recorded_window.coverage_ppm(lake, window))
-        )
+        notes.append(window.note(lake, work.source, work.now_ms))
         if window.reason:
             continue
         after = candidate.after(window.state)

@@ -4,23 +4,20 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.limits import effective_limits
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
-from reconciler.evidence.spark.tables import bounded_rows, reader
-from reconciler.evidence.spark.tables.latest_snapshots import (
-    MOST_CLUSTERS,
-    LatestSnapshot,
-)
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, states_of_all
+from reconciler.evidence.store.quota_snapshots import SnapshotHeader
+from reconciler.evidence.store.recorded_window import coverage_ppm
 from reconciler.usage.impact.result_rows import EvidenceNote
-from reconciler.usage.samples import KEY_OF, MILLION, ValueState
-from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.samples import KEY_OF, ValueState
+from reconciler.usage.tables import USAGE_SAMPLE
 from reconciler.usage.tags import GroupKind
 
 _NAMED: Final = {
@@ -37,7 +34,7 @@ def limits_of(buckets: DataFrame, entries: DataFrame) -> DataFrame:
 
     Args:
         buckets: ``BUCKET``, each once.
-        entries: Limits of one snapshot per cluster (:func:`reconciler.evidence.spark.tables.latest_snapshots.limits`).
+        entries: Limits of one snapshot per cluster (:func:`reconciler.evidence.spark.tables.reader.limits_of_snapshots`).
     """
     return (
         effective_limits.tags(buckets.select(*BUCKET), entries)
@@ -72,27 +69,24 @@ def named_limits(entries: DataFrame) -> DataFrame:
 
 
 def evidence(
-    spark: SparkSession,
     lake: Lake,
     clusters: Collection[str] | None,
     span: TimeWindow,
-    snapshots: Mapping[str, LatestSnapshot],
+    snapshots: Mapping[str, SnapshotHeader],
 ) -> tuple[EvidenceNote, ...]:
     """Return the evidence of a report about a window, one note per cluster that has samples or is in ``clusters``.
 
     The coverage is that of the broker with the fewest answers; ``stale`` reports a cluster without samples.
 
     Args:
-        spark: The session.
         lake: The lake with the samples.
         clusters: Cluster ids; all by default.
         span: The window.
-        snapshots: Snapshots of the limits (:func:`reconciler.evidence.spark.tables.latest_snapshots.last_snapshots`).
+        snapshots: Snapshots of the limits (:func:`reconciler.evidence.store.quota_snapshots.last_snapshots`).
     """
     samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
     clusters_with_samples = {manifest.unit.cluster_id for manifest in samples}
     paces = scrape_interval.of(samples)
-    covered = covered_ppm(spark, lake, clusters, span)
     return tuple(
         EvidenceNote(
             cluster_id=cluster_id,
@@ -108,7 +102,7 @@ def evidence(
                 default=0,
             ),
             step_ms=paces[cluster_id].step_ms if cluster_id in paces else 0,
-            coverage_ppm=covered.get(cluster_id, 0),
+            coverage_ppm=coverage_ppm(lake, cluster_id, span.from_ms, span.to_ms),
             snapshot_id=snapshots[cluster_id].snapshot_id if cluster_id in snapshots else "",
             partial=_partial(
                 manifest for manifest in samples if manifest.unit.cluster_id == cluster_id
@@ -122,24 +116,6 @@ def evidence(
         )
         for cluster_id in sorted(clusters_with_samples | set(clusters or ()))
     )
-
-
-def covered_ppm(
-    spark: SparkSession, lake: Lake, clusters: Collection[str] | None, span: TimeWindow
-) -> dict[str, int]:
-    """Return the share of a window in which brokers answered, in millionths, by cluster: that of the broker with the lowest share."""
-    up = reader.frame(spark, lake, TARGET_UP, clusters, **days(span))
-    in_window = (fn.col("ts_ms") >= span.from_ms) & (fn.col("ts_ms") < span.to_ms)
-    lasted = fn.when(fn.col("up"), fn.col("dt_ms").cast("bigint")).otherwise(
-        fn.lit(0).cast("bigint")
-    )
-    by_broker = (
-        up.where(in_window).groupBy("cluster_id", "broker_id").agg(fn.sum(lasted).alias("ms"))
-    )
-    least = by_broker.groupBy("cluster_id").agg(fn.min("ms").alias("ms"))
-    window_ms = span.to_ms - span.from_ms
-    rows = bounded_rows.rows(least, MOST_CLUSTERS, "clusters")
-    return {row.cluster_id: min(MILLION, row.ms * MILLION // window_ms) for row in rows}
 
 
 def _partial(manifests: Iterable[Manifest]) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
 """A summary of very many rows for people: the worst tenants with all their rows, and counts of the rest. Only these reach the driver."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -138,7 +138,7 @@ def simulation(
         shown_rows,
         evidence,
         policy,
-        questions=[_question(question_facts)],
+        questions=[_question(question_facts, amounts)],
         notes=(*notes, *_more(amounts.get(NOTE, 0))),
         noticed=QueryWarnings(amounts.get(FLIPPED, 0), amounts.get(UNEXPLAINED, 0)),
         max_rows=max_rows,
@@ -151,31 +151,28 @@ def simulation(
     )
 
 
-def _question(question_facts: DataFrame) -> ImpactQuery:
-    """Return the remarks of all clusters, as many of each kind as are shown."""
-    items = {}
-    for item in (FLIPPED, UNEXPLAINED):
-        rows = (
-            question_facts.where(fn.col("item") == item)
-            .orderBy("cluster_id", "n")
-            .limit(MOST_NAMES)
-        )
-        items[item] = tuple(
+def _question(question_facts: DataFrame, amounts: Mapping[str, int]) -> ImpactQuery:
+    """Return the remarks of all clusters, as many of each kind as are shown; ``amounts`` says of which kinds there are any."""
+
+    def first(item: str) -> list[Row]:
+        if item not in amounts:
+            return []
+        of_item = question_facts.where(fn.col("item") == item).orderBy("cluster_id", "n")
+        return bounded_rows.rows(of_item.limit(MOST_NAMES), MOST_NAMES, "remarks")
+
+    flipped, unexplained = (
+        tuple(
             (row["cluster_id"], QuotaType(row["quota_type"]), bucket_of_row(row.asDict()))
-            for row in bounded_rows.rows(rows, MOST_NAMES, "buckets")
+            for row in first(item)
         )
-    texts = (
-        question_facts.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NAMES)
+        for item in (FLIPPED, UNEXPLAINED)
     )
     return ImpactQuery(
         cluster_id="",
         requests=(),
-        flipped=items[FLIPPED],
-        unexplained=items[UNEXPLAINED],
-        notes=tuple(
-            f"{row['cluster_id']}: {row['why']}"
-            for row in bounded_rows.rows(texts, MOST_NAMES, "sentences")
-        ),
+        flipped=flipped,
+        unexplained=unexplained,
+        notes=tuple(f"{row['cluster_id']}: {row['why']}" for row in first(NOTE)),
     )
 
 

@@ -5,7 +5,7 @@ evidence, and verifies it without reading the files again.
 """
 
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,17 +72,23 @@ class SizingParameters:
 
 
 def recommendations(
-    samples: DataFrame, cases: DataFrame, sizing: SizingParameters, *, broadcast: bool = True
+    samples: DataFrame,
+    cases: DataFrame,
+    cluster_ids: Iterable[str],
+    sizing: SizingParameters,
+    *,
+    broadcast: bool = True,
 ) -> DataFrame:
     """Return a limit for each case with its evidence: ``usage.recommendation.sizing.recommend`` of every bucket.
 
     Args:
         samples: Rows of ``usage_sample``; those outside the window are ignored.
         cases: Rows of :data:`CASES`, persisted, since they are read several times.
+        cluster_ids: The clusters of the cases.
         sizing: Window and tiers.
         broadcast: Whether to broadcast the cases to every executor; otherwise samples are shuffled once more.
     """
-    numbered = cases.withColumn("cluster", cluster_number(cases))
+    numbered = cases.withColumn("cluster", cluster_number(cluster_ids))
     owners = numbered.select("cluster_id", "quota_type", *BUCKET, "cluster", "n")
     ts = fn.col("ts_ms")
     read = samples.where((ts >= sizing.from_ms) & (ts < sizing.to_ms)).join(

@@ -5,15 +5,13 @@ in a preview.
 """
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.tables import bounded_rows
-from reconciler.evidence.spark.tables.latest_snapshots import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.candidate_plans import columns_of
@@ -36,6 +34,7 @@ AT_ONCE: Final = 16
 def impacts(
     samples: DataFrame,
     questions: DataFrame,
+    cluster_ids: Iterable[str],
     day: dt.date,
     *,
     min_delay_ms: int = MIN_DELAY_MS,
@@ -47,13 +46,14 @@ def impacts(
     Args:
         samples: Rows of ``usage_sample`` within the window.
         questions: The result of :func:`reconciler.evidence.spark.usage.impact_query.questions`, persisted, since it is read several times.
+        cluster_ids: The clusters of the questions.
         day: The last day of the window.
         min_delay_ms: A shorter delay is not counted as throttling.
         broadcast: Whether to broadcast the affected buckets to every executor; otherwise samples are shuffled once more.
         consumers: The sizes of consumer fetches.
     """
     requests = questions.where(fn.col("item") == ASKED).withColumn(
-        "cluster", cluster_number(questions)
+        "cluster", cluster_number(cluster_ids)
     )
     parts = parts_of(requests)
     read = samples.join(
@@ -70,10 +70,9 @@ def impacts(
     return conforming(rows, IMPACT_ROW)
 
 
-def cluster_number(frame: DataFrame) -> Column:
-    """Return the position of each cluster id in a frame, from 1: each sample carries this number instead of a long id."""
-    once = bounded_rows.rows(frame.select("cluster_id").distinct(), MOST_CLUSTERS, "clusters")
-    names = fn.array(*(fn.lit(name) for name in sorted(row.cluster_id for row in once)))
+def cluster_number(cluster_ids: Iterable[str]) -> Column:
+    """Return the position of a cluster id among those of a job, from 1: each sample carries it instead of a long id."""
+    names = fn.array(*map(fn.lit, sorted(cluster_ids)))
     return fn.array_position(names, fn.col("cluster_id")).cast("int")
 
 

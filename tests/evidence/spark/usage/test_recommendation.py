@@ -211,11 +211,17 @@ def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFra
     return samples, of_cases
 
 
+def names_of(of_cases: DataFrame) -> list[str]:
+    return [row.cluster_id for row in of_cases.select("cluster_id").distinct().collect()]
+
+
 def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
     sized = [_sized(number) for number in range(CASES)]
     samples, of_cases = _frames(spark, sized)
     sizing = SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
-    recommendations = recommendation.recommendations(samples, of_cases, sizing).collect()
+    recommendations = recommendation.recommendations(
+        samples, of_cases, names_of(of_cases), sizing
+    ).collect()
     spark.catalog.clearCache()
     expected = [_plain(entry, of_core(entry.case, _tier(entry))) for entry in sized]
     columns = {name: [row[n] for row in expected] for n, name in enumerate(COMPARED)}
@@ -240,7 +246,7 @@ def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
     case = dataclasses.replace(entry.case, series={"1": [*hours, strange]})
     samples, of_cases = _frames(spark, [dataclasses.replace(entry, case=case)])
     frame = recommendation.recommendations(
-        samples, of_cases, SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
+        samples, of_cases, names_of(of_cases), SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
     )
     words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
     with pytest.raises(Exception, match=words):

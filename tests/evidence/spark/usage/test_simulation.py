@@ -127,7 +127,7 @@ def test_every_column_of_240_generated_fleets_is_that_of_the_core(spark: SparkSe
     fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
     samples = frame_of(spark, fleets).repartition(2).persist()
     questions = question.questions(samples, changes_of(fleets)).persist()
-    impacts = simulation.impacts(samples, questions, DAY)
+    impacts = simulation.impacts(samples, questions, changes_of(fleets), DAY)
     rows = sorted(tuple(row[name] for name in COMPARED) for row in impacts.collect())
     expected = sorted((row for fleet in fleets for row in of_core(fleet)), key=lambda row: row[:8])
     columns = {name: {row[n] for row in expected} for n, name in enumerate(COMPARED)}
@@ -150,7 +150,7 @@ def test_a_hundred_thousand_samples_give_the_rows_of_the_core(spark: SparkSessio
     frame, fleet = merged_tenants(spark)
     assert frame.count() >= 100_000
     questions = question.questions(frame, changes_of([fleet])).persist()
-    impacts = simulation.impacts(frame, questions, DAY).collect()
+    impacts = simulation.impacts(frame, questions, [fleet.cluster_id], DAY).collect()
     questions.unpersist()
     rows = sorted(
         (tuple(row[name] for name in COMPARED) for row in impacts), key=lambda row: row[:8]
@@ -219,7 +219,7 @@ def test_samples_are_shuffled_as_runs_and_no_row_is_handed_to_python_by_itself(
     read = spark.read.schema(samples.schema).parquet(str(tmp_path / "samples"))
     rows = question.questions(read, changes_of(fleets)).collect()
     asks = spark.createDataFrame(rows, question.ROWS)
-    plan = plans.of(simulation.impacts(read, asks, DAY))
+    plan = plans.of(simulation.impacts(read, asks, changes_of(fleets), DAY))
     assert not any(name in plan.text for name in ("BatchEvalPython", "ArrowEvalPython"))
     exchanges = [line for line in plan.text.splitlines() if " Exchange hashpartitioning" in line]
     assert len(exchanges) == 2, plan.text  # requests, and runs

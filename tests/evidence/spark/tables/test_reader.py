@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from reconciler.evidence.spark.tables import latest_snapshots
+from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
+from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
@@ -86,31 +87,31 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
     spark: SparkSession, lake: Lake
 ) -> None:
-    snapshots = latest_snapshots.last_snapshots(spark, lake, None, END - DAY_MS + 10)
+    snapshots = last_snapshots(lake, None, END - DAY_MS + 10)
     assert {name: snapshot.snapshot_id for name, snapshot in snapshots.items()} == {
         "broken": "whole",
         "daily": f"e{DAYS - 1}",
         "emptied": "empty",
         "late": "before",
     }
-    assert snapshots["broken"] == (BEGIN + 3 * DAY_MS + 1, "whole", FIRST + dt.timedelta(days=3))
-    rows = latest_snapshots.limits(spark, lake, snapshots).select("cluster_id", "value").collect()
+    assert snapshots["broken"] == (BEGIN + 3 * DAY_MS + 1, "whole", 1)
+    rows = (
+        reader.limits_of_snapshots(spark, lake, snapshots).select("cluster_id", "value").collect()
+    )
     assert sorted(tuple(row) for row in rows) == [("broken", 7.0), ("daily", 89.0), ("late", 2.0)]
-    daily_snapshots = latest_snapshots.last_snapshots(spark, lake, ("daily", "nobody"), BEGIN + 9)
+    daily_snapshots = last_snapshots(lake, ("daily", "nobody"), BEGIN + 9)
     assert {name: snapshot.snapshot_id for name, snapshot in daily_snapshots.items()} == {
         "daily": "d0"
     }
-    assert latest_snapshots.last_snapshots(spark, lake, ("daily",), BEGIN) == {}
-    assert latest_snapshots.limits(spark, lake, {}).collect() == []
+    assert last_snapshots(lake, ("daily",), BEGIN) == {}
+    assert reader.limits_of_snapshots(spark, lake, {}).collect() == []
 
 
 def test_of_a_cluster_that_is_looked_at_every_day_one_day_is_read(
     spark: SparkSession, lake: Lake
 ) -> None:
-    with plans.rows_read(spark) as counted:
-        snapshots = latest_snapshots.last_snapshots(spark, lake, ("daily",), END)
-    assert counted() == 2
-    limits = latest_snapshots.limits(spark, lake, snapshots)
+    snapshots = last_snapshots(lake, ("daily",), END)
+    limits = reader.limits_of_snapshots(spark, lake, snapshots)
     (unit,) = lake.manifests(QUOTA_ENTRY, ("daily",), FIRST + dt.timedelta(days=DAYS - 1))
     assert plans.files_read(limits) == {lake.store.uri(file.path) for file in unit.files}
     plans.of(limits).assert_native()
