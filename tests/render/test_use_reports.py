@@ -213,6 +213,14 @@ def test_a_result_that_does_not_say_its_window_has_a_dash() -> None:
     assert sheet.rows[0][5] == "-"
 
 
+def test_recommendations_for_consumers_are_marked_as_the_best_case() -> None:
+    (advice,) = whole_report().recommendations[:1]
+    fetch = replace(advice, quota_type=QuotaType.FETCH, train_share_ppm=None, test_share_ppm=1_000)
+    (plain, marked) = report_tables.RECOMMENDATIONS.of([advice, fetch]).rows
+    assert not any(figure.startswith("≥") for figure in plain[9:12])
+    assert marked[9:11] == ("-", "≥ 0.1 %")
+
+
 def names(chart: str) -> list[str]:
     """The names of a bar chart of a page, and the lines under them."""
     return re.findall(r'text-anchor="end">([^<]*)</text>', chart)

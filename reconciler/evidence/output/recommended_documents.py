@@ -17,7 +17,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS, replaced
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import own_entity
-from reconciler.usage.samples import KEY_OF, in_kafka_units
+from reconciler.usage.samples import KEY_OF, QuotaType, in_kafka_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,4 +189,7 @@ def _evidence_lines(row: RecommendationRow) -> list[str]:
         f" {length_text(row.train_max_delay_ms)}; {share_text(row.test_share_ppm)} of the unseen week, worst"
         f" delay {length_text(row.test_max_delay_ms)}."
     )
-    return [first, second]
+    if kind is not QuotaType.FETCH:
+        return [first, second]
+    third = "  These are the best case of a consumer, which gets all of its limit; large fetches get less."
+    return [first, second, third]

@@ -190,6 +190,12 @@ def _over_timeout(row: ImpactRow) -> str:
     return length_text(over_ms) if over_ms is None else sign + length_text(over_ms)
 
 
+def _sized_sign(row: RecommendationRow, figure: int | None) -> str:
+    """Return the sign of a figure of sizing, which takes consumers for clients that get all of their limit."""
+    is_best_case = row.quota_type is QuotaType.FETCH and figure is not None
+    return BOUNDS[FigureBound.AT_LEAST] if is_best_case else ""
+
+
 def _units_or_dash(kind: QuotaType, units: int | None) -> str:
     """Format a number that may be unknown; for a limit, ``None`` would mean unlimited."""
     return "-" if units is None else units_text(kind, units)
@@ -283,7 +289,8 @@ BREACHES: Final[TableForm[TierBreach]] = TableForm(
 RECOMMENDATIONS: Final[TableForm[RecommendationRow]] = TableForm(
     "recommendation",
     "Recommended limits",
-    "Sized so that the tier's promise is kept on every broker; the test figures are of the last week, which sizing did not see.",
+    "Sized so that the tier's promise is kept on every broker; the test figures are of the last week, which sizing did not see."
+    " Figures of consumers are the best case (≥): large fetches get less than the limit.",
     (
         name("who", lambda row: bucket_text(row.bucket)),
         name("cluster", lambda row: row.cluster_id),
@@ -294,9 +301,20 @@ RECOMMENDATIONS: Final[TableForm[RecommendationRow]] = TableForm(
         number("target", lambda row: _units_or_dash(row.quota_type, row.target_units)),
         number("lower", lambda row: _units_or_dash(row.quota_type, row.lower_units)),
         number("upper", lambda row: _units_or_dash(row.quota_type, row.upper_units)),
-        number("throttled in training", lambda row: share_text(row.train_share_ppm)),
-        number("throttled in test", lambda row: share_text(row.test_share_ppm)),
-        number("worst delay in test", lambda row: length_text(row.test_max_delay_ms)),
+        number(
+            "throttled in training",
+            lambda row: _sized_sign(row, row.train_share_ppm) + share_text(row.train_share_ppm),
+        ),
+        number(
+            "throttled in test",
+            lambda row: _sized_sign(row, row.test_share_ppm) + share_text(row.test_share_ppm),
+        ),
+        number(
+            "worst delay in test",
+            lambda row: (
+                _sized_sign(row, row.test_max_delay_ms) + length_text(row.test_max_delay_ms)
+            ),
+        ),
         number("censored", lambda row: share_text(row.censored_ppm)),
         text("rules", lambda row: ", ".join(row.rules)),
     ),

@@ -147,6 +147,7 @@ def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Pa
         assert limits[ALICE, "consumer_byte_rate"] == (7000 if rows[1] in proposals else 10_000)
         assert limits.get((ALICE, "request_percentage")) == (3 if rows[2] in proposals else None)
         assert text.count("kind: ClientQuota") == min(2, len(proposals))
+        assert ("best case of a consumer" in text) is (rows[1] in proposals)
         manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
         manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
 
