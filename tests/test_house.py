@@ -12,12 +12,12 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
 LONGER_MODULES = {
-    "reconciler/errors.py": 458,
+    "reconciler/errors.py": 457,
     "reconciler/kube/run/cluster_reconciler.py": 406,
     "reconciler/kube/status/reasons.py": 474,
     "reconciler/reconcile/workflow.py": 420,
     "reconciler/usage/impact/query.py": 417,
-    "reconciler/wire/session.py": 407,
+    "reconciler/wire/session.py": 402,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Lower it when one shrinks; never raise it."""
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")

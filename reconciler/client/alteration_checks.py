@@ -20,9 +20,7 @@ _SHOWN: Final = 80
 def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool = False) -> None:
     """Check that every alteration is unambiguous and valid.
 
-    Args:
-        alterations: The alterations to send.
-        validate_only: Values are not checked here: the broker checks them, and nothing is changed.
+    ``validate_only``: values are not checked here: the broker checks them, and nothing is changed.
 
     Raises:
         QuotaValueError: An entity or a key is repeated, an entity is empty, mixes ip with another type or

@@ -70,8 +70,7 @@ class AlterationSender(Generic[Subject]):
     async def run(self, seconds: float | None) -> None:
         """Send every chunk.
 
-        Args:
-            seconds: Total timeout; None gives each request its own 90.
+        ``seconds``: total timeout; None gives each request its own 90.
 
         Raises:
             ClientError: Nothing was sent.

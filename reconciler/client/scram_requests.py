@@ -42,10 +42,6 @@ def credentials_of(
 ) -> Mapping[str, tuple[ScramCredential, ...]]:
     """Return credentials by user, sorted; users that do not exist are omitted.
 
-    Args:
-        answer: The broker's response.
-        scrubbed: Hides secrets in the broker's messages.
-
     Raises:
         BrokerError: The broker refused one of the users for a reason other than a missing credential.
     """

@@ -50,12 +50,8 @@ class _BrokerView:
 class VisibilityWait:
     """One wait for visibility.
 
-    Attributes:
-        expected: Alterations to wait for, in the order of sending.
-        describe: Describes quotas on one broker.
-        live: Returns the brokers of a new Metadata response.
-        deadline: When to stop.
-        clock: Clock.
+    ``expected``: alterations to wait for, in the order of sending.
+    ``live``: returns the brokers of a new Metadata response.
     """
 
     expected: Sequence[Alteration]

@@ -102,10 +102,7 @@ def results_of(
     Match results by entity, never by position: Kafka answers in hash order, collapses duplicate entities (and
     commits the first), and has no error for the whole request.
 
-    Args:
-        answer: The response.
-        entity_by_parts: Every entity of the request by its parts, sorted by type.
-        scrubbed: Removes secrets from the broker's messages.
+    ``entity_by_parts``: every entity of the request by its parts, sorted by type.
     """
     results: dict[Subject, Result] = {}
     for entity_parts, code, words in answer.results:

@@ -29,9 +29,7 @@ _ENCODE: Final = compact()
 class FileAuditLog:
     """An audit log in one file. Implements ``ports.AuditLog``.
 
-    Args:
-        path: Created with the first entry; private to its owner.
-        files: The file system.
+    ``path``: created with the first entry; private to its owner.
     """
 
     def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:

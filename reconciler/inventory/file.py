@@ -31,12 +31,8 @@ PATIENCE_SECONDS: Final = 10.0
 class FileInventory:
     """Records of one or more clusters in one file. Implements ``ports.Inventory``.
 
-    Args:
-        path: The file; created by the first write, together with lock files whose names begin with a dot.
-        clock: Time.
-        writer: The writer; ``None`` = read-only, without any lock.
-        files: The file system.
-        lock: Creates locks.
+    ``path``: the file; created by the first write, together with lock files whose names begin with a dot.
+    ``writer``: the writer; ``None`` = read-only, without any lock.
     """
 
     def __init__(

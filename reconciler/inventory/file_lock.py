@@ -26,11 +26,7 @@ _MAX_TEXT: Final = 4096
 class LockHolder:
     """The holder of a lock.
 
-    Attributes:
-        pid: Process id on its host.
-        host: Host name.
-        since: Seconds since the epoch.
-        command: Its command, such as ``kquota apply``.
+    ``since``: seconds since the epoch.
     """
 
     pid: int
@@ -71,10 +67,8 @@ class LockFactory(Protocol):
 class FileLock:
     """An exclusive lock, held from ``acquire`` to ``release``; also a context manager.
 
-    Args:
-        path: The lock file; created if missing, never removed.
-        command: The holder's command, for the error of a second process.
-        now: Seconds since the epoch.
+    ``path``: the lock file; created if missing, never removed.
+    ``now``: seconds since the epoch.
     """
 
     def __init__(self, path: Path, *, command: str, now: float) -> None:

@@ -49,12 +49,7 @@ _SECTIONS: Final = ("writers", "owners", "records", "intents", "drift", "orphane
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRecords:
-    """The records of one cluster in the document.
-
-    Attributes:
-        owned: The records.
-        writers: The writers, by writer id.
-    """
+    """The records of one cluster in the document."""
 
     owned: OwnershipRecords
     writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])

@@ -29,10 +29,7 @@ def ref_of(cluster_id: str) -> str:
 class RefInventory:
     """Records in a ``RefStore``. Implements ``ports.Inventory``.
 
-    Args:
-        refs: The store.
-        clock: Time.
-        writer: The writer; ``None`` = read-only.
+    ``writer``: the writer; ``None`` = read-only.
     """
 
     def __init__(

@@ -10,9 +10,7 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 class FixedInventory:
     """Records of a document. Implements ``ports.Inventory`` for reading.
 
-    Args:
-        content: The content of an inventory file; ``None`` = there are no records.
-        location: Its name, for errors.
+    ``content``: the content of an inventory file; ``None`` = there are no records.
 
     Raises:
         InventoryError: The document is damaged, foreign or newer.

@@ -36,9 +36,7 @@ class InventoryWriter:
 class RecordedWriter:
     """A writer as stored in an inventory.
 
-    Attributes:
-        writer: The writer.
-        last_seen: When it last wrote, in seconds since the epoch.
+    ``last_seen``: when it last wrote, in seconds since the epoch.
     """
 
     writer: InventoryWriter

@@ -44,10 +44,8 @@ class Cluster:
 class ClusterDescription:
     """A cluster with its quotas and SCRAM users, as one broker described them at one time.
 
-    Attributes:
-        cluster: The cluster.
-        quotas: All its quotas; never partial.
-        scram_users: Names of its SCRAM users; empty if they were not requested or the broker did not return them.
+    ``quotas``: all its quotas; never partial.
+    ``scram_users``: names of its SCRAM users; empty if they were not requested or the broker did not return them.
     """
 
     cluster: Cluster

@@ -25,8 +25,6 @@ class DriftObservation:
     """The drift of one pair at the last observation, with its history.
 
     Attributes:
-        entity: The entity.
-        key: The quota key.
         expected: The value that kquota applied last.
         live: The live value; ``None`` = removed.
         since: Time of the first observation, in seconds since the epoch.
@@ -58,8 +56,6 @@ class CorrectionHistory:
     """The corrections of one pair within the window, as a restarted process needs them.
 
     Attributes:
-        entity: The entity.
-        key: The quota key.
         document: The document that owns the pair; "" for an override.
         limits: The limits that the document declares.
         expected: The value that the corrections set.

@@ -24,10 +24,8 @@ _IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 class IpAlias:
     """An ip entity that is declared or about to be set, and a live ip entity with the same address.
 
-    Attributes:
-        entity: The entity that is declared or about to be set.
-        live: The live entity with the other spelling.
-        keys: Kafka names of the keys that are set on ``live``.
+    ``live``: the live entity with the other spelling.
+    ``keys``: Kafka names of the keys that are set on ``live``.
     """
 
     @property
@@ -100,9 +98,7 @@ def is_named_ip(subject: Entity) -> bool:
 def find_ip_aliases(desired_entities: Iterable[Entity], live: QuotaState) -> tuple[IpAlias, ...]:
     """Return live ip entities that are other spellings of an address of ``desired_entities``; sorted.
 
-    Args:
-        desired_entities: Named ip entities that are declared or about to be set.
-        live: The live quotas.
+    ``desired_entities``: named ip entities that are declared or about to be set.
     """
     declared = tuple(desired_entities)
     if not declared:

@@ -40,7 +40,6 @@ class KeyDefinition(NamedTuple):
 
     Attributes:
         key: Kafka's name.
-        field: Its name in a manifest.
         unit: Display text; every limit is per broker except the mutation rate (per active controller).
         is_integer: Only whole numbers (Kafka's LONG and INT).
         maximum: Largest legal value, as the float64 that the broker compares with; None = no bound.

@@ -50,12 +50,7 @@ class OverriddenLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrankedLimit:
-    """A live limit that may match a client, with an entity type whose level is unknown.
-
-    Attributes:
-        entity: Type and name of each part.
-        value: The limit.
-    """
+    """A live limit that may match a client, with an entity type whose level is unknown."""
 
     entity: EntityParts
     value: float
@@ -66,7 +61,6 @@ class EffectiveLimit:
     """The limit of one client for one key.
 
     Attributes:
-        key: The quota key.
         value: The limit; ``None`` = unlimited.
         source: The entity of the limit; ``None`` = unlimited.
         level: Its level, 0 = unlimited.
@@ -145,12 +139,8 @@ def resolve(
 
     Resolves the keys of users and client-ids if a user or a client-id is set, the keys of addresses if an ip is set.
 
-    Args:
-        state: The live quotas.
-        principal: The client.
-        keys: The requested keys.
-        spellings: From ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers.
-            Without it, only the exact text of ``principal.ip`` matches.
+    ``spellings``: from ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers. Without
+    it, only the exact text of ``principal.ip`` matches.
     """
     effective: list[EffectiveLimit] = []
     if principal.user is not None or principal.client_id is not None:

@@ -45,10 +45,8 @@ class WarningKind(StrEnum):
 class AcceptedWarning:
     """A warning that a project accepts.
 
-    Attributes:
-        kind: The kind of warning.
-        document: ``namespace/name``, or ``namespace/*`` for all documents of a namespace.
-        reason: The reason; never blank.
+    ``document``: ``namespace/name``, or ``namespace/*`` for all documents of a namespace.
+    ``reason``: the reason; never blank.
     """
 
     kind: WarningKind
@@ -68,12 +66,8 @@ class AcceptedWarning:
 class RuleWarning:
     """A warning about one rule.
 
-    Attributes:
-        claim: The declaration.
-        kind: The kind of warning.
-        message: A sentence.
-        key: The key concerned; ``None`` = the whole document.
-        accepted: Why it is accepted; "" = not accepted.
+    ``key``: the key concerned; ``None`` = the whole document.
+    ``accepted``: why it is accepted; "" = not accepted.
     """
 
     claim: Declaration
@@ -97,10 +91,8 @@ def warnings(
 ) -> tuple[RuleWarning, ...]:
     """Return the warnings about the documents' rules, sorted by place; accepted ones with the reason.
 
-    Args:
-        desired: All documents.
-        live: The live quotas, if known: a live limit may hide rules, declared or not.
-        accepted: Warnings that the project accepts, in addition to the documents themselves.
+    ``live``: the live quotas, if known: a live limit may hide rules, declared or not.
+    ``accepted``: warnings that the project accepts, in addition to the documents themselves.
     """
     found_warnings = [
         warning

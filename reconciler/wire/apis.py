@@ -32,7 +32,6 @@ class KafkaApi:
 
     Attributes:
         key: Number in the request header.
-        name: Kafka's name of the API.
         lowest: First version that the module implements.
         highest: Last version that the module implements.
         floor: First version that this client uses; older ones serve only other clients

@@ -11,7 +11,6 @@ class ErrorCode(NamedTuple):
     """One error code.
 
     Attributes:
-        number: The number on the wire.
         name: Kafka's name, or ``UNKNOWN(n)``.
         sentence: What it means, without a capital or a full stop.
         retriable: True if Kafka declares that the same request may succeed later.

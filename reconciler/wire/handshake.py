@@ -114,10 +114,8 @@ class ListenerHint(StrEnum):
 def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool) -> str:
     """Return the probable cause if a broker closes the connection, "" if unknown.
 
-    Args:
-        state: State of the session.
-        has_received: True if any response was received before.
-        expects_sasl: True if the session uses SASL, or a request was answered without it.
+    ``has_received``: true if any response was received before.
+    ``expects_sasl``: true if the session uses SASL, or a request was answered without it.
     """
     if state is SessionState.API_VERSIONS and not has_received:
         return ListenerHint.NO_RESPONSE

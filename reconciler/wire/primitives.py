@@ -182,9 +182,8 @@ class WireReader:
     def nullable_count(self, *, least_size: int) -> int | None:
         """Read the number of items of an array, or None if it is null.
 
-        Args:
-            least_size: Bytes of the smallest item in either encoding; a count that cannot fit in
-                the remaining bytes is refused before anything is allocated for it.
+        ``least_size``: bytes of the smallest item in either encoding; a count that cannot fit in the remaining bytes
+        is refused before anything is allocated for it.
         """
         start = self._offset
         count = self._length(self.int32, "an array")

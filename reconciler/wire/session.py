@@ -74,7 +74,6 @@ class BrokerSession:
     the current state are errors of the caller and raise ``RuntimeError``.
 
     Attributes:
-        state: The current state.
         offered: The versions that the broker offers; None before negotiation.
         not_before: Time before which nothing may be sent, because the broker throttles.
         reauthenticate_at: Time at which to call ``reauthenticate``, None for never.
@@ -167,10 +166,8 @@ class BrokerSession:
     def authenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
         """Start the SASL exchange.
 
-        Args:
-            mechanism: A new mechanism.
-            fraction: When to re-authenticate, as a part of the session's lifetime; Java chooses it at random from
-                0.85 to 0.95, so that clients do not re-authenticate all at once.
+        ``fraction``: when to re-authenticate, as a part of the session's lifetime; Java chooses it at random from
+        0.85 to 0.95, so that clients do not re-authenticate all at once.
         """
         self._expect(SessionState.HANDSHAKE)
         self.state = SessionState.AUTHENTICATING

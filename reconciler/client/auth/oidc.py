@@ -43,13 +43,10 @@ class OidcSettings:
 
     Attributes:
         url: ``https://...``, or ``http://`` for a loopback address.
-        client_id: The OAuth client.
-        client_secret: Its secret.
         scope: Scopes separated by blanks; "" = the endpoint's default.
         extensions: SASL extensions to send with the token.
         urlencode: Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
         connect_seconds: Timeout of one attempt, from connecting to the last byte of the response.
-        retry: Waits between attempts.
         tries_for: Seconds after which no further attempt begins.
         tls: For the endpoint; None = the machine's certificate authorities.
     """

@@ -32,9 +32,7 @@ MECHANISMS: Final = tuple(name for names in _MODULES.values() for name in names)
 def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
     """Return the mechanism that the ``sasl.*`` settings describe.
 
-    Args:
-        settings: All settings.
-        token: The caller's own source for OAUTHBEARER; it has priority over the settings.
+    ``token``: the caller's own source for OAUTHBEARER; it has priority over the settings.
 
     Raises:
         ConfigError: ``sasl.mechanism`` is missing or unknown, does not match the login module, or a required

@@ -20,10 +20,8 @@ _RESERVED: Final = "auth"
 class BearerToken:
     """A bearer token.
 
-    Attributes:
-        value: The token as it is sent.
-        expires_at: Seconds since the epoch; None = unknown, so it is fetched again for every connection.
-        extensions: SASL extensions (KIP-342), for example ``logicalCluster`` of a cloud.
+    ``expires_at``: seconds since the epoch; None = unknown, so it is fetched again for every connection.
+    ``extensions``: SASL extensions (KIP-342), for example ``logicalCluster`` of a cloud.
     """
 
     value: Secret

@@ -25,7 +25,6 @@ class KeyRule(NamedTuple):
     """One key.
 
     Attributes:
-        name: Canonical name, Java's if there is one.
         kind: How its text is read.
         choices: The only values allowed, in lower case; empty = any.
         aliases: Other names of the same setting.

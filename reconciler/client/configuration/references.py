@@ -23,11 +23,9 @@ _REFERENCE: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*?):)?([^}:]*)
 class AllowedReferences:
     """What references may read.
 
-    Attributes:
-        variables: Pattern that the whole name of an environment variable must match; None = no variable.
-        paths: Files, and directories with everything below them, that may be read. Links are resolved
-            before the comparison.
-        files: How these files, and those in other settings, are read.
+    ``variables``: pattern that the whole name of an environment variable must match; None = no variable.
+    ``paths``: files, and directories with everything below them, that may be read. Links are resolved before the
+    comparison.
     """
 
     variables: str | None = None
@@ -60,13 +58,9 @@ def resolve(
 ) -> str:
     """Return ``value`` with its references replaced, once: replaced text is not searched again.
 
-    Args:
-        value: Text of one setting.
-        allowed: What may be read.
-        key: The setting, for errors.
-        location: Its file and line, for errors.
-        environment: Used instead of the process's own.
-        values: Receives the text of each reference, because it may be a secret under any key.
+    ``allowed``: what may be read.
+    ``environment``: used instead of the process's own.
+    ``values``: receives the text of each reference, because it may be a secret under any key.
 
     Raises:
         ConfigError: A reference is not allowed, or its target does not exist.

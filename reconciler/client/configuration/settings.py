@@ -109,11 +109,9 @@ def collect(
 
     A later setting replaces an earlier one of the same name, as in a Java properties file.
 
-    Args:
-        settings: In order; the later one wins.
-        allowed: What references may read.
-        location: The file or "", for errors about missing keys.
-        values: Receives the text of every reference.
+    ``allowed``: what references may read.
+    ``location``: the file or "", for errors about missing keys.
+    ``values``: receives the text of every reference.
 
     Raises:
         ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be

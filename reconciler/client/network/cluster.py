@@ -96,10 +96,7 @@ class ClusterConnections:
     ) -> Answer:
         """Send a request to any broker, or to ``node``, and return the decoded response.
 
-        Args:
-            ask: The request.
-            deadline: Deadline of all attempts.
-            node: Id of the broker that must answer.
+        ``node``: id of the broker that must answer.
 
         Raises:
             ClientError: No usable response was received; ``attempt`` is the number of attempts.

@@ -107,9 +107,7 @@ class Connection:
     async def ask(self, ask: ClientRequest[Answer], *, seconds: float) -> Answer:
         """Send one request and return the decoded response.
 
-        Args:
-            ask: The request.
-            seconds: Timeout, the wait for a free slot included.
+        ``seconds``: timeout, the wait for a free slot included.
 
         Raises:
             RequestFailed: No usable response was received; ``written`` is whether a byte was sent.

@@ -33,7 +33,6 @@ class DialTarget:
     Attributes:
         address: The configured or advertised address, which identifies the node in messages.
         server_name: The host name for TLS certificates, SNI and Kerberos.
-        family: Address family.
         sockaddr: Socket address for the operating system; empty if a proxy resolves the name.
     """
 

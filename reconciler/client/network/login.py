@@ -54,8 +54,7 @@ class Login:
     async def stepper(self, server_name: str) -> Mechanism:
         """Return a new mechanism for one exchange.
 
-        Args:
-            server_name: The broker's host name, which is part of the Kerberos service principal.
+        ``server_name``: the broker's host name, which is part of the Kerberos service principal.
 
         Raises:
             AuthenticationError: No token is available.

@@ -26,7 +26,6 @@ class ClientRequest(Generic[Answer]):
     """One request.
 
     Attributes:
-        api: The API.
         encode: Encodes the body for a version.
         decode: Decodes the body of a version.
         verdict: Returns the error code of the whole response.
@@ -70,9 +69,7 @@ class ClientRequest(Generic[Answer]):
 class RequestFailed(Exception):
     """A request ended without a usable response. Never leaves the package.
 
-    Args:
-        error: The error to report.
-        is_written: Whether a byte of the request may have been sent, so that the broker may apply it.
+    ``is_written``: whether a byte of the request may have been sent, so that the broker may apply it.
     """
 
     def __init__(self, error: ClientError, *, is_written: bool) -> None:

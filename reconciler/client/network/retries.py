@@ -19,9 +19,7 @@ _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_RE
 def can_help(error: ClientError, vague: int) -> bool:
     """Whether a retry can help.
 
-    Args:
-        error: Error of the last attempt.
-        vague: Number of attempts of this call with UNKNOWN_SERVER_ERROR.
+    ``vague``: number of attempts of this call with UNKNOWN_SERVER_ERROR.
     """
     if isinstance(error, BrokerError):
         return error.code in _TRANSIENT or (

@@ -79,9 +79,7 @@ class _Cursor:
 def load(content: bytes, password: Secret | None) -> KeyStore:
     """Parse a key store.
 
-    Args:
-        content: The whole file.
-        password: Of the store; None skips the integrity check, as Java does for trust stores.
+    ``password``: of the store; None skips the integrity check, as Java does for trust stores.
 
     Raises:
         JksError: The content is no JKS, is truncated, or the password is wrong.

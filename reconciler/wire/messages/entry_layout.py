@@ -60,11 +60,9 @@ class EntryLayout:
 class EntryCollection:
     """The entries decoded so far; every entity is in exactly one of ``entries`` and ``foreign``.
 
-    Attributes:
-        layout: The layout of the entries.
-        most_entities: Maximum entities of the response. Verbatim items (components of foreign entities, and
-            values whose key is no column) use more memory than a row, so their number has the same limit.
-        verbatim_items: Verbatim items so far.
+    ``most_entities``: maximum entities of the response. Verbatim items (components of foreign entities, and values
+    whose key is no column) use more memory than a row, so their number has the same limit.
+    ``verbatim_items``: verbatim items so far.
     """
 
     layout: EntryLayout

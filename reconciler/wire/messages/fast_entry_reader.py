@@ -70,12 +70,8 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
 
     An entity that occurs twice may pass here; the caller detects it by the number of entities.
 
-    Args:
-        body: The whole response.
-        offset: Offset of the first entry.
-        count: Number of entries; already checked against the size.
-        gathering: The collection that receives the entries.
-        read_any: Reads the entry at an offset into the collection, and returns the offset after it.
+    ``count``: number of entries; already checked against the size.
+    ``read_any``: reads the entry at an offset into the collection, and returns the offset after it.
     """
     entries = gathering.entries
     heads = _heads(gathering.layout)
