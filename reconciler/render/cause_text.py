@@ -29,7 +29,7 @@ REASONS: Final[Mapping[Cause, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SectionKind:
     """One kind of findings.
 
@@ -44,77 +44,20 @@ class SectionKind:
     description: str
 
 
-SECTIONS: Final = (
-    SectionKind(
-        name="drift",
-        title="Drift",
-        mark="!",
-        colour="yellow",
-        description="Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift.",
-    ),
-    SectionKind(
-        name="restricted",
-        title="Restricted by policy",
-        mark="·",
-        colour="yellow",
-        description="These differ from what is declared, but the policy in force does not write them.",
-    ),
-    SectionKind(
-        name="changedByAnother",
-        title="Changed by another",
-        mark="!",
-        colour="yellow",
-        description="No longer declared, but changed by another writer; they are removed only with --force.",
-    ),
-    SectionKind(
-        name="notRemoved",
-        title="Not removed",
-        mark="·",
-        colour="dim",
-        description="No longer declared; this run may not remove them.",
-    ),
-    SectionKind(
-        name="orphans",
-        title="Orphans",
-        mark="o",
-        colour="dim",
-        description="Their documents were deleted; the quotas stay because of their deletionPolicy.",
-    ),
-    SectionKind(
-        name="overrides",
-        title="Overrides in force",
-        mark="^",
-        colour="cyan",
-        description="These values apply instead of the declared ones until their override ends.",
-    ),
-    SectionKind(
-        name="frozen",
-        title="Frozen",
-        mark="*",
-        colour="dim",
-        description="Their documents are suspended or cannot be used; nothing is written.",
-    ),
-    SectionKind(
-        name="ignored",
-        title="Ignored",
-        mark="·",
-        colour="dim",
-        description="Excluded by an ignore rule: neither written nor reported.",
-    ),
-    SectionKind(
-        name="recorded",
-        title="Recorded only",
-        mark="=",
-        colour="dim",
-        description="Nothing is written to the cluster; only the ownership records change.",
-    ),
-    SectionKind(
-        name="unmanaged",
-        title="Unmanaged",
-        mark="?",
-        colour="dim",
-        description="Live, not declared, not managed: listed only.",
-    ),
+SECTIONS: Final = tuple(
+    SectionKind(*row.split(" | "))
+    for row in """\
+drift | Drift | ! | yellow | Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift.
+restricted | Restricted by policy | · | yellow | These differ from what is declared, but the policy in force does not write them.
+changedByAnother | Changed by another | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
+notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
+orphans | Orphans | o | dim | Their documents were deleted; the quotas stay because of their deletionPolicy.
+overrides | Overrides in force | ^ | cyan | These values apply instead of the declared ones until their override ends.
+frozen | Frozen | * | dim | Their documents are suspended or cannot be used; nothing is written.
+ignored | Ignored | · | dim | Excluded by an ignore rule: neither written nor reported.
+recorded | Recorded only | = | dim | Nothing is written to the cluster; only the ownership records change.
+unmanaged | Unmanaged | ? | dim | Live, not declared, not managed: listed only.
+""".splitlines()
 )
 """In display order."""
 

@@ -36,8 +36,8 @@ class KeyRule(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-def _rules(kind: ValueKind, *names: str) -> tuple[KeyRule, ...]:
-    return tuple(KeyRule(name=name, kind=kind) for name in names)
+def _rules(kind: ValueKind, names: str) -> tuple[KeyRule, ...]:
+    return tuple(KeyRule(name=name, kind=kind) for name in names.split())
 
 
 _KNOWN: Final = (
@@ -58,19 +58,12 @@ _KNOWN: Final = (
     KeyRule(name="request.timeout.ms", kind=ValueKind.MILLIS, aliases=("socket.timeout.ms",)),
     *_rules(
         ValueKind.MILLIS,
-        "default.api.timeout.ms",
-        "retry.backoff.ms",
-        "retry.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "reconnect.backoff.max.ms",
-        "socket.connection.setup.timeout.ms",
-        "socket.connection.setup.timeout.max.ms",
-        "connections.max.idle.ms",
-        "metadata.recovery.rebootstrap.trigger.ms",
-        "sasl.login.connect.timeout.ms",
-        "sasl.login.read.timeout.ms",
-        "sasl.login.retry.backoff.ms",
-        "sasl.login.retry.backoff.max.ms",
+        """
+default.api.timeout.ms retry.backoff.ms retry.backoff.max.ms reconnect.backoff.ms
+reconnect.backoff.max.ms socket.connection.setup.timeout.ms socket.connection.setup.timeout.max.ms
+connections.max.idle.ms metadata.recovery.rebootstrap.trigger.ms sasl.login.connect.timeout.ms
+sasl.login.read.timeout.ms sasl.login.retry.backoff.ms sasl.login.retry.backoff.max.ms
+""",
     ),
     # TLS. ssl.keystore.location is Java's: its type comes from ssl.keystore.type or from the file itself,
     # which covers librdkafka's meaning (always PKCS#12) as well.
@@ -126,58 +119,25 @@ _KNOWN: Final = (
     # Settings of Kafka's admin client and of librdkafka that change nothing here.
     *_rules(
         ValueKind.IGNORED,
-        "retries",
-        "metadata.max.age.ms",
-        "metadata.max.idle.ms",
-        "metric.reporters",
-        "metrics.num.samples",
-        "metrics.recording.level",
-        "metrics.sample.window.ms",
-        "auto.include.jmx.reporter",
-        "enable.metrics.push",
-        "send.buffer.bytes",
-        "receive.buffer.bytes",
-        "security.providers",
-        "config.providers",
-        "ssl.provider",
-        "ssl.keymanager.algorithm",
-        "ssl.trustmanager.algorithm",
-        "ssl.secure.random.implementation",
-        "ssl.providers",
-        "ssl.curves.list",
-        "ssl.sigalgs.list",
-        "sasl.kerberos.kinit.cmd",
-        "sasl.kerberos.min.time.before.relogin",
-        "sasl.kerberos.ticket.renew.jitter",
-        "sasl.kerberos.ticket.renew.window.factor",
-        "sasl.login.refresh.buffer.seconds",
-        "sasl.login.refresh.min.period.seconds",
-        "sasl.login.refresh.window.factor",
-        "sasl.login.refresh.window.jitter",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        "api.version.request",
-        "api.version.request.timeout.ms",
-        "broker.version.fallback",
-        "client.rack",
-        "debug",
-        "log_level",
-        "log.connection.close",
-        "socket.keepalive.enable",
-        "socket.nagle.disable",
-        "socket.receive.buffer.bytes",
-        "socket.send.buffer.bytes",
-        "socket.max.fails",
-        "statistics.interval.ms",
-        "topic.metadata.refresh.interval.ms",
-        "message.max.bytes",
+        """
+        retries metadata.max.age.ms metadata.max.idle.ms metric.reporters metrics.num.samples
+        metrics.recording.level metrics.sample.window.ms auto.include.jmx.reporter enable.metrics.push
+        send.buffer.bytes receive.buffer.bytes security.providers config.providers ssl.provider
+        ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.secure.random.implementation ssl.providers
+        ssl.curves.list ssl.sigalgs.list sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+        sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+        sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+        sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
+        sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+        sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience
+        sasl.oauthbearer.expected.issuer sasl.oauthbearer.jwks.endpoint.url
+        sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
+        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms api.version.request
+        api.version.request.timeout.ms broker.version.fallback client.rack debug log_level
+        log.connection.close socket.keepalive.enable socket.nagle.disable socket.receive.buffer.bytes
+        socket.send.buffer.bytes socket.max.fails statistics.interval.ms
+        topic.metadata.refresh.interval.ms message.max.bytes
+        """,
     ),
 )
 
@@ -209,58 +169,29 @@ IGNORED_ALOUD: Final[dict[str, str]] = {
 }
 """Ignored keys that select how a connection is protected: a warning reports that they have no effect."""
 
-_PRODUCER: Final = (
-    "acks",
-    "batch.size",
-    "buffer.memory",
-    "compression.gzip.level",
-    "compression.lz4.level",
-    "compression.type",
-    "compression.zstd.level",
-    "delivery.timeout.ms",
-    "enable.idempotence",
-    "interceptor.classes",
-    "key.serializer",
-    "linger.ms",
-    "max.block.ms",
-    "max.in.flight.requests.per.connection",
-    "max.request.size",
-    "partitioner.adaptive.partitioning.enable",
-    "partitioner.availability.timeout.ms",
-    "partitioner.class",
-    "partitioner.ignore.keys",
-    "transaction.timeout.ms",
-    "transaction.two.phase.commit.enable",
-    "transactional.id",
-    "value.serializer",
-)
-_CONSUMER: Final = (
-    "allow.auto.create.topics",
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "check.crcs",
-    "enable.auto.commit",
-    "exclude.internal.topics",
-    "fetch.max.bytes",
-    "fetch.max.wait.ms",
-    "fetch.min.bytes",
-    "group.id",
-    "group.instance.id",
-    "group.protocol",
-    "group.remote.assignor",
-    "heartbeat.interval.ms",
-    "isolation.level",
-    "key.deserializer",
-    "max.partition.fetch.bytes",
-    "max.poll.interval.ms",
-    "max.poll.records",
-    "partition.assignment.strategy",
-    "session.timeout.ms",
-    "share.acknowledgement.mode",
-    "value.deserializer",
-)
 
-FOREIGN: Final[dict[str, str]] = dict.fromkeys(_PRODUCER, "producer") | dict.fromkeys(
-    _CONSUMER, "consumer"
+def _clients(client: str, names: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), client)
+
+
+FOREIGN: Final[dict[str, str]] = _clients(
+    "producer",
+    """
+    acks batch.size buffer.memory compression.gzip.level compression.lz4.level compression.type
+    compression.zstd.level delivery.timeout.ms enable.idempotence interceptor.classes key.serializer
+    linger.ms max.block.ms max.in.flight.requests.per.connection max.request.size
+    partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class
+    partitioner.ignore.keys transaction.timeout.ms transaction.two.phase.commit.enable
+    transactional.id value.serializer
+    """,
+) | _clients(
+    "consumer",
+    """
+    allow.auto.create.topics auto.commit.interval.ms auto.offset.reset check.crcs enable.auto.commit
+    exclude.internal.topics fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id
+    group.instance.id group.protocol group.remote.assignor heartbeat.interval.ms isolation.level
+    key.deserializer max.partition.fetch.bytes max.poll.interval.ms max.poll.records
+    partition.assignment.strategy session.timeout.ms share.acknowledgement.mode value.deserializer
+    """,
 )
 """Keys of other clients, with the client that has them."""
