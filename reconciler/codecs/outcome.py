@@ -1,8 +1,7 @@
 """An outcome as a versioned JSON document (``OUTCOME.json``): writer, reader, and reader for a rollback."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.codecs.reader import DocumentReader, load
 from reconciler.quota.cluster import Visibility
@@ -10,6 +9,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Result, Unknown
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
@@ -21,11 +21,6 @@ FORMAT: Final = 1
 
 _WORDS: Final = dict.fromkeys(("APPLIED", "HELD", "NOT SENT", "REJECTED", "UNKNOWN"))
 _MAY_HAVE_CHANGED: Final = {"APPLIED", "UNKNOWN"}
-
-
-def outcome_text(outcome: Outcome) -> str:
-    """Return the document of an outcome as text. Optimized, because a run writes 30,000 rows twice."""
-    return dump({**_fields(outcome), "pairs": list(_texts(outcome.pairs))})
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Json]:
@@ -65,29 +60,58 @@ def _fields(outcome: Outcome) -> dict[str, Json]:
     }
 
 
-def _texts(pairs: Iterable[PairOutcome]) -> Iterator[Json]:
-    """Yield the rows of :func:`_pair` as text. Most names, causes and reasons recur, so each is encoded once."""
-    names: dict[object, str] = {}
+class _ChangeTexts(NamedTuple):
+    """What a row says of its change, as text: before, between and after what it says of the result."""
 
-    def text(name: object, value: Json) -> str:
-        names[name] = encoded = text_of(value)
-        return encoded
+    change: QuotaChange
+    values: str
+    key: str
+    name: str
 
-    for pair in pairs:
-        change, result = pair.change, pair.result
-        if not (result is None or type(result) is Applied or type(result) is Unknown):
-            yield text_of(_pair(pair))
-            continue
-        entity, word, visibility = change.entity, pair.status_text, pair.visibility
-        reason = ""
+
+class OutcomeWriter:
+    """Writes the outcomes of one run as text: what their rows say of a change is encoded once.
+
+    A run writes an outcome before its first request and another one at its end, each with up to 30,000 rows.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[Pair, _ChangeTexts] = {}
+        self._reasons: dict[str, str] = {}
+
+    def text(self, outcome: Outcome) -> str:
+        """Return the document of an outcome as text."""
+        return dump({**_fields(outcome), "pairs": list(map(self._row, outcome.pairs))})
+
+    def _row(self, pair: PairOutcome) -> JsonText:
+        """Return the result of :func:`_pair` as text."""
+        change, result, reason = pair.change, pair.result, ""
         if type(result) is Unknown:
-            reason = f',"why":{names.get(result.reason) or text(result.reason, result.reason)}'
-        yield JsonText(
-            f'{{"after":{value_text(change.after)},"before":{value_text(change.before)}'
-            f',"cause":"{change.cause}","entity":{names.get(entity) or text(entity, entity_json(entity))}'
-            f',"found":{value_text(pair.observed_value)},"key":"{change.key}","outcome":"{word}","seen":"{visibility}"'
-            f',"text":{names.get((entity,)) or text((entity,), entity_text(entity))}{reason}}}'
+            reason = self._reasons.get(result.reason) or self._reason(result.reason)
+        elif not (result is None or type(result) is Applied):
+            return text_of(_pair(pair))
+        texts = self._changes.get((change.entity, change.key))
+        if texts is None or texts.change is not change:
+            texts = self._change(change)
+        return JsonText(
+            f'{texts.values},"found":{value_text(pair.observed_value)}{texts.key}'
+            f',"outcome":"{pair.status_text}","seen":"{pair.visibility}"{texts.name}{reason}}}'
         )
+
+    def _change(self, change: QuotaChange) -> _ChangeTexts:
+        entity = change.entity
+        texts = self._changes[entity, change.key] = _ChangeTexts(
+            change,
+            f'{{"after":{value_text(change.after)},"before":{value_text(change.before)}'
+            f',"cause":"{change.cause}","entity":{text_of(entity_json(entity))}',
+            f',"key":"{change.key}"',
+            f',"text":{text_of(entity_text(entity))}',
+        )
+        return texts
+
+    def _reason(self, reason: str) -> str:
+        text = self._reasons[reason] = f',"why":{text_of(reason)}'
+        return text
 
 
 def _pair(pair: PairOutcome) -> dict[str, Json]:

@@ -2,12 +2,13 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.codecs.outcome import outcome_document, outcome_text, read_undo
+from reconciler.codecs.outcome import OutcomeWriter, outcome_document, read_undo
 from reconciler.errors import ConfigError
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -50,10 +51,20 @@ PAIRS = st.builds(
 )
 
 
-@given(st.lists(PAIRS, max_size=12).map(tuple))
-def test_the_text_that_is_kept_is_that_of_the_document(pairs):
-    outcome = Outcome(cluster_id="lkc-1", digest="sha256:0", pairs=pairs)
-    assert outcome_text(outcome) == dump(outcome_document(outcome))
+@given(st.lists(PAIRS, max_size=12).map(tuple), st.data())
+def test_the_texts_of_a_run_are_those_of_its_documents(pairs, data):
+    early = Outcome(cluster_id="lkc-1", digest="sha256:0", pairs=pairs)
+    results = data.draw(st.lists(PAIRS, min_size=len(pairs), max_size=len(pairs)))
+    final = replace(
+        early,
+        pairs=tuple(
+            replace(late, change=data.draw(st.sampled_from((pair.change, late.change))))
+            for pair, late in zip(pairs, results, strict=True)
+        ),
+    )
+    writer = OutcomeWriter()
+    for outcome in (early, final):
+        assert writer.text(outcome) == dump(outcome_document(outcome))
 
 
 @pytest.mark.golden

@@ -15,6 +15,7 @@ from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import Interrupted, KquotaError, PlanRefused
 from reconciler.quota.policy import STRICTNESS
 from reconciler.quota.results.report import Outcome, Preview
@@ -80,6 +81,7 @@ class ApplyRun:
     _forgets: bool
     _file: Path | None
     _early: list[Path] = field(default_factory=list)
+    _writer: OutcomeWriter = field(default_factory=OutcomeWriter)
 
     @property
     def preview(self) -> Preview:
@@ -143,7 +145,7 @@ class ApplyRun:
 
     def _written(self, outcome: Outcome) -> Path | None:
         path = self._early[-1] if self._early else self._file
-        return keep_outcome(self.notices, self.target, outcome, path)
+        return keep_outcome(self.notices, self.target, outcome, path, self._writer)
 
 
 @contextlib.asynccontextmanager

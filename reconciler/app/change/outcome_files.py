@@ -14,7 +14,7 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.base.atomic_files import PRIVATE
 from reconciler.base.text_files import write_text
-from reconciler.codecs.outcome import outcome_text
+from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import KquotaError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.units import instant
@@ -28,7 +28,11 @@ _TIME: Final = "????-??-??T??????Z"
 
 
 def keep_outcome(
-    notices: TextReceiver, target: ClusterTarget, outcome: Outcome, outcome_path: Path | None
+    notices: TextReceiver,
+    target: ClusterTarget,
+    outcome: Outcome,
+    outcome_path: Path | None,
+    writer: OutcomeWriter,
 ) -> Path | None:
     """Write an outcome that changes something; return ``None`` with a warning if it could not be written.
 
@@ -40,7 +44,7 @@ def keep_outcome(
     created: Path | None = None
     try:
         path = outcome_path or (created := _created_file(target, outcome))
-        write_text(path, outcome_text(outcome), private=True)
+        write_text(path, writer.text(outcome), private=True)
         if created is not None:
             _forget_old(created)
     except (OSError, KquotaError) as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 from reconciler.app.change.outcome_files import FOLDER, KEPT, keep_outcome
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import NoticeLog
+from reconciler.codecs.outcome import OutcomeWriter
 from tests.app.test_fleet import target
 from tests.render.previews import result
 
@@ -14,7 +15,7 @@ def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     """Keep the outcome of one cluster."""
     cluster: ClusterTarget = replace(target(name), root=folder)
     notices = NoticeLog()
-    path = keep_outcome(notices, cluster, replace(result(), started_at=at), None)
+    path = keep_outcome(notices, cluster, replace(result(), started_at=at), None, OutcomeWriter())
     assert path is not None, notices.notices
     return path
 
@@ -40,8 +41,9 @@ def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
 
 def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:
     cluster, notices = replace(target("prod"), root=tmp_path), NoticeLog()
-    early = keep_outcome(notices, cluster, result(), None)
-    assert keep_outcome(notices, cluster, result(), early) == early
+    writer = OutcomeWriter()
+    early = keep_outcome(notices, cluster, result(), None, writer)
+    assert keep_outcome(notices, cluster, result(), early, writer) == early
     assert [*(tmp_path / FOLDER).iterdir()] == [early]
 
 
@@ -49,6 +51,6 @@ def test_an_outcome_that_cannot_be_written_is_a_warning_and_no_file(tmp_path: Pa
     notices = NoticeLog()
     _ = (tmp_path / ".kquota").write_text("a file where the folder should be")
     cluster = replace(target("prod"), root=tmp_path)
-    assert keep_outcome(notices, cluster, result(), None) is None
+    assert keep_outcome(notices, cluster, result(), None, OutcomeWriter()) is None
     (notice,) = notices.notices
     assert "the outcome file could not be written" in str(notice)
