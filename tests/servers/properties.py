@@ -27,7 +27,7 @@ USERS: Mapping[str, str] = {
     "applier": "applier-secret",
 }
 
-# A broker that only serves quotas needs few threads.
+# A broker that only serves quotas needs few threads and writes no metadata while it is idle.
 QUICK = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
@@ -43,6 +43,7 @@ QUICK = {
     "log.cleaner.threads": "1",
     "log.cleaner.dedupe.buffer.size": "2097152",
     "group.initial.rebalance.delay.ms": "0",
+    "metadata.max.idle.interval.ms": "0",  # records without content would take a third of the time of an idle broker
 }
 
 
