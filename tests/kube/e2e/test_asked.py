@@ -30,8 +30,9 @@ def test_what_is_suspended_is_neither_written_nor_removed_until_it_is_resumed(wo
     both = {"producerByteRate": "1Mi", "consumerByteRate": "1Mi"}
     world.quota("alice", limits=both, deletionPolicy="Delete")
     world.quota("bob", deletionPolicy="Delete")
-    world.becomes("bob", "Synced")
-    world.becomes("alice", "Synced")
+    world.quota("dave", deletionPolicy="Delete")
+    for name in ("alice", "bob", "dave"):
+        world.becomes(name, "Synced")
 
     world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete", suspend=True)
     world.becomes("alice", "Suspended")
@@ -46,38 +47,24 @@ def test_what_is_suspended_is_neither_written_nor_removed_until_it_is_resumed(wo
     world.becomes("bob", "ClusterSuspended")
     world.quota("carol", deletionPolicy="Delete")
     world.becomes("carol", "ClusterSuspended")
-    assert set(world.live()) == {"alice", "bob"}
+    world.delete("dave")
+    world.quota("bob", limits={"producerByteRate": "3Mi"}, deletionPolicy="Delete")
+    world.becomes("bob", "ClusterSuspended")
+    assert set(world.live()) == {"alice", "bob", "dave"}
     assert world.live()["bob"] == {"producer_byte_rate": MIB}
 
     world.cluster()
     world.becomes("prod", "Synced", kind="quotacluster")
     for name in ("bob", "carol"):
         world.becomes(name, "Synced")
-    assert world.live()["bob"] == {"producer_byte_rate": 2 * MIB}
+    assert world.live()["bob"] == {"producer_byte_rate": 3 * MIB}
+    eventually(lambda: not world.get("dave"), what="the deletion to be carried out")
+    assert "dave" not in world.live()
+    assert orphans(world) == set()
     world.becomes("alice", "Suspended")
     world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
     world.becomes("alice", "Synced")
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
-
-
-def test_a_deletion_while_the_cluster_is_suspended_is_carried_out_when_it_is_resumed(
-    world: World,
-) -> None:
-    world.cluster()
-    world.start()
-    world.quota("alice", deletionPolicy="Delete")
-    world.quota("bob", deletionPolicy="Delete")
-    world.becomes("alice", "Synced")
-    world.becomes("bob", "Synced")
-    world.cluster(suspend=True)
-    world.becomes("prod", "Suspended", kind="quotacluster")
-    world.delete("alice")
-    world.becomes("bob", "ClusterSuspended")
-    assert world.live()["alice"] == {"producer_byte_rate": MIB}
-    world.cluster()
-    eventually(lambda: set(world.live()) == {"bob"}, what="the removal to be made up for")
-    eventually(lambda: not world.get("alice"))
-    assert orphans(world) == set()
 
 
 def test_a_requested_pass_happens_at_once_and_the_command_tells_how_it_went(world: World) -> None:

@@ -71,39 +71,3 @@ def test_a_loser_that_comes_and_goes_changes_nothing_whatever_it_asks_for(world:
         eventually(lambda: not world.get("second"), what="the loser to be gone")
         world.becomes("first", "Synced")
     assert history.of("producer_byte_rate") == [MIB]
-
-
-def test_the_ungranted_duplicate_of_a_stranger_changes_nothing(world: World) -> None:
-    stranger = world.kube.fresh_namespace()
-    with watched_kafka(world) as proxy:
-        world.cluster(
-            bootstrapServers=through(proxy),
-            tenants=[
-                {
-                    "namespaces": [world.team],
-                    "entities": [{"user": {"prefix": "al"}}],
-                    "allow": ["Delete"],
-                }
-            ],
-        )
-        world.start()
-        world.quota("mine", user="alice", deletionPolicy="Delete")
-        world.becomes("mine", "Synced")
-        before = sent(proxy)
-        world.quota("theirs", user="alice", limits={"producerByteRate": "9Mi"}, namespace=stranger)
-        obj = world.becomes("theirs", "NotGranted", namespace=stranger)
-        assert world.team not in str(obj["status"])
-        assert world.reason("mine") == "Synced"
-        world.quota("theirs", user="alice", limits={"producerByteRate": "8Mi"}, namespace=stranger)
-        world.becomes("theirs", "NotGranted", namespace=stranger)
-        world.delete("theirs", namespace=stranger)
-        eventually(lambda: not world.get("theirs", namespace=stranger))
-        assert sent(proxy) == before
-        assert world.live()["alice"] == {"producer_byte_rate": MIB}
-        # Nor does it keep anything alive that its owner takes away.
-        world.quota("theirs", user="alice", limits={"producerByteRate": "9Mi"}, namespace=stranger)
-        world.becomes("theirs", "NotGranted", namespace=stranger)
-        world.delete("mine")
-        eventually(lambda: not world.get("mine"))
-        assert "alice" not in world.live()
-        assert world.reason("theirs", namespace=stranger) == "NotGranted"

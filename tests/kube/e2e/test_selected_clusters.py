@@ -1,4 +1,4 @@
-"""One document for two brokers: a selector, limits of one cluster, labels that move it, grants of each cluster, its deletion."""
+"""One document for two brokers: a selector, limits of one cluster, labels that move it, its deletion."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -31,10 +31,10 @@ def alice(cluster: KafkaCluster) -> dict[str, float]:
     return raw_quotas.describe(cluster.port()).get(ALICE, {})
 
 
-def begin(world: World, west: KafkaCluster, **spec: Any) -> None:
+def begin(world: World, west: KafkaCluster) -> None:
     """Two QuotaClusters of Europe, one of them large, an operator, and a document that selects Europe."""
     world.cluster("east", labels={**EUROPE, "size": "large"})
-    world.cluster("west", labels=EUROPE, bootstrapServers=west.bootstrap(), **spec)
+    world.cluster("west", labels=EUROPE, bootstrapServers=west.bootstrap())
     world.start()
     world.quota(
         "alice",
@@ -54,19 +54,6 @@ def begin(world: World, west: KafkaCluster, **spec: Any) -> None:
 def parts(world: World) -> dict[str, Any]:
     """What each selected cluster says, by its name."""
     return {part["name"]: part for part in world.get("alice")["status"]["clusters"]}
-
-
-def becomes(world: World, reason: str, **reasons: str) -> None:
-    """Wait until the document and each selected cluster give these reasons."""
-
-    def is_in_status() -> bool:
-        return reasons == {
-            name: next(row["reason"] for row in part["conditions"] if row["type"] == "Ready")
-            for name, part in parts(world).items()
-        }
-
-    eventually(is_in_status, what=f"clusters to say {reasons}")
-    world.becomes("alice", reason)
 
 
 def test_both_brokers_get_their_values_a_label_moves_them_and_the_deletion_removes_both(
@@ -106,34 +93,3 @@ def test_both_brokers_get_their_values_a_label_moves_them_and_the_deletion_remov
     world.delete("alice")
     eventually(lambda: not world.get("alice"), what="the document to be released by both clusters")
     assert (alice(world.kafka), alice(west)) == ({}, {})
-
-
-def test_each_cluster_judges_the_document_by_its_own_tenants(
-    world: World, west: KafkaCluster
-) -> None:
-    def tenants(user: str, *, most: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "namespaces": [world.team],
-                "entities": [{"user": {"prefix": user}}],
-                "bounds": {"producerByteRate": {"max": most}},
-                "allow": ["Delete"],
-            }
-        ]
-
-    begin(world, west, tenants=tenants("bob", most="9Mi"))
-    becomes(world, "NotGranted", east="Synced", west="NotGranted")
-    assert "west: " in world.condition("alice", "Ready")["message"]
-    assert alice(world.kafka)["producer_byte_rate"] == 8 * MIB
-    assert alice(west) == {}
-
-    # The bound of west admits its general limit; the larger one of east is not judged there.
-    granted = tenants("alice", most="2Mi")
-    world.cluster("west", labels=EUROPE, bootstrapServers=west.bootstrap(), tenants=granted)
-    becomes(world, "Synced", east="Synced", west="Synced")
-    assert alice(west)["producer_byte_rate"] == MIB
-
-    # The same bound in the large cluster refuses its value there, and only there.
-    world.cluster("east", labels={**EUROPE, "size": "large"}, tenants=granted)
-    becomes(world, "NotGranted", east="NotGranted", west="Synced")
-    assert alice(world.kafka)["producer_byte_rate"] == 8 * MIB, "a refusal removes nothing"
