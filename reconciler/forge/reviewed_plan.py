@@ -13,6 +13,7 @@ MAX_PLAN_BYTES: Final = 5 * 1024 * 1024
 """Maximum size of a posted or reviewed plan."""
 
 _MEMBER: Final = "plan.json"
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 async def reviewed_plan(
@@ -97,10 +98,12 @@ def read_artifact(content: bytes, *, location: str) -> str:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            names = [member.filename for member in archive.infolist()]
-            if names != [_MEMBER]:
+            members = [(member.filename, member.compress_type) for member in archive.infolist()]
+            # Other methods can request gigabytes of memory in a few bytes.
+            if members not in [[(_MEMBER, method)] for method in _METHODS]:
                 raise ConfigError(
-                    f"it should contain {_MEMBER} and nothing else", location=location
+                    f"it should contain {_MEMBER} and nothing else, stored or deflated",
+                    location=location,
                 )
             with archive.open(_MEMBER) as file:
                 text = file.read(MAX_PLAN_BYTES + 1)
@@ -110,6 +113,7 @@ def read_artifact(content: bytes, *, location: str) -> str:
         EOFError,
         NotImplementedError,
         RuntimeError,
+        ValueError,
         OSError,
     ) as error:
         raise ConfigError(f"no whole zip file ({error})", location=location) from error

@@ -1,6 +1,11 @@
 """The pull request of a head, by repository and commit and never by anything else; and what a merge was reviewed as."""
 
+import io
+import zipfile
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.github import GitHub, PullRequestHead, checked_repository, workflow_name
@@ -181,3 +186,27 @@ def test_a_zip_that_is_not_just_a_plan_is_refused(content):
 
 def test_a_zip_with_one_plan_is_opened():
     assert read_artifact(zipped(plan_json="{}"), location="artifact") == "{}"
+
+
+def zip_of(method: int) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", method) as archive:
+        archive.writestr("plan.json", "{}" * 50)
+    return target.getvalue()
+
+
+@given(
+    st.sampled_from([0, 8, 12, 14]),
+    st.lists(st.tuples(st.integers(0, 10_000), st.binary(min_size=1, max_size=1)), max_size=4),
+)
+def test_a_damaged_zip_is_refused_in_words_whatever_its_bytes_say(method, damage):
+    """Only stored and deflated files are opened: a damaged bzip2 or LZMA file may request any memory."""
+    content = bytearray(zip_of(method))
+    for at, byte in damage:
+        content[at % len(content)] = byte[0]
+    try:
+        text = read_artifact(bytes(content), location="artifact")
+    except ConfigError:
+        return
+    assert len(text) <= MAX_PLAN_BYTES
+    assert damage or method in {0, 8}
