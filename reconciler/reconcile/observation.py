@@ -162,8 +162,12 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
             hint="remove it or set a legal value first",
         )
     earlier_override = observation.owned.overrides.get((order.entity, order.key))
-    # An override of an override still restores the value before the first one.
-    chained = earlier_override is not None and same_value(order.key, earlier_override.value, live)
+    # An override of an override still restores the value before the first one, and guards compare with that value.
+    chained = (
+        earlier_override
+        if earlier_override is not None and same_value(order.key, earlier_override.value, live)
+        else None
+    )
     return OverrideSet(
         override=Override(
             entity=order.entity,
@@ -172,8 +176,10 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
             until=order.until,
             author=order.principal,
             reason=order.reason,
-            before=earlier_override.before if chained and earlier_override is not None else live,
-            declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]],
+            before=live if chained is None else chained.before,
+            declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]]
+            if chained is None or order.ends_with_document
+            else chained.declared,
             ends_with_document=order.ends_with_document,
         )
     )

@@ -167,7 +167,7 @@ def withhold(
         plan = _without(plan, violations_by_change)
     budgeted = False
     while True:
-        for violation in check(plan, guards, live):
+        for violation in check(plan, guards, live, owned.overrides):
             for change in plan.changes:
                 if _concerns(violation, change):
                     violations_by_change.setdefault(change, []).append(violation)

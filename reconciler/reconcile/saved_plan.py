@@ -95,7 +95,7 @@ def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOption
 
     Call ``check_fresh`` first. Guards come from the local configuration; record changes come from the plan.
     """
-    violations = check(saved.plan, options.guards, observation.live)
+    violations = check(saved.plan, options.guards, observation.live, observation.owned.overrides)
     return PreparedPlan(
         preview=replace(saved, created_at=observation.at, violations=violations),
         observation=observation,

@@ -111,13 +111,12 @@ def preview(
     if plan is None:
         plan, override_changes = _compared(observation, desired, options)
     rules = rules_for(options, observation)
+    settled, live = observation.settlement.owned, observation.live
     return PreparedPlan(
         preview=Preview(
             plan=plan,
-            preconditions=preconditions_of(
-                plan.changes, owned=observation.settlement.owned, live=observation.live
-            ),
-            violations=check(plan, options.guards, observation.live),
+            preconditions=preconditions_of(plan.changes, owned=settled, live=live),
+            violations=check(plan, options.guards, live, observation.owned.overrides),
             verdict=verdict,
             impact=assess(
                 plan,

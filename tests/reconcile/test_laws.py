@@ -17,13 +17,14 @@ from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import apply_to
 from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import NewOverride, apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
-from tests.reconcile.scenarios import ALICE, RATE, SHARE, World, documents
+from tests.reconcile.scenarios import ALICE, ANYONE, OPEN, RATE, SHARE, World, documents
 
 USERS, CLIENTS = ("alice", "bob"), ("shop", "pay")
 SUBJECTS = [
@@ -247,3 +248,48 @@ def test_an_override_that_the_cluster_rejects_leaves_everything_as_it_was(
     if outcome.pairs:
         assert world.owned() == replace(before, is_known=True)
         assert world.plan(desired).plan.changes == ()
+
+
+DOCUMENTED = st.sampled_from([10.0, 50.0, 99.0, 101.0, 5_000.0])
+
+
+@given(st.sampled_from([ALICE, ANYONE]), DOCUMENTED, DOCUMENTED, MAYBE, st.booleans())
+def test_the_end_of_an_override_writes_no_new_value_that_guards_would_refuse_without_it(
+    subject, old, new, value, is_renewed
+):
+    """While an override is in force, a new declared value is not planned, so guards have not judged it yet."""
+    guards = replace(OPEN, max_change_factor=10.0, protect_defaults=True)
+
+    def refusals(world: World) -> list[Guard]:
+        return [v.guard for v in world.plan(documents({subject: {RATE: new}})).preview.violations]
+
+    plain, overridden = (World(policy=Policy.UPSERT, guards=OPEN) for _ in range(2))
+    for world in (plain, overridden):
+        world.apply(documents({subject: {RATE: old}}))
+    order = replace(override_of(overridden, value), entity=subject)
+    overridden.apply(documents({subject: {RATE: old}}), overrides=(order,))
+    if is_renewed:
+        overridden.apply(documents({subject: {RATE: new}}), overrides=(order,))
+    overridden.cluster.clock.advance(4000.0)
+    for world in (plain, overridden):
+        world.orders = world.options(guards=guards)
+    assert refusals(overridden) == refusals(plain)
+
+
+@given(DOCUMENTED, DOCUMENTED, DOCUMENTED)
+def test_a_document_that_changes_after_a_rollback_is_compared_with_the_rolled_back_value(
+    old, slip, fixed
+):
+    plain, rolled_back = (World(policy=Policy.UPSERT, guards=OPEN) for _ in range(2))
+    for world in (plain, rolled_back):
+        world.apply(documents({ALICE: {RATE: old}}))
+    slipped = documents({ALICE: {RATE: slip}})
+    rolled_back.apply(slipped)
+    order = replace(override_of(rolled_back, old), ends_with_document=True)
+    rolled_back.apply(slipped, overrides=(order,))
+    for world in (plain, rolled_back):
+        world.orders = world.options(guards=replace(OPEN, max_change_factor=10.0))
+    if fixed != slip:
+        desired = documents({ALICE: {RATE: fixed}})
+        after_rollback, without = (world.plan(desired).preview for world in (rolled_back, plain))
+        assert [v.guard for v in after_rollback.violations] == [v.guard for v in without.violations]

@@ -241,7 +241,7 @@ def _build_override(
         )
     item = _item(declaring, key)
     live, declared = _number(item.get("live")), _number(item.get("desired"))
-    # An override of an override still replaces the value before the first one.
+    # An override of an override still replaces the value before the first one, and guards compare with that value.
     chained = previous is not None and (not declaring or same_value(key, previous.value, live))
     return Override(
         entity=request.entity,
@@ -251,7 +251,7 @@ def _build_override(
         author=request.author,
         reason=request.reason,
         before=previous.before if chained and previous is not None else live,
-        declared=declared if previous is None or declaring else previous.declared,
+        declared=previous.declared if chained and previous is not None else declared,
     )
 
 

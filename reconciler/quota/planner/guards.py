@@ -11,6 +11,7 @@ from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.effects import LimitEffect, effects_of
+from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, Overrides, judged
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
@@ -170,13 +171,13 @@ class Violation:
         return ALLOWED_WITH[self.guard]
 
 
-def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]:
+def check(
+    plan: Plan, guards: Guards, live: QuotaState, overrides: Overrides = NO_OVERRIDES
+) -> tuple[Violation, ...]:
     """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets."""
-    # Overrides pass every guard. The end of an override restores an earlier value, so only declared values are checked.
+    # Overrides pass every guard. An end that restores an earlier value passes all but those of declared values.
     written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
-    planned = tuple(
-        change for change in written_changes if change.cause is not Cause.OVERRIDE_EXPIRED
-    )
+    planned, before = judged(written_changes, live, overrides)
     return (
         *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
@@ -184,7 +185,7 @@ def check(plan: Plan, guards: Guards, live: QuotaState) -> tuple[Violation, ...]
         *_protected(planned, guards.protected),
         *_labels(planned, guards.required_labels),
         *_values(written_changes, guards),
-        *_effects(planned, guards, live, apply_to(live, plan.changes)),
+        *_effects(planned, guards, before, apply_to(before, plan.changes)),
         *_ip_alias_violations(plan),
     )
 
