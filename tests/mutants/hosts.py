@@ -76,8 +76,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a zip may hold anything beside the plan",
         file="reconciler/forge/reviewed_plan.py",
-        old="            if names != [_MEMBER]:",
-        new="            if _MEMBER not in names:",
+        old="            if members not in [[(_MEMBER, method)] for method in _METHODS]:",
+        new="            if not any((_MEMBER, method) in members for method in _METHODS):",
         tests=("tests/forge/test_github.py",),
     ),
     Fault(
