@@ -7,7 +7,7 @@ are rare and have separate sparse maps.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
@@ -15,6 +15,9 @@ from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import NO_LIMITS, Limits, replaced
 
 Pair: TypeAlias = tuple[Entity, Key]
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,8 +235,21 @@ RecordChange: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCounts:
+    """How many pairs the records of a cluster have that a part of them leaves out.
+
+    Attributes:
+        owned: Owned pairs by the namespace of their document.
+        orphaned: Orphaned pairs.
+    """
+
+    owned: Mapping[str, int] = field(default_factory=dict[str, int])
+    orphaned: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipRecords:
-    """All records of one cluster.
+    """The records of one cluster: all, or those of some entities.
 
     `is_known` is False only if there never were any records, not if there are none now. Without this
     distinction, "removals cannot be determined" would become "there is nothing to remove".
@@ -246,6 +262,7 @@ class OwnershipRecords:
         orphaned: Pairs whose document was deleted and whose value was retained.
         overrides: By pair; expired ones stay until their value was replaced.
         is_known: Whether records exist or existed; without any, removals cannot be determined.
+        elsewhere: What is counted of the records of all other entities.
     """
 
     cluster_id: str
@@ -255,14 +272,21 @@ class OwnershipRecords:
     orphaned: frozenset[Pair] = frozenset()
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
     is_known: bool = True
+    elsewhere: RecordCounts = field(default_factory=RecordCounts)
 
     @property
     def pair_count(self) -> int:
-        """The number of owned pairs."""
-        return sum(5 - record.applied.count(None) for record in self.records.values())
+        """The number of owned pairs of the cluster."""
+        unset = sum(record.applied.count(None) for record in self.records.values())
+        return len(COLUMNS) * len(self.records) - unset + sum(self.elsewhere.owned.values())
+
+    @property
+    def orphan_count(self) -> int:
+        """The number of orphaned pairs of the cluster."""
+        return len(self.orphaned) + self.elsewhere.orphaned
 
     def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
-        """Return the records of some entities only."""
+        """Return the records of some entities only; nothing is counted of the others."""
         return replace(
             self,
             records={entity: self.records[entity] for entity in entities if entity in self.records},
@@ -276,12 +300,40 @@ class OwnershipRecords:
             },
         )
 
+    def with_part(
+        self, entities: Collection[Entity], part: "OwnershipRecords"
+    ) -> "OwnershipRecords":
+        """Return the records with those of some entities replaced; maps are copied, not read."""
+        before = self.part(entities)
+        return replace(
+            self,
+            records=_replaced(self.records, before.records, part.records),
+            intents=_replaced(self.intents, before.intents, part.intents),
+            drift_since=_replaced(self.drift_since, before.drift_since, part.drift_since),
+            orphaned=self.orphaned - before.orphaned | part.orphaned,
+            overrides=_replaced(self.overrides, before.overrides, part.overrides),
+            is_known=part.is_known,
+        )
+
     def with_changes(self, changes: Iterable[RecordChange]) -> "OwnershipRecords":
         """Return the records after these changes, in order."""
         draft = _RecordsDraft(self)
         for change in changes:
             draft.take(change)
         return draft.owned()
+
+
+def _replaced(
+    mapping: Mapping[_K, _V], before: Mapping[_K, _V], after: Mapping[_K, _V]
+) -> Mapping[_K, _V]:
+    """Return a mapping with some of its items replaced by others."""
+    if before == after:
+        return mapping
+    replaced_mapping = dict(mapping)
+    for key in before.keys() - after.keys():
+        del replaced_mapping[key]
+    replaced_mapping.update(after)
+    return replaced_mapping
 
 
 class _RecordsDraft:
@@ -342,4 +394,5 @@ class _RecordsDraft:
             orphaned=frozenset(self._orphaned),
             overrides=self._overrides,
             is_known=self._is_known,
+            elsewhere=self._origin.elsewhere,
         )

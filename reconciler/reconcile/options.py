@@ -11,6 +11,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.guards import Guards
+from reconciler.quota.planner.plan import PlanRemainder
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import RunOrigin
@@ -87,6 +88,7 @@ class ReconcileOptions:
         confirm_sync: Cluster id for which Sync is confirmed, as an alternative to ``rules.sync_confirmed``.
         validation: How to find out whether the broker would accept the plan.
         only: Which pairs may be written; ``None`` = all. Other pairs and their records stay unchanged.
+        remainder: Findings and counts of the entities that documents, records and store leave out.
         overrides: Overrides that begin with this run.
         ended: Pairs whose override ends now.
         known_principals: Principals for the impact, in addition to those that the observation finds.
@@ -104,6 +106,7 @@ class ReconcileOptions:
     confirm_sync: str | None = None
     validation: ValidationMode = ValidationMode.AUTO
     only: Callable[[Entity, Key], bool] | None = None
+    remainder: PlanRemainder = field(default_factory=PlanRemainder)
     overrides: tuple[NewOverride, ...] = ()
     ended: frozenset[Pair] = frozenset()
     known_principals: tuple[Principal, ...] = ()

@@ -247,7 +247,7 @@ def _compared(
         rules=rules_for(options, observation),
         now=observation.at,
     )
-    return _narrowed(plan, options, observation), overriding
+    return options.remainder.added_to(_narrowed(plan, options, observation)), overriding
 
 
 def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -> Plan:

@@ -32,8 +32,6 @@ from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
-from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
@@ -97,7 +95,7 @@ def failed(error: KquotaError) -> dict[str, Any]:
         standing,
         key_statuses=KeyStatusIndex(
             Reconciliation(cluster="prod", error=error),
-            settled=ResolvedClaims(desired=DesiredState()),
+            losses={},
             owned=OwnershipRecords(cluster_id="", is_known=False),
         ),
         previous={},
@@ -276,7 +274,7 @@ def _rotated() -> dict[str, Any]:
     status = cluster_status(
         obj,
         report=report,
-        settled=ResolvedClaims(desired=DesiredState()),
+        losses={},
         owned=world.owned,
         previous={},
         now=NOW,

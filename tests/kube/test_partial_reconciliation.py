@@ -6,12 +6,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from tests.kube.worlds import KubeWorld, quota_cluster, resource
@@ -98,7 +99,23 @@ class WatchedWorld(KubeWorld):
                 for document, obj in self.objects.items()
             },
             "cluster": cluster,
+            "counts": self.counts(),
         }
+
+    def counts(self) -> dict[str, int]:
+        """What the metrics count."""
+        report = self.reports[-1]
+        if report.preview is None or report.live is None:
+            return {}
+        plan, foreign = report.preview.plan, reconciliation_values.foreign_pairs(report.live)
+        states = reconciliation_values.states(report, plan, foreign=foreign)
+        return {**states, "documents": plan.documents, "live": len(report.live.limits)}
+
+
+UNMANAGED = {
+    entity(user="v"): {Key.PRODUCER_BYTE_RATE: 4096.0},
+    entity(user="unmanaged"): {Key.PRODUCER_BYTE_RATE: 4096.0, Key.REQUEST_PERCENTAGE: 50.0},
+}
 
 
 def worlds(**spec: Any) -> tuple[WatchedWorld, WatchedWorld]:
@@ -150,17 +167,38 @@ def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(st.lists(actions, min_size=1, max_size=3), min_size=1, max_size=6),
-    policy=st.sampled_from(("Upsert", "Sync")),
+    policy=st.sampled_from(("Upsert", "Sync", "CreateOnly", "Observe")),
+    drift=st.sampled_from(({}, {"driftDetection": "Disabled"}, {"driftDetection": "Correct"})),
+    live=st.sampled_from(({}, UNMANAGED)),
+)
+@example(
+    steps=[
+        [
+            ("declare", "c", entity(user="u"), 2048, {"suspend": True}),
+            ("declare", "b", entity(user="u"), 2048, {}),
+        ],
+        [("remove", "b")],
+        [("declare", "a", entity(user="u"), 2048, {"suspend": True})],
+        [("declare", "a", entity(user="u"), 2048, {})],
+    ],
+    policy="Sync",
+    drift={},
+    live={},
 )
 def test_a_partial_reconciliation_ends_as_a_complete_one(
-    steps: list[list[tuple[Any, ...]]], policy: str
+    steps: list[list[tuple[Any, ...]]],
+    policy: str,
+    drift: dict[str, str],
+    live: dict[Entity, dict[Key, float]],
 ) -> None:
     partial, complete = worlds(
         confirm_after=2,
         guards=None,
         policy=policy,
+        live=live,
         expectedClusterId="fake-cluster",
         confirmSync="fake-cluster",
+        **drift,
     )
     complete.is_watch_ordered = False
     for step in steps:

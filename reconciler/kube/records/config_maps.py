@@ -12,7 +12,7 @@ are read once (:mod:`reconciler.kube.records.status_migration`).
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from reconciler.kube.api.custom_resources import (
     metadata_of,
 )
 from reconciler.kube.records.config_map_reader import unpacked
+from reconciler.kube.records.record_index import RecordIndex
 from reconciler.kube.records.series_layout import name_of_part
 from reconciler.kube.records.series_parts import (
     PART_LIMITS,
@@ -48,6 +49,7 @@ from reconciler.kube.records.stored_records import (
     changed_parts,
     hash_of,
 )
+from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 
 
@@ -80,6 +82,8 @@ def config_maps(
     namespace: str,
     before: StoredRecords | None = None,
     objects: Mapping[str, Obj] | None = None,
+    among: Collection[Entity] | None = None,
+    index: RecordIndex | None = None,
     limits: PartLimits = PART_LIMITS,
 ) -> tuple[StoredRecords, dict[str, Obj]]:
     """Return the records with their layout, and the ConfigMaps by name.
@@ -92,6 +96,8 @@ def config_maps(
         namespace: The operator's own.
         before: The records in ``objects``; only changed parts are encoded again. ``None`` = encode all.
         objects: The present ConfigMaps, by name.
+        among: The entities whose records may differ from ``before``; ``None`` = any.
+        index: Of the records in ``before``; ``None`` = all records are read.
         limits: Size limits of a part.
 
     Raises:
@@ -99,10 +105,13 @@ def config_maps(
     """
     count = stored.layout.parts
     if before is not None and objects and not before.is_old_form:
-        changed = changed_parts(before, stored)
-        parts: Sequence[SeriesPart] = tuple(
-            encoded_parts(stored.owned, stored.writers, count, changed)
-        )
+        changed = changed_parts(before, stored, among=among)
+        owned = stored.owned
+        if index is not None:
+            entities = index.in_parts(changed).union(among or ()) & owned.records.keys()
+            records = {subject: owned.records[subject] for subject in entities}
+            owned = replace(owned, records=records)
+        parts: Sequence[SeriesPart] = tuple(encoded_parts(owned, stored.writers, count, changed))
         present = _of_layout(stored, objects)
         if len(present) == count and all(limits.allows(part, count) for part in parts):
             return stored, {**present, **_of_parts(stored, parts, namespace=namespace)}

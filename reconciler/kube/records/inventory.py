@@ -24,6 +24,7 @@ from reconciler.kube.records.config_map_reader import DecodedPart
 from reconciler.kube.records.config_map_reader import read as read_config_maps
 from reconciler.kube.records.document_entity import declared_entity
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
+from reconciler.kube.records.record_index import RecordIndex, documents_of
 from reconciler.kube.records.status_migration import records_of_statuses
 from reconciler.kube.records.stored_records import (
     StoredRecords,
@@ -96,6 +97,9 @@ class KubeInventory:
         self._deleted: dict[str, Obj] = {}
         self._cluster: QuotaCluster | None = None
         self._is_complete = self._is_overtaken = False
+        self._index = RecordIndex()
+        # The entities of a partial reconciliation; None = all.
+        self._entities: frozenset[Entity] | None = None
         # Of this reconciliation: the documents that it judges, and the changed overrides.
         self._documents: Mapping[str, Obj] = {}
         self._overrides: list[OverrideSet | OverrideEnded] = []
@@ -115,7 +119,7 @@ class KubeInventory:
         """
         # Reset first: if reading fails, old records must not overwrite newer ones.
         self.owned, self._cluster, self._is_complete = _UNREAD, cluster, False
-        self._is_overtaken = False
+        self._is_overtaken, self._entities = False, None
         await self._read(cluster_id)
         self._overrides = []
         self.reload_from_cache()
@@ -126,16 +130,11 @@ class KubeInventory:
         self._is_complete = True
         self.reload_from_cache()
 
-    def reload_from_cache(self, entities: Collection[Entity] | None = None) -> None:
-        """Judge the records again by the current cache.
-
-        Args:
-            entities: Entities to judge, besides those of deleted documents; others stay unchanged. ``None`` = all.
-        """
-        if entities is not None:
-            self._reload_entities(entities)
-            return
-        documents = self._take_cache()
+    def reload_from_cache(self) -> None:
+        """Judge the records again by the current cache."""
+        self._deleted.update(self._cache.take_departed(self._name))
+        documents = self._cache.of(self._name)
+        self.take_documents(documents)
         stored = self._stored
         self._deleted.update(self._cache.deselected(self._name, stored.uids))
         owned, uids, tenants = stored.owned, {**stored.uids}, self._tenants
@@ -150,37 +149,50 @@ class KubeInventory:
             uids |= more
         self.owned = self._loaded = self._presence(documents, uids).judged(owned)
 
-    def _reload_entities(self, entities: Collection[Entity]) -> None:
-        """Judge some entities; the ConfigMaps are not read again because every write is bound to the version read last."""
-        documents, stored, self._overrides = self._take_cache(), self._stored, []
+    def narrow(
+        self,
+        entities: frozenset[Entity],
+        documents: Mapping[str, Obj],
+        *,
+        deleted: Collection[str] = (),
+    ) -> None:
+        """Judge the records of some entities alone, for a partial reconciliation.
+
+        The ConfigMaps are not read again because every write is bound to the version read last.
+
+        Args:
+            entities: The entities; the records of all others stay unchanged.
+            documents: The documents that the reconciliation judges, and those that own something of the entities.
+            deleted: Documents that count as deleted if the cache observed it; deletions of others wait.
+        """
+        stored, self._overrides, self._entities = self._stored, [], entities
         # Limits are removed without a listing: those of a document neither present nor observed to be deleted must stay.
         self._is_complete = True
-        # Include documents deleted meanwhile: the next reconciliation does not have their last spec any more.
-        entities = {*entities, *self.entities_of(self._deleted)}
-        part = self._presence(documents, stored.uids).judged(stored.owned.part(entities))
-        records = dict(self.owned.records)
-        for entity in entities:
-            _ = records.pop(entity, None)
-        self.owned = self._loaded = replace(
-            self.owned,
-            records=records | dict(part.records),
-            orphaned=frozenset(pair for pair in self.owned.orphaned if pair[0] not in entities)
-            | part.orphaned,
+        self._deleted.update(self._cache.take_departed(self._name, deleted))
+        self.take_documents(documents)
+        part = stored.owned.part(entities)
+        self._index.update(stored.owned, stored.layout.parts)
+        elsewhere = self._index.without(part, orphaned=len(stored.owned.orphaned))
+        self.owned = self._loaded = self._presence(documents, stored.uids).judged(
+            replace(part, elsewhere=elsewhere)
         )
 
-    def entities_of(self, documents: Collection[str]) -> list[Entity]:
+    def entities_of(self, documents: Collection[str]) -> frozenset[Entity]:
         """Return the entities of which one of these documents owns something, by the records."""
-        return [
-            entity
-            for entity, record in self.owned.records.items()
-            if (
-                record.sole.document in documents
-                if record.sole is not None
-                else any(
-                    owner is not None and owner.document in documents for owner in record.owners
-                )
-            )
-        ]
+        self._index.update(self._stored.owned, self._stored.layout.parts)
+        return self._index.of_documents(documents)
+
+    def owners_of(self, entities: Collection[Entity]) -> frozenset[str]:
+        """Return the documents that own something of these entities, by the records."""
+        records = self._stored.owned.records
+        return frozenset().union(
+            *(documents_of(records[entity]) for entity in entities if entity in records)
+        )
+
+    @property
+    def recorded(self) -> OwnershipRecords:
+        """All records, as they were read or written last."""
+        return self._stored.owned
 
     @property
     def is_undisturbed(self) -> bool:
@@ -190,12 +202,6 @@ class KubeInventory:
     @property
     def _tenants(self) -> tuple[TenantGrant, ...]:
         return tuple(grant.tenant for grant in (self._cluster.grants if self._cluster else ()))
-
-    def _take_cache(self) -> Mapping[str, Obj]:
-        self._deleted.update(self._cache.take_departed(self._name))
-        documents = self._cache.of(self._name)
-        self.take_documents(documents)
-        return documents
 
     def _presence(self, documents: Mapping[str, Obj], uids: Mapping[str, str]) -> DocumentPresence:
         tenants = self._tenants
@@ -304,7 +310,8 @@ class KubeInventory:
 
     def _changed(self) -> StoredRecords:
         """Return the intended content of the ConfigMaps."""
-        stored = self._stored
+        stored, entities = self._stored, self._entities
+        owned = self.owned if entities is None else stored.owned.with_part(entities, self.owned)
         uids = dict(stored.uids)
         for document, obj in self._deleted.items():
             if uids.get(document) == uid_of(obj):
@@ -317,7 +324,7 @@ class KubeInventory:
         }
         for document in uids.keys() & present.keys():
             uids[document] = present[document]
-        for subject in changed_entities(stored, replace(stored, owned=self.owned)):
+        for subject in changed_entities(stored, replace(stored, owned=owned), among=entities):
             record = self.owned.records.get(subject)
             owners = () if record is None else record.owners
             for owner in owners:
@@ -328,7 +335,7 @@ class KubeInventory:
                 uids[intent.owner.document] = present[intent.owner.document]
         return replace(
             stored,
-            owned=self.owned,
+            owned=owned,
             uids=uids,
             removals=self.removals.rows,
             corrections=self.corrections.rows,
@@ -344,6 +351,8 @@ class KubeInventory:
                 namespace=self._namespace,
                 before=self._stored,
                 objects=self._objects,
+                among=self._entities,
+                index=None if self._entities is None else self._index,
             )
             try:
                 await record_store.put(self._api, self._namespace, self._objects, objects)
@@ -353,16 +362,22 @@ class KubeInventory:
                 await self._reload_after_conflict()
             else:
                 self._stored = stored
+                if self._entities is not None:
+                    self._index.replace(stored.owned, self._entities)
                 return
 
     async def _reload_after_conflict(self) -> None:
         """Read the ConfigMaps that another writer changed; its changes apply unless this reconciliation changed the same."""
         self._is_overtaken = True
         before = self._stored.owned
+        entities = self._entities
         removals, corrections = self.removals.rows, self.corrections.rows
         await self._read(before.cluster_id)
         self.removals.rows, self.corrections.rows = removals, corrections
         now, own, loaded = self._stored.owned, self.owned, self._loaded
+        if entities is not None:
+            before, now = before.part(entities), now.part(entities)
+            self._index.update(self._stored.owned, self._stored.layout.parts)
         self.owned = replace(
             own,
             records=_merged(own.records, loaded.records, before.records, now.records),

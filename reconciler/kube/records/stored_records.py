@@ -66,10 +66,12 @@ def selector(cluster_id: str) -> str:
     return f"{CLUSTER_LABEL}={hash_of(cluster_id)},{SERIES_LABEL}"
 
 
-def changed_parts(before: StoredRecords, after: StoredRecords) -> Collection[int]:
-    """Return the numbers of the parts whose content changed."""
+def changed_parts(
+    before: StoredRecords, after: StoredRecords, *, among: Collection[Entity] | None = None
+) -> Collection[int]:
+    """Return the numbers of the parts whose content changed; ``among`` as for :func:`changed_entities`."""
     parts = after.layout.parts
-    entities = changed_entities(before, after)
+    entities = changed_entities(before, after, among=among)
     numbers = {part_of(subject, parts) for subject in entities}
     if _in_first_part(before) != _in_first_part(after):
         numbers.add(0)
@@ -80,9 +82,19 @@ def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
     return stored.removals, stored.corrections, stored.writers, stored.takes_statuses
 
 
-def changed_entities(before: StoredRecords, after: StoredRecords) -> set[Entity]:
-    """Return the entities whose records changed."""
+def changed_entities(
+    before: StoredRecords, after: StoredRecords, *, among: Collection[Entity] | None = None
+) -> set[Entity]:
+    """Return the entities whose records changed.
+
+    Args:
+        before: The records before.
+        after: The records after.
+        among: The entities whose records may differ; ``None`` = any.
+    """
     first, second = before.owned, after.owned
+    if among is not None:
+        first, second = first.part(among), second.part(among)
     entities: set[Entity] = set()
     if first.records is not second.records:
         entities |= first.records.keys() ^ second.records.keys()

@@ -18,9 +18,13 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.run.known_state import KnownState, known_state, names_documents
 from reconciler.kube.run.operator_context import OperatorContext
-from reconciler.kube.run.partial_store import PartialStore
+from reconciler.kube.run.partial_reconciliation import (
+    KnownState,
+    PartialReconciliation,
+    known_state,
+    names_documents,
+)
 from reconciler.kube.run.removal_guard import is_recorded, might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
@@ -28,11 +32,7 @@ from reconciler.kube.status.eligibility import (
     cluster_problems,
     resolve_desired_state,
 )
-from reconciler.kube.status.eligibility_index import (
-    EligibilityIndex,
-    ReconcileScope,
-    resolve_scope,
-)
+from reconciler.kube.status.eligibility_index import EligibilityIndex
 from reconciler.kube.status.publisher import StatusPublisher
 from reconciler.kube.status.quota_cluster import pinned_id
 from reconciler.kube.status.reconcile_result import ReconcileResult, as_compared
@@ -40,7 +40,8 @@ from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.ports import QuotaStore
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.claims import Losses, ResolvedClaims
+from reconciler.quota.planner.plan import PlanRemainder
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
@@ -77,6 +78,9 @@ class ClusterReconciler:
         self._index = EligibilityIndex(name)
         self._known: KnownState | None = None
         self._is_fenced = False
+        # Of the current reconciliation: the claims that it resolved, and its part of the cluster; None = everything.
+        self._resolved: ResolvedClaims | None = None
+        self._part: PartialReconciliation | None = None
         # Whether the records could be read in the current reconciliation; None = not tried.
         self._records_known: bool | None = None
         self._publisher = StatusPublisher(
@@ -99,11 +103,17 @@ class ClusterReconciler:
         # Until the fence ends, differences may be late writes of the previous leader: none counts as drift.
         self._is_fenced = self._context.fence_seconds() > 0
         result = await self._reconcile_once(obj, trigger, baseline)
-        lost_pairs = {pair for pairs in result.settled.losses.values() for pair in pairs}
+        lost_pairs = {pair for pairs in result.losses.values() for pair in pairs}
         self._context.passed(result.report, len(lost_pairs))
         pending = await self._publisher.publish(result, everything=trigger.resync)
         if self._inventory.is_undisturbed and not self._is_fenced:
-            self._known = known_state(result, self._inventory.owned, pending=pending)
+            self._known = known_state(
+                result,
+                self._resolved,
+                self._inventory.recorded,
+                before=self._part,
+                pending=pending,
+            )
         error = result.report.error
         if error is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
@@ -121,7 +131,7 @@ class ClusterReconciler:
         # Responses to the operator's writes have no defined order relative to watch events.
         is_reported = self._context.cache.take_changed(self._name).issubset(trigger.keys)
         baseline = baseline if is_reported and names_documents(trigger) else None
-        scope: ReconcileScope | None = None
+        self._part = self._resolved = None
         started = self._context.clock.now()
         cluster: QuotaCluster | None = None
         rules = Rules(policy=Policy.OBSERVE)
@@ -139,19 +149,22 @@ class ClusterReconciler:
             expected = cluster.expected_cluster_id or pinned_id(obj) or answering.id
             if baseline is not None and expected == self._inventory.owned.cluster_id:
                 changed = frozenset(trigger.keys)
-                scope, store = await self._scoped(cluster, baseline, changed, store, answering)
-            complete = scope is not None or await self._read_everything(trigger, expected, cluster)
-            options = self._options(cluster, expected, complete=complete, scope=scope)
-            rules = options.rules
-            used_eligibilities, without_finalizer = await self._hold(cluster, rules, scope)
-            if self._context.cache.has_departed(self._name):
-                self._inventory.reload_from_cache(None if scope is None else scope.entities)
-            # Some of them came after the records were read.
-            used = used_eligibilities.items()
-            self._inventory.take_documents({document: judged.obj for document, judged in used})
-            settled = self._gathered(used_eligibilities, without_finalizer, baseline, scope)
+                self._part = await self._partial(cluster, baseline, changed, store, answering)
+            complete = self._part is not None or await self._read_everything(
+                trigger, expected, cluster
+            )
+            rules = self._rules(cluster, complete=complete)
+            used_eligibilities, without_finalizer = await self._hold(cluster, rules)
+            judged = self._judge_records(used_eligibilities)
+            resolved = self._resolved = resolve_desired_state(
+                judged.values(),
+                self._inventory.owned,
+                waiting=without_finalizer,
+                entities=None if self._part is None else self._part.entities,
+            )
+            options = self._options(cluster, expected, rules, resolved)
             ports = ReconcilePorts(
-                store=store,
+                store=store if self._part is None else self._part,
                 inventory=self._inventory,
                 clock=self._context.clock,
                 audit=self._context.audit,
@@ -161,7 +174,7 @@ class ClusterReconciler:
                 self._runner.run(
                     ports,
                     options,
-                    settled.desired,
+                    resolved.desired,
                     counts_drift=not self._is_fenced,
                     refuses_removals=partial(self._context.refuses_removals, self._name),
                 ),
@@ -176,13 +189,16 @@ class ClusterReconciler:
             eligibilities = self._as_compared(used_eligibilities)
         else:
             eligibilities = self._unusable() if cluster is None else self._eligibilities(cluster)
+        losses: Losses = {} if self._resolved is None else self._resolved.losses
+        if self._part is not None:
+            report, losses = self._part.merged_report(report), self._part.merged_losses(losses)
         return ReconcileResult(
             obj=as_compared(obj, self._context.cache.clusters.get(self._name, obj)),
             cluster=cluster,
             rules=rules,
             report=report,
-            settled=self._gathered(eligibilities, without_finalizer, baseline, scope),
-            is_partial=scope is not None,
+            losses=losses,
+            is_partial=self._part is not None,
             eligibilities=eligibilities,
             without_finalizer=without_finalizer,
             records_known=self._records_known is not False,
@@ -227,15 +243,15 @@ class ClusterReconciler:
                 compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))
         return compared
 
-    async def _scoped(
+    async def _partial(
         self,
         cluster: QuotaCluster,
         baseline: KnownState,
         changed: frozenset[str],
         store: QuotaStore,
         answering: Cluster,
-    ) -> tuple[ReconcileScope | None, QuotaStore]:
-        """Return the scope of a partial reconciliation, ``None`` if it has to be complete, and the store to use.
+    ) -> PartialReconciliation | None:
+        """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be.
 
         A partial reconciliation may remove limits without a listing: the deletion was reported by a watch of all
         documents, in order, so every claim that was made before the deletion was reported before it.
@@ -247,31 +263,32 @@ class ClusterReconciler:
             or not context.is_watch_ordered()
             or any(map(context.cache.selects_clusters, changed))
         ):
-            return None, store
+            return None
         scope = self._index.scope(
             context.cache.of(self._name), cluster, changed, self._inventory.entities_of(changed)
         )
-        partial_store = PartialStore(store, answering, baseline.live, scope.entities)
-        if not await partial_store.is_confirmed():
-            return None, store
-        self._inventory.reload_from_cache(scope.entities)
+        part = PartialReconciliation(store, answering, baseline, scope)
+        if not await part.is_confirmed():
+            return None
+        self._judge_part(part)
         self._records_known = True
-        return scope, partial_store
+        return part
 
-    def _gathered(
-        self,
-        eligibilities: Mapping[str, Eligibility],
-        without_finalizer: frozenset[str],
-        baseline: KnownState | None,
-        scope: ReconcileScope | None,
-    ) -> ResolvedClaims:
-        """Resolve the claims of all documents."""
-        owned = self._inventory.owned
-        if baseline is not None and scope is not None:
-            return resolve_scope(
-                baseline.settled, scope, eligibilities.values(), owned, waiting=without_finalizer
-            )
-        return resolve_desired_state(eligibilities.values(), owned, waiting=without_finalizer)
+    def _judge_records(self, used: Mapping[str, Eligibility]) -> Mapping[str, Eligibility]:
+        """Judge the records by the documents of this reconciliation; return all documents that claims depend on."""
+        if self._part is not None:
+            return self._judge_part(self._part)
+        if self._context.cache.has_departed(self._name):
+            self._inventory.reload_from_cache()
+        # Some documents came after the records were read.
+        self._inventory.take_documents(_objects_of(used))
+        return used
+
+    def _judge_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
+        owners = self._inventory.owners_of(part.entities)
+        judged = self._index.of(part.entities, owners | part.scope.documents)
+        self._inventory.narrow(part.entities, _objects_of(judged), deleted=part.scope.documents)
+        return judged
 
     def _configured(self, obj: Obj) -> QuotaCluster:
         problems = cluster_problems(obj, allow_references=self._context.settings.allow_references)
@@ -290,25 +307,23 @@ class ClusterReconciler:
                 hint="delete one of the two QuotaClusters",
             )
 
-    def _options(
-        self,
-        cluster: QuotaCluster,
-        expected: str,
-        *,
-        complete: bool,
-        scope: ReconcileScope | None,
-    ) -> ReconcileOptions:
+    def _rules(self, cluster: QuotaCluster, *, complete: bool) -> Rules:
         rules = cluster.rules(complete=complete)
-        if self._context.settings.namespaces:
-            # Removing what no document declares requires reading every namespace.
-            rules = replace(rules, exclusive=False)
+        # Removing what no document declares requires reading every namespace.
+        return replace(rules, exclusive=False) if self._context.settings.namespaces else rules
+
+    def _options(
+        self, cluster: QuotaCluster, expected: str, rules: Rules, resolved: ResolvedClaims
+    ) -> ReconcileOptions:
+        part = self._part
         return ReconcileOptions(
             rules=rules,
             # Deleting the last document is intended; documents that are missing for another reason are not.
-            guards=replace(cluster.guards, allow_empty=self._is_leaving(scope)),
+            guards=replace(cluster.guards, allow_empty=self._is_leaving()),
             expected_cluster_id=expected,
             validation=ValidationMode.NONE,
-            only=None if scope is None else lambda entity, _: entity in scope.entities,
+            only=None if part is None else lambda entity, _: entity in part.scope.entities,
+            remainder=PlanRemainder() if part is None else part.remainder(resolved),
             assess=False,
             advise=False,
             origin=RunOrigin(
@@ -316,21 +331,20 @@ class ClusterReconciler:
             ),
         )
 
-    def _is_leaving(self, scope: ReconcileScope | None) -> bool:
+    def _is_leaving(self) -> bool:
         objects = self._context.cache.of(self._name)
         if not objects:
             return self._inventory.has_seen_deletion()
-        documents = objects.keys() if scope is None else scope.documents & objects.keys()
+        part = self._part
+        documents = objects.keys() if part is None else part.scope.documents & objects.keys()
         return any(is_terminating(objects[document]) for document in documents)
 
-    def _eligibilities(
-        self, cluster: QuotaCluster, scope: ReconcileScope | None = None
-    ) -> Mapping[str, Eligibility]:
-        """Return the eligibility of each document, or of each document of ``scope``."""
+    def _eligibilities(self, cluster: QuotaCluster) -> Mapping[str, Eligibility]:
+        """Return the eligibility of each document of this reconciliation."""
         objects = self._context.cache.of(self._name)
-        if scope is None:
+        if self._part is None:
             return self._index.judge_all(objects, cluster)
-        return self._index.judge(objects, cluster, scope.documents)
+        return self._index.judge(objects, cluster, self._part.scope.documents)
 
     def _unusable(self) -> Mapping[str, Eligibility]:
         """Return the documents of an invalid QuotaCluster: each reports this and freezes the limits that it owns."""
@@ -360,7 +374,7 @@ class ClusterReconciler:
         return complete
 
     async def _hold(
-        self, cluster: QuotaCluster, rules: Rules, scope: ReconcileScope | None
+        self, cluster: QuotaCluster, rules: Rules
     ) -> tuple[Mapping[str, Eligibility], frozenset[str]]:
         """Add the operator's finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
 
@@ -370,7 +384,7 @@ class ClusterReconciler:
             for the latter, because their deletion would not be noticed.
         """
         for tries_left in reversed(range(HOLDING_TRIES)):
-            eligibilities = self._eligibilities(cluster, scope)
+            eligibilities = self._eligibilities(cluster)
             needing = {
                 document: eligibility.obj
                 for document, eligibility in eligibilities.items()
@@ -399,6 +413,10 @@ class ClusterReconciler:
             if not task.done():
                 _ = task.cancel()
                 _ = await asyncio.wait({task})
+
+
+def _objects_of(eligibilities: Mapping[str, Eligibility]) -> Mapping[str, Obj]:
+    return {document: eligibility.obj for document, eligibility in eligibilities.items()}
 
 
 def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:

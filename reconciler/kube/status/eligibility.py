@@ -37,6 +37,7 @@ from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_res
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.manifest.schema_names import QUOTA
 from reconciler.manifest.syntax import nodes
+from reconciler.quota.entity import Entity
 from reconciler.quota.grants import judge
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
@@ -160,8 +161,9 @@ def resolve_desired_state(
     owned: OwnershipRecords,
     *,
     waiting: Collection[str] = (),
+    entities: Collection[Entity] | None = None,
 ) -> ResolvedClaims:
-    """Resolve the claims of all documents of one cluster, conflicts included.
+    """Resolve the claims of documents of one cluster, conflicts included.
 
     Args:
         eligibilities: Each document once; those that are being deleted count as deleted.
@@ -169,8 +171,13 @@ def resolve_desired_state(
         waiting: Documents that may not claim yet; what they own is frozen, and what they would claim is not removed
             for
             another document.
+        entities: The entities of which claims count; ``None`` = all.
     """
     everything = tuple(eligibilities)
+
+    def counts(entity: Entity) -> bool:
+        return entities is None or entity in entities
+
     held_up = [
         eligibility.claim.declaration
         for eligibility in everything
@@ -181,7 +188,9 @@ def resolve_desired_state(
         [
             eligibility.claim
             for eligibility in everything
-            if eligibility.claim is not None and eligibility.document not in silent
+            if eligibility.claim is not None
+            and eligibility.document not in silent
+            and counts(eligibility.claim.declaration.entity)
         ],
         owned=owned,
         frozen=[
@@ -189,14 +198,20 @@ def resolve_desired_state(
             for eligibility in everything
             if eligibility.freezes or eligibility.document in silent
         ],
-        halted=frozenset().union(
-            *(eligibility.halted for eligibility in everything),
+        halted=filter(
+            lambda pair: counts(pair[0]),
             (
-                (declaration.entity, key)
-                for declaration in held_up
-                for key, _ in set_values(declaration.limits)
+                *(pair for eligibility in everything for pair in eligibility.halted),
+                *(
+                    (declaration.entity, key)
+                    for declaration in held_up
+                    for key, _ in set_values(declaration.limits)
+                ),
             ),
         ),
+        other_documents=[
+            eligibility.document for eligibility in everything if eligibility.claim is not None
+        ],
     )
 
 

@@ -1,7 +1,6 @@
-"""The eligibility of every document of one cluster, by document and by entity, and their desired state.
+"""The eligibility of every document of one cluster, by document and by entity.
 
-Both are reused by the next reconciliation. A document is judged again only if it or its QuotaCluster changed, and a
-partial reconciliation resolves only the claims of its own entities.
+A document is judged again only if it or its QuotaCluster changed.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,12 +11,9 @@ from reconciler.kube.status.eligibility import (
     Eligibility,
     assess_eligibility,
     grounds_of,
-    resolve_desired_state,
 )
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.entity import Entity
-from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +117,18 @@ class EligibilityIndex:
         documents = frozenset(changed).union(*(by_entity.get(entity, ()) for entity in entities))
         return ReconcileScope(entities=entities, documents=documents)
 
+    def of(
+        self, entities: Collection[Entity], documents: Collection[str]
+    ) -> Mapping[str, Eligibility]:
+        """Return the eligibilities of the documents that declare one of some entities, and of some documents that exist."""
+        by_entity = self._by_entity()
+        names = frozenset(documents).union(*(by_entity.get(entity, ()) for entity in entities))
+        return {
+            document: self._eligibilities[document]
+            for document in sorted(names)
+            if document in self._eligibilities
+        }
+
     def _by_entity(self) -> dict[Entity, set[str]]:
         if self._documents_of is None:
             self._documents_of = {}
@@ -141,41 +149,3 @@ class EligibilityIndex:
 def entity_of(eligibility: Eligibility) -> Entity | None:
     """Return the entity that a document declares; ``None`` if it cannot be read."""
     return None if eligibility.declaration is None else eligibility.declaration.entity
-
-
-def resolve_scope(
-    resolved: ResolvedClaims,
-    scope: ReconcileScope,
-    eligibilities: Iterable[Eligibility],
-    owned: OwnershipRecords,
-    *,
-    waiting: Collection[str] = (),
-) -> ResolvedClaims:
-    """Resolve the claims of a scope again and merge them into the resolved claims.
-
-    Args:
-        resolved: The resolved claims before.
-        scope: What changed.
-        eligibilities: The documents of the scope that exist.
-        owned: The records.
-        waiting: As for :func:`resolve_desired_state`.
-    """
-    part = resolve_desired_state(eligibilities, owned, waiting=waiting)
-    entities, documents = scope.entities, scope.documents
-    limits, claims = dict(resolved.desired.limits), dict(resolved.desired.claims)
-    for entity in entities:
-        _ = limits.pop(entity, None)
-        _ = claims.pop(entity, None)
-    desired = replace(
-        resolved.desired,
-        limits=limits | dict(part.desired.limits),
-        claims=claims | dict(part.desired.claims),
-        documents=resolved.desired.documents - documents | part.desired.documents,
-        frozen=resolved.desired.frozen - documents | part.desired.frozen,
-        halted=frozenset(pair for pair in resolved.desired.halted if pair[0] not in entities)
-        | part.desired.halted,
-    )
-    losses = {
-        document: pairs for document, pairs in resolved.losses.items() if document not in documents
-    }
-    return ResolvedClaims(desired=desired, losses={**losses, **part.losses})

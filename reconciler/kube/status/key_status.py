@@ -16,7 +16,7 @@ from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.keys import COLUMN_OF, same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
-from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy
@@ -60,14 +60,12 @@ class KeyStatusIndex:
 
     Args:
         report: The reconciliation; one that failed before it had a plan only has ``failure``.
-        settled: The resolved claims.
+        losses: The pairs that documents declare and lose.
         owned: The records after the reconciliation.
     """
 
-    def __init__(
-        self, report: Reconciliation, *, settled: ResolvedClaims, owned: OwnershipRecords
-    ) -> None:
-        self.report, self.settled, self.owned = report, settled, owned
+    def __init__(self, report: Reconciliation, *, losses: Losses, owned: OwnershipRecords) -> None:
+        self.report, self.losses, self.owned = report, losses, owned
         self.failure: ReconcileFailure | None = (
             None if report.error is None else trouble_of(report.error)
         )
@@ -127,7 +125,7 @@ class KeyStatusIndex:
             tenanted: Whether documents of other namespaces must not be named.
         """
         live = self.live(pair)
-        winner = self.settled.losses.get(document, {}).get(pair)
+        winner = self.losses.get(document, {}).get(pair)
         if winner is not None:
             message = f"{_winner_text(winner, document, tenanted=tenanted)} has it"
             return KeyStatus(reason=Reason.CONFLICT, cause="Conflict", message=message, live=live)

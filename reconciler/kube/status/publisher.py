@@ -225,9 +225,9 @@ class StatusPublisher:
         mentioned = mentioned_documents(result)
         outage = self._outage(result.report)
         made_from = (*result_token(result), outage >= GRACE_SECONDS)
-        settled, owned = result.settled, self._inventory.owned
-        key_statuses = KeyStatusIndex(result.report, settled=settled, owned=owned)
-        unwritten = KeyStatusIndex(unwritten_report(result.report), settled=settled, owned=owned)
+        losses, owned = result.losses, self._inventory.owned
+        key_statuses = KeyStatusIndex(result.report, losses=losses, owned=owned)
+        unwritten = KeyStatusIndex(unwritten_report(result.report), losses=losses, owned=owned)
         for document, eligibility in result.eligibilities.items():
             if is_terminating(eligibility.obj) and document not in held_documents:
                 continue
@@ -277,7 +277,7 @@ class StatusPublisher:
         after = cluster_status(
             result.obj,
             report=result.report,
-            settled=result.settled,
+            losses=result.losses,
             owned=self._inventory.owned,
             documents=len(result.documents),
             previous=before,

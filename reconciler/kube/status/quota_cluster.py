@@ -6,6 +6,7 @@ reached, read or trusted, and what no document can report, such as removals that
 
 import math
 from collections.abc import Collection, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
@@ -31,7 +32,7 @@ from reconciler.kube.status.reasons import Reason, worst
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords, Pair
-from reconciler.quota.planner.claims import ResolvedClaims
+from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.plan import Plan
 from reconciler.quota.policy import Action, Cause, Policy
 from reconciler.quota.results.report import Preview, Reconciliation, WithheldChange
@@ -49,7 +50,7 @@ def cluster_status(
     obj: Obj,
     *,
     report: Reconciliation | None,
-    settled: ResolvedClaims | None = None,
+    losses: Losses = MappingProxyType({}),
     owned: OwnershipRecords | None = None,
     documents: int = 0,
     previous: Obj,
@@ -63,7 +64,7 @@ def cluster_status(
     Args:
         obj: The resource.
         report: The reconciliation; ``None`` before the first.
-        settled: The resolved claims.
+        losses: The pairs that documents declare and lose.
         owned: The records after the reconciliation.
         documents: Number of documents that refer to the cluster.
         previous: The current status, empty if there is none.
@@ -91,7 +92,7 @@ def cluster_status(
             "documents": documents,
             **_counts(report, report.preview.plan, owned, now),
         }
-        status["counts"]["conflicts"] = len(_conflicting_pairs(settled))
+        status["counts"]["conflicts"] = len(_conflicting_pairs(losses))
         _ = status.pop("drift", None)
         status["counts"]["drifted"] = len(drift)
         if drift:
@@ -104,7 +105,7 @@ def cluster_status(
         previous=previous.get("conditions", ()),
         now=now,
         drifted=_drifted(drift) if compared else None,
-        conflict=_conflict(settled) if settled is not None and compared else None,
+        conflict=_conflict(losses) if compared else None,
         keep=not compared,
     )
     return status
@@ -157,16 +158,15 @@ def _counts(
         "declared": plan.desired_pairs,
         "owned": owned.pair_count,
         "unmanaged": len(plan.unmanaged),
-        "orphaned": len(owned.orphaned),
+        "orphaned": owned.orphan_count,
         "frozen": len(plan.findings_for(Cause.FROZEN)),
         "overridden": sum(now < override.until for override in owned.overrides.values()),
         "foreign": _foreign(report.live),
     }
 
 
-def _conflicting_pairs(settled: ResolvedClaims | None) -> frozenset[Pair]:
+def _conflicting_pairs(losses: Losses) -> frozenset[Pair]:
     """Return the pairs that two documents claim."""
-    losses = {} if settled is None else settled.losses
     return frozenset(pair for lost_pairs in losses.values() for pair in lost_pairs)
 
 
@@ -226,11 +226,11 @@ def _drifted(observations: Sequence[DriftObservation]) -> str:
     return listing + remainder
 
 
-def _conflict(settled: ResolvedClaims) -> str:
-    pairs = _conflicting_pairs(settled)
+def _conflict(losses: Losses) -> str:
+    pairs = _conflicting_pairs(losses)
     if not pairs:
         return ""
-    ineffective = _first(sorted(settled.losses))
+    ineffective = _first(sorted(losses))
     return f"{_several(len(pairs), 'limit')} declared twice; not effective: {ineffective}"
 
 

@@ -1,6 +1,6 @@
 """The result of reconciling one cluster, and values derived from it. Without side effects; ``publisher`` writes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.errors import Forbidden
@@ -20,9 +20,8 @@ from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.quota_cluster import NO_SECRET
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import QuotaCluster
-from reconciler.quota.ownership import Owner
-from reconciler.quota.planner.claims import ResolvedClaims
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.claims import Losses
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Rules
 from reconciler.quota.results.report import Reconciliation
 
@@ -36,7 +35,7 @@ class ReconcileResult:
         cluster: Its parsed spec; ``None`` if it cannot be used.
         rules: The rules in force.
         report: The reconciliation.
-        settled: The resolved claims after the reconciliation.
+        losses: The pairs that documents declare and lose.
         eligibilities: The eligibility of each document; of a partial reconciliation, of each in its scope.
         documents: The current objects of the documents.
         without_finalizer: Documents whose finalizer could not be added, so that nothing was written for them.
@@ -51,7 +50,7 @@ class ReconcileResult:
     cluster: QuotaCluster | None
     rules: Rules
     report: Reconciliation
-    settled: ResolvedClaims
+    losses: Losses
     eligibilities: Mapping[str, Eligibility]
     documents: Mapping[str, Obj]
     without_finalizer: frozenset[str] = frozenset()
@@ -83,25 +82,23 @@ def result_token(result: ReconcileResult) -> tuple[object, ...]:
 
 
 def mentioned_documents(result: ReconcileResult) -> set[str]:
-    """Return the documents that the reconciliation mentions."""
-    documents = set(result.settled.losses) | result.without_finalizer
+    """Return the documents that the reconciliation mentions: those that own or declare something of its entities."""
+    documents = set(result.losses) | result.without_finalizer
     report = result.report
-    if report.preview is not None:
-        plan = report.preview.plan
-        for change in plan.changes:
-            documents.update(_documents_of(change.claim, change.owner))
-        for finding in plan.findings:
-            documents.update(_documents_of(finding.claim, finding.owner))
-    for observation in report.observations:
-        documents.add(observation.document)
+    plan = None if report.preview is None else report.preview.plan
+    items: tuple[QuotaChange | Finding, ...] = ()
+    if plan is not None:
+        items = (*plan.changes, *plan.findings)
+    documents.update(item.owner.document for item in items if item.owner is not None)
+    documents.update(observation.document for observation in report.observations)
+    # A suspended document claims nothing, and its status shows the live value of what it declares.
+    entities = {item.entity for item in items}
+    documents.update(
+        document
+        for document, eligibility in result.eligibilities.items()
+        if eligibility.declaration is not None and eligibility.declaration.entity in entities
+    )
     return documents
-
-
-def _documents_of(claim: Declaration | None, owner: Owner | None) -> Iterable[str]:
-    if claim is not None:
-        yield claim.document
-    if owner is not None:
-        yield owner.document
 
 
 def leaving_documents(result: ReconcileResult) -> Mapping[str, Obj]:

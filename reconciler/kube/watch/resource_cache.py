@@ -4,7 +4,7 @@ Kopf reports single objects; a reconciliation reads all of them. The cache is a 
 never authoritative: a complete list replaces its content.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
@@ -197,9 +197,21 @@ class ResourceCache:
         current = self._originals.get(document_of(obj))
         return current is not None and uid_of(current) == uid_of(obj)
 
-    def take_departed(self, cluster: str) -> dict[str, Obj]:
-        """Return the last state of a cluster's ClientQuotas whose deletion was observed since the last call."""
-        return self._departed_documents.pop(cluster, {})
+    def take_departed(
+        self, cluster: str, documents: Collection[str] | None = None
+    ) -> dict[str, Obj]:
+        """Return the last state of a cluster's ClientQuotas whose deletion was observed and not returned yet.
+
+        Args:
+            cluster: Name of the cluster.
+            documents: The ClientQuotas that are taken; ``None`` = all.
+        """
+        departed = self._departed_documents.pop(cluster, {})
+        taken = departed if documents is None else departed.keys() & documents
+        remaining = {name: obj for name, obj in departed.items() if name not in taken}
+        if remaining:
+            self._departed_documents[cluster] = remaining
+        return {name: obj for name, obj in departed.items() if name in taken}
 
     def take_changed(self, cluster: str) -> frozenset[str]:
         """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""

@@ -169,7 +169,7 @@ class _Comparison:
             documents=len(self.desired.documents),
             desired_pairs=pairs,
             in_sync=pairs - self.unfinished,
-            owned_pairs=pairs + self.owned_elsewhere,
+            owned_pairs=pairs + self.owned_elsewhere + sum(self.owned.elsewhere.owned.values()),
             removals_known=self.rules.removals_known,
             complete=self.rules.complete,
         )

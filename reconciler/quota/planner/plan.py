@@ -6,7 +6,7 @@ Decides nothing: ``comparison.py`` compares, ``send_order.py`` orders, ``guards.
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reconciler.quota.entity import Entity, parts, sort_key
@@ -194,6 +194,33 @@ class Plan:
             if finding.action is Action.REPORT
             and finding.cause in RESTRICTABLE
             and not finding.ignored
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRemainder:
+    """What a plan of some entities leaves out: the findings and counts of all others, which it does not change.
+
+    Attributes:
+        documents: Number of documents, frozen ones included.
+        desired_pairs: Number of declared pairs.
+        in_sync: Number of declared pairs that need no change.
+        findings: Pairs that are only reported.
+    """
+
+    documents: int = 0
+    desired_pairs: int = 0
+    in_sync: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    def added_to(self, plan: Plan) -> Plan:
+        """Return the plan of some entities as one of the whole cluster."""
+        return replace(
+            plan,
+            findings=(*plan.findings, *self.findings),
+            documents=plan.documents + self.documents,
+            desired_pairs=plan.desired_pairs + self.desired_pairs,
+            in_sync=plan.in_sync + self.in_sync,
         )
 
 

@@ -64,11 +64,13 @@ def counts_as_removal(change: QuotaChange) -> bool:
 
 def owned_by_tenant(owned: OwnershipRecords) -> Counter[str]:
     """Count the owned pairs of each tenant."""
-    return Counter(
+    counts = Counter(
         owner.document.partition("/")[0]
         for record in owned.records.values()
         for _, owner in record.pairs()
     )
+    counts.update(owned.elsewhere.owned)
+    return counts
 
 
 def counts_of(

@@ -19,8 +19,6 @@ from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.claims import ResolvedClaims
-from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LANDED, LOST
@@ -38,7 +36,7 @@ def after(report, previous, obj=CREATED, **more):
         assess_eligibility(obj, CLUSTERS),
         key_statuses=KeyStatusIndex(
             report,
-            settled=ResolvedClaims(desired=DesiredState()),
+            losses={},
             owned=OwnershipRecords(cluster_id="", is_known=False),
         ),
         previous=previous,

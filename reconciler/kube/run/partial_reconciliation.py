@@ -1,0 +1,291 @@
+"""Partial reconciliations: the entities of changed documents alone, with counts and findings for all others.
+
+The steps are those of a complete reconciliation. Their input is smaller: the claims, records and quotas of the changed
+entities and of those that guards look at for them. The result equals that of a complete one if nothing was open for
+all other entities: no difference that waits for time, a second observation, a budget or a retry. Otherwise, and after
+each resync, the next reconciliation is complete.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from reconciler.app.loop import LoopTrigger
+from reconciler.base.protocols import Progress
+from reconciler.kube.status.eligibility_index import ReconcileScope
+from reconciler.kube.status.reconcile_result import ReconcileResult
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.ports import QuotaStore
+from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.filters import ALL, Filter, exactly
+from reconciler.quota.ip_aliases import is_named_ip
+from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.claims import Losses, ResolvedClaims
+from reconciler.quota.planner.effects import ladders
+from reconciler.quota.planner.plan import Finding, Plan, PlanRemainder
+from reconciler.quota.policy import Action, Cause
+from reconciler.quota.results.report import Reconciliation
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
+
+MOST_DESCRIBED: Final = 64
+"""Maximum number of entities that are described one by one; for more a complete describe costs less."""
+
+_OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
+"""Differences whose meaning changes with time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """The state after a reconciliation, on which the next one may rely.
+
+    Attributes:
+        cluster: The QuotaCluster.
+        live: The quotas in Kafka.
+        limits: The declared limits.
+        documents: Every document that exists, frozen ones included.
+        losses: The pairs that documents declare and lose.
+        desired_pairs: Number of declared pairs.
+        findings: Pairs that are reported and not written, also by the next reconciliation.
+    """
+
+    cluster: QuotaCluster
+    live: QuotaState
+    limits: Mapping[Entity, Limits]
+    documents: frozenset[str]
+    losses: Losses
+    desired_pairs: int
+    findings: tuple[Finding, ...]
+
+
+def known_state(
+    result: ReconcileResult,
+    resolved: ResolvedClaims | None,
+    owned: OwnershipRecords,
+    *,
+    before: "PartialReconciliation | None",
+    pending: str,
+) -> KnownState | None:
+    """Return what a partial reconciliation may rely on; ``None`` if the next one has to be complete.
+
+    Args:
+        result: The result of the reconciliation.
+        resolved: The claims that it resolved.
+        owned: All records after it.
+        before: Set if the reconciliation was partial.
+        pending: What could not be done yet, as a sentence; "" = nothing.
+    """
+    report = result.report
+    if pending or not report.in_order or report.preview is None or report.live is None:
+        return None
+    if result.cluster is None or resolved is None:
+        return None
+    plan = report.preview.plan
+    is_waiting = report.waiting or report.observations or report.expired_overrides
+    is_unsettled = owned.intents or owned.overrides or owned.drift_since
+    if is_waiting or is_unsettled or not _is_explained(plan) or any(map(_is_open, plan.findings)):
+        return None
+    limits, documents = resolved.desired.limits, resolved.desired.documents
+    return KnownState(
+        cluster=result.cluster,
+        live=report.live,
+        limits=limits if before is None else before.merged_limits(limits),
+        documents=documents if before is None else before.merged_documents(documents),
+        losses=result.losses,
+        desired_pairs=plan.desired_pairs,
+        findings=tuple(item for item in plan.findings if item.action is not Action.RECORD),
+    )
+
+
+def _is_explained(plan: Plan) -> bool:
+    """Whether each difference is a change or a finding; drift is neither while its detection is disabled."""
+    differing = sum(finding.desired is not None for finding in plan.findings)
+    differing += sum(change.claim is not None for change in plan.changes)
+    return plan.desired_pairs - plan.in_sync == differing
+
+
+def _is_open(finding: Finding) -> bool:
+    """Whether a difference may have to be handled in another way later, although no document changes."""
+    is_removal_open = finding.cause in {Cause.PRUNE, Cause.GONE} and finding.action is Action.REPORT
+    return finding.cause in _OPEN_CAUSES or finding.ignored or is_removal_open
+
+
+def names_documents(trigger: LoopTrigger) -> bool:
+    """Whether changed documents are the only reason for a reconciliation.
+
+    The key of a document contains a slash; other keys are names of QuotaClusters and Secrets, and listings.
+    """
+    is_complete = trigger.everything or trigger.resync or trigger.retry
+    return bool(trigger.keys) and not is_complete and all("/" in key for key in trigger.keys)
+
+
+class PartialReconciliation:
+    """The part of a cluster that one reconciliation is about. Implements ``ports.QuotaStore`` for it.
+
+    Args:
+        store: The store of the cluster.
+        cluster: Id and brokers of the cluster.
+        known: The state after the last reconciliation.
+        scope: The documents and entities that may be written.
+
+    Attributes:
+        scope: See above.
+        entities: The entities that are compared: those of the scope, and those that their clients can fall back to.
+    """
+
+    def __init__(
+        self, store: QuotaStore, cluster: Cluster, known: KnownState, scope: ReconcileScope
+    ) -> None:
+        self.scope = scope
+        self.entities = frozenset(
+            candidate
+            for entity in scope.entities
+            for wider_entities in ladders(entity)
+            for candidate in (entity, *wider_entities)
+        )
+        self._store, self._cluster, self._known = store, cluster, known
+
+    # ---- the state of the cluster -----------------------------------------------------------------
+
+    async def is_confirmed(self) -> bool:
+        """Whether the entities are unchanged in Kafka.
+
+        A named ip address needs a complete describe, because any other entity may be another spelling of it.
+
+        Raises:
+            ClientError: The cluster cannot be queried.
+        """
+        if len(self.entities) > MOST_DESCRIBED or any(map(is_named_ip, self.scope.entities)):
+            return False
+        current, known = await self._described(self.entities), self._known.live
+        return all(
+            known.limits.get(entity) == current.limits.get(entity)
+            and known.foreign_values.get(entity) == current.foreign_values.get(entity)
+            for entity in self.entities
+        )
+
+    async def cluster(self) -> Cluster:
+        """Return id and brokers of the cluster."""
+        return self._cluster
+
+    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
+        """Return the quotas of the entities."""
+        del scram_users
+        quotas = _part(self._known.live, self.entities)
+        return ClusterDescription(cluster=self._cluster, quotas=quotas, scram_users=frozenset())
+
+    async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
+        """Return the present quotas of the scope if ``filter_`` matches everything, else query the cluster."""
+        if filter_ != ALL or node is not None:
+            return await self._store.describe(filter_, node=node)
+        return await self._described(self.scope.entities)
+
+    async def alter(
+        self,
+        alterations: Sequence[Alteration],
+        *,
+        validate_only: bool = False,
+        progress: Progress | None = None,
+        results: MutableMapping[Entity, Result] | None = None,
+    ) -> Mapping[Entity, Result]:
+        """Send alterations."""
+        return await self._store.alter(
+            alterations, validate_only=validate_only, progress=progress, results=results
+        )
+
+    async def wait_visible(
+        self,
+        expected: Sequence[Alteration],
+        *,
+        timeout: float,  # noqa: ASYNC109 - as the port has it
+    ) -> Visibility:
+        """Poll every live broker."""
+        return await self._store.wait_visible(expected, timeout=timeout)
+
+    async def _described(self, entities: Collection[Entity]) -> QuotaState:
+        """Describe entities concurrently, one filter for each."""
+        states = await asyncio.gather(
+            *(self._store.describe(exactly(entity)) for entity in entities)
+        )
+        return QuotaState(
+            limits={entity: limits for state in states for entity, limits in state.limits.items()},
+            foreign_values={
+                entity: values
+                for state in states
+                for entity, values in state.foreign_values.items()
+            },
+        )
+
+    # ---- the rest of the cluster ------------------------------------------------------------------
+
+    def remainder(self, resolved: ResolvedClaims) -> PlanRemainder:
+        """Return the findings and counts of all other entities.
+
+        Args:
+            resolved: The resolved claims of the entities.
+        """
+        known, documents = self._known, resolved.desired.documents
+        findings = tuple(item for item in known.findings if item.entity not in self.entities)
+        pairs = known.desired_pairs - sum(
+            sum(value is not None for value in known.limits.get(entity, NO_LIMITS))
+            for entity in self.entities
+        )
+        return PlanRemainder(
+            documents=len(self.merged_documents(documents)) - len(documents),
+            desired_pairs=pairs,
+            in_sync=pairs - sum(finding.desired is not None for finding in findings),
+            findings=findings,
+        )
+
+    def merged_report(self, report: Reconciliation) -> Reconciliation:
+        """Return the reconciliation with the quotas of the whole cluster."""
+        if report.live is None:
+            return report
+        known, live = self._known.live, report.live
+        return replace(
+            report,
+            live=QuotaState(
+                limits=_merged(known.limits, self.entities, live.limits),
+                foreign_values=_merged(known.foreign_values, self.entities, live.foreign_values),
+                foreign_entities=known.foreign_entities,
+            ),
+        )
+
+    def merged_limits(self, limits: Mapping[Entity, Limits]) -> Mapping[Entity, Limits]:
+        """Return the declared limits of the whole cluster."""
+        return _merged(self._known.limits, self.entities, limits)
+
+    def merged_documents(self, documents: frozenset[str]) -> frozenset[str]:
+        """Return all documents of the cluster."""
+        return self._known.documents - self.scope.documents | documents
+
+    def merged_losses(self, losses: Losses) -> Losses:
+        """Return the losses of all documents."""
+        return _merged(self._known.losses, self.scope.documents, losses)
+
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def _merged(
+    known: Mapping[_K, _V], keys: Collection[_K], current: Mapping[_K, _V]
+) -> Mapping[_K, _V]:
+    """Return a mapping whose items of some keys are replaced by the present ones."""
+    merged = dict(known)
+    for key in keys:
+        _ = merged.pop(key, None)
+    merged.update(current)
+    return merged
+
+
+def _part(quotas: QuotaState, entities: Collection[Entity]) -> QuotaState:
+    limits, foreign_values = quotas.limits, quotas.foreign_values
+    return QuotaState(
+        limits={entity: limits[entity] for entity in entities if entity in limits},
+        foreign_values={
+            entity: foreign_values[entity] for entity in entities if entity in foreign_values
+        },
+    )
