@@ -16,7 +16,13 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import KubernetesError
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
-from reconciler.kube.api.collection_pages import Keep, full_object, read_cached, read_collection
+from reconciler.kube.api.collection_pages import (
+    Keep,
+    PageMemory,
+    full_object,
+    read_cached,
+    read_collection,
+)
 from reconciler.kube.api.http_exchange import (
     LARGEST_ANSWER,
     ApiRequest,
@@ -126,6 +132,7 @@ class KubernetesApi:
         labels: str = "",
         keep: Keep = full_object,
         cached: bool = False,
+        memory: PageMemory | None = None,
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
 
@@ -136,6 +143,7 @@ class KubernetesApi:
             labels: Label selector.
             keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
             cached: List what the API server has in memory, which may lack the last changes. Without ``limit``.
+            memory: The pages of an earlier listing, which are not parsed again; ``None`` = every page is parsed.
         """
         query = {"labelSelector": labels} if labels else {}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
@@ -148,10 +156,12 @@ class KubernetesApi:
                 keep=keep,
             )
         items, version = listing or await read_collection(
-            lambda page_request: self._object(page_request, checks_depth=False),
+            lambda page_request: self._exchange.answer(page_request, self._patience),
+            lambda body: _parsed(request, body, checks_depth=False),
             request,
             limit=limit,
             keep=keep,
+            memory=memory,
         )
         return ListResult(items=tuple(items), resource_version=version)
 
@@ -351,17 +361,18 @@ class KubernetesApi:
         }
         return await self.create(EVENTS, namespace, body)
 
-    async def _object(self, request: ApiRequest, *, checks_depth: bool = True) -> Obj:
-        body = await self._exchange.answer(request, self._patience)
-        try:
-            document = bounded_json.parse(
-                body, most_bytes=LARGEST_ANSWER, checks_depth=checks_depth
-            )
-        except bounded_json.InvalidJson:
-            document = None
-        if not isinstance(document, dict):
-            raise KubernetesError(f"{request}: the answer is no JSON object")
-        return document
+    async def _object(self, request: ApiRequest) -> Obj:
+        return _parsed(request, await self._exchange.answer(request, self._patience))
+
+
+def _parsed(request: ApiRequest, body: bytes, *, checks_depth: bool = True) -> Obj:
+    try:
+        document = bounded_json.parse(body, most_bytes=LARGEST_ANSWER, checks_depth=checks_depth)
+    except bounded_json.InvalidJson:
+        document = None
+    if not isinstance(document, dict):
+        raise KubernetesError(f"{request}: the answer is no JSON object")
+    return document
 
 
 def _encoded(value: object) -> bytes:

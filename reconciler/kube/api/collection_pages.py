@@ -1,13 +1,15 @@
 """Reads all objects of a collection: from the API server's database in pages, or in one response from its memory.
 
+A page with the same bytes as a page that the caller remembers is not parsed again.
 Only the kept part of each object stays in memory. Authors decide how large their objects are, so a page that is too
 large is requested again with fewer objects.
 """
 
+import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from reconciler.base import bounded_json
 from reconciler.base.bounded_json import MOST_DEPTH, is_deep
@@ -31,21 +33,45 @@ ITEMS: Final = '"items":['
 """Begins the objects of a listing. What precedes it is not written by users."""
 
 
+_END: Final = b'],"kind":'
+"""Ends the objects of a listing of custom resources. What follows it is not written by users."""
+
+
+class PageMemory(Protocol):
+    """Remembers the objects of pages by a digest of their bytes."""
+
+    def recall(self, digest: bytes) -> Sequence[Mapping[str, Any]] | None:
+        """Return the objects of a remembered page; ``None`` if the page has to be parsed."""
+        ...
+
+    def remember(self, digest: bytes, items: Sequence[Mapping[str, Any]]) -> None:
+        """Remember the kept objects of a page."""
+        ...
+
+
 def full_object(obj: Obj) -> Mapping[str, Any]:
     """Keep the whole object."""
     return obj
 
 
 async def read_collection(
-    ask: Callable[[ApiRequest], Awaitable[Obj]], request: ApiRequest, *, limit: int, keep: Keep
+    answer: Callable[[ApiRequest], Awaitable[bytes]],
+    parse: Callable[[bytes], Obj],
+    request: ApiRequest,
+    *,
+    limit: int,
+    keep: Keep,
+    memory: PageMemory | None = None,
 ) -> tuple[list[Obj], str]:
     """Return all objects of a collection at one moment, and its resource version.
 
     Args:
-        ask: Sends one request; the nesting of the response is checked here.
+        answer: Sends one request; returns the body of the response.
+        parse: Parses a body; the nesting is checked here.
         request: The listing.
         limit: Objects per page; fewer if they are large.
         keep: Returns what is kept of each object.
+        memory: The pages of an earlier listing; ``None`` = every page is parsed.
 
     Raises:
         Gone: The continue token expired in each attempt.
@@ -53,19 +79,21 @@ async def read_collection(
     """
     for _ in range(LIST_RESTARTS):
         try:
-            return await _read_pages(ask, request, limit=limit, keep=keep)
+            return await _read_pages(answer, parse, request, limit=limit, keep=keep, memory=memory)
         except Gone:
             # The continue token expired; the pages read so far belong to an older resource version.
             continue
-    return await _read_pages(ask, request, limit=limit, keep=keep)
+    return await _read_pages(answer, parse, request, limit=limit, keep=keep, memory=memory)
 
 
 async def _read_pages(
-    ask: Callable[[ApiRequest], Awaitable[Obj]],
+    answer: Callable[[ApiRequest], Awaitable[bytes]],
+    parse: Callable[[bytes], Obj],
     first_request: ApiRequest,
     *,
     limit: int,
     keep: Keep,
+    memory: PageMemory | None,
 ) -> tuple[list[Obj], str]:
     items: list[Obj] = []
     token = ""
@@ -75,12 +103,15 @@ async def _read_pages(
             first_request, query={**first_request.query, **query}, largest=LARGEST_PAGE
         )
         try:
-            page = await ask(request)
+            body = await answer(request)
         except AnswerTooLarge:
             if limit == 1:
                 raise
             limit = max(limit // 4, 1)
             continue
+        outline = None if memory is None else _outline(body)
+        recalled = None if memory is None or outline is None else memory.recall(outline[0])
+        page = parse(body if outline is None or recalled is None else outline[1])
         page_items = page.get("items", "")
         if not isinstance(page_items, list | None) or not isinstance(page.get("metadata"), dict):
             raise KubernetesError(f"{first_request}: the answer is no listing")
@@ -91,10 +122,23 @@ async def _read_pages(
             raise KubernetesError(
                 f"{first_request}: an object is nested more than {MOST_DEPTH} levels deep"
             )
-        items += (dict(keep(item)) for item in page_items or ())
+        kept = [dict(keep(item)) for item in page_items or ()]
+        if memory is not None and outline is not None and recalled is None:
+            memory.remember(outline[0], kept)
+        items += kept if recalled is None else map(dict, recalled)
         token = page["metadata"].get("continue") or ""
         if not token:
             return items, str(page["metadata"].get("resourceVersion", ""))
+
+
+def _outline(body: bytes) -> tuple[bytes, bytes] | None:
+    """Return a digest of the objects of a listing, and the listing without objects; ``None`` if it has another form."""
+    begin, end = body.find(ITEMS.encode()), body.rfind(_END)
+    if begin < 0 or end < begin:
+        return None
+    begin += len(ITEMS)
+    digest = hashlib.sha256(memoryview(body)[begin:end]).digest()
+    return digest, body[:begin] + body[end:]
 
 
 async def read_cached(

@@ -2,18 +2,52 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, name_of
+from reconciler.kube.api.custom_resources import Obj, document_of, name_of
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from reconciler.kube.configuration.namespace_limits import excess_of
 from reconciler.kube.watch.resource_cache import ResourceCache, stripped
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 
 PAGE: Final = 250
 """Objects per request: a page is parsed as a whole, and the process keeps the memory."""
+
+
+Pages: TypeAlias = dict[bytes, tuple[str, ...]]
+"""The documents of each page of a listing, by the digest of its bytes."""
+
+
+class _CachedPages:
+    """The pages of one listing; an unchanged one is answered from the cache. Implements ``collection_pages.PageMemory``.
+
+    Args:
+        cache: Has the objects of the earlier listing, or newer ones.
+        earlier: The pages of the earlier listing.
+
+    Attributes:
+        pages: The pages of this listing.
+    """
+
+    def __init__(self, cache: ResourceCache, earlier: Pages) -> None:
+        self._cache, self._earlier = cache, earlier
+        self.pages: Pages = {}
+
+    def recall(self, digest: bytes) -> Sequence[Obj] | None:
+        """Return the cached objects of an unchanged page; an excerpt in the cache needs the page itself."""
+        documents = self._earlier.get(digest, ())
+        objects = [obj for name in documents if (obj := self._cache.original(name)) is not None]
+        if not documents or any(map(excess_of, objects)):
+            return None
+        self.pages[digest] = documents
+        return objects
+
+    def remember(self, digest: bytes, items: Sequence[Obj]) -> None:
+        """Remember the documents of a page."""
+        self.pages[digest] = tuple(map(document_of, items))
 
 
 class FullListing:
@@ -42,6 +76,7 @@ class FullListing:
         self._namespaces, self._from_file = namespaces, from_file
         self._enqueue, self._on_listed = enqueue, on_listed
         self._unreconciled: set[str] = set()
+        self._pages: dict[str | None, Pages] = {}
 
     async def start(self, is_own: Callable[[str], bool]) -> bool:
         """List everything before the loops start; return whether it is complete.
@@ -80,9 +115,15 @@ class FullListing:
     async def _list(self, *, cached: bool) -> bool:
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
+            memory = _CachedPages(self._cache, self._pages.pop(namespace, {}))
             try:
                 listing = await self._api.list(
-                    CLIENT_QUOTAS, namespace, limit=PAGE, keep=stripped, cached=cached
+                    CLIENT_QUOTAS,
+                    namespace,
+                    limit=PAGE,
+                    keep=stripped,
+                    cached=cached,
+                    memory=memory,
                 )
             except KubernetesError as error:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
@@ -91,6 +132,7 @@ class FullListing:
                 affected = self._cache.observe_listing(
                     listing.items, namespace=namespace, version=listing.resource_version
                 )
+                self._pages[namespace] = memory.pages
                 self._enqueue(affected, "listing")
         if complete:
             self._on_listed()

@@ -1,0 +1,170 @@
+"""Complete listings: pages that did not change are answered from the cache, and the cache always ends as the API server is."""
+
+import asyncio
+import json
+import random
+from typing import Any
+
+from aiohttp import web
+
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.collection_pages import read_collection
+from reconciler.kube.api.http_exchange import ApiRequest
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS
+from reconciler.kube.configuration.namespace_limits import NamespaceLimits
+from reconciler.kube.watch.resource_cache import ResourceCache, stripped
+from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.fakes.clock import FakeClock
+from tests.kube.answering import Server
+from tests.kube.worlds import quota_cluster, resource
+
+PER_PAGE = 3
+
+
+class Documents:
+    """The ClientQuotas of an API server, in pages of three."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.version = 1
+
+    def put(self, name: str, value: int) -> None:
+        """Create a document, or change it."""
+        self.version += 1
+        obj = resource(name, entity(user=name), {Key.PRODUCER_BYTE_RATE: value})
+        earlier = self.objects.get(name)
+        uid = f"uid-{self.version}" if earlier is None else earlier["metadata"]["uid"]
+        obj["metadata"] |= {
+            "uid": uid,
+            "generation": self.version,
+            "resourceVersion": str(self.version),
+            "labels": {"text": '],"kind":"'},
+        }
+        self.objects[name] = obj
+
+    def page(self, token: str) -> bytes:
+        """A page as the API server writes it: the metadata come last."""
+        start = int(token or 0)
+        names = sorted(self.objects)[start : start + PER_PAGE]
+        following = str(start + PER_PAGE) if start + PER_PAGE < len(self.objects) else ""
+        return json.dumps(
+            {
+                "apiVersion": CLIENT_QUOTAS.api_version,
+                "items": [self.objects[name] for name in names],
+                "kind": "ClientQuotaList",
+                "metadata": {"continue": following, "resourceVersion": str(self.version)},
+            },
+            separators=(",", ":"),
+        ).encode()
+
+
+class DigestedPages:
+    """Remembers pages as a listing does."""
+
+    def __init__(self) -> None:
+        self.pages: dict[bytes, Any] = {}
+
+    def recall(self, digest: bytes) -> Any:
+        return self.pages.get(digest)
+
+    def remember(self, digest: bytes, items: Any) -> None:
+        self.pages[digest] = items
+
+
+def test_only_pages_with_a_change_are_parsed_again() -> None:
+    documents, memory = Documents(), DigestedPages()
+    for number in range(3 * PER_PAGE):
+        documents.put(f"d{number}", 2048)
+    parsed_objects: list[int] = []
+
+    def parse(body: bytes) -> dict[str, Any]:
+        page: dict[str, Any] = json.loads(body)
+        parsed_objects.append(len(page["items"]))
+        return page
+
+    async def answer(request: ApiRequest) -> bytes:
+        return documents.page(request.query.get("continue", ""))
+
+    def listed() -> list[Any]:
+        request = ApiRequest(verb="list", resource=CLIENT_QUOTAS, namespace=None)
+        parsed_objects.clear()
+        items, version = asyncio.run(
+            read_collection(answer, parse, request, limit=250, keep=stripped, memory=memory)
+        )
+        assert version == str(documents.version)
+        return items
+
+    first = listed()
+    assert parsed_objects == [3, 3, 3]
+    assert listed() == first
+    assert parsed_objects == [0, 0, 0]
+    documents.put("d4", 4096)
+    changed = listed()
+    assert parsed_objects == [0, 3, 0]
+    assert changed[4]["spec"]["limits"] == {"producerByteRate": 4096}
+    assert changed[:4] + changed[5:] == first[:4] + first[5:]
+
+
+def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
+    """Change documents at random; after each listing the cache has them all, and no other."""
+    rng, documents, cache = random.Random(seed), Documents(), ResourceCache(limits)
+
+    def respond(request: Any) -> Any:
+        if "quotaclusters" in request.path:
+            return {"items": [quota_cluster()], "metadata": {"resourceVersion": "1"}}
+        return web.Response(body=documents.page(request.query.get("continue", "")))
+
+    async def story() -> None:
+        async with (
+            Server(respond) as server,
+            KubernetesApi(server.access(), clock=FakeClock(), on_request=lambda *_: None) as api,
+        ):
+            listing = FullListing(
+                api,
+                cache,
+                namespaces=(),
+                from_file=None,
+                enqueue=lambda names, key: None,
+                on_listed=lambda: None,
+            )
+            for _ in range(30):
+                for _ in range(rng.choice((0, 1, 1, 2))):
+                    name = f"d{rng.randrange(12)}"
+                    if name in documents.objects and rng.random() < 0.4:
+                        obj = documents.objects.pop(name)
+                        documents.version += 1
+                        if rng.random() < 0.5:
+                            _ = cache.forget(obj)
+                    else:
+                        documents.put(name, rng.choice((2048, 4096)))
+                        if rng.random() < 0.5:
+                            _ = cache.observe(documents.objects[name])
+                assert await listing()
+                present = {
+                    document: obj["metadata"]["resourceVersion"]
+                    for document, obj in cache.of("prod").items()
+                }
+                assert present == {
+                    f"team/{name}": obj["metadata"]["resourceVersion"]
+                    for name, obj in documents.objects.items()
+                }
+                assert (
+                    await listing()
+                )  # The first one may have ended documents only after it reached others.
+                served = sum("limits" in obj["spec"] for obj in cache.of("prod").values())
+                most = len(present) if limits is None else min(limits.documents, len(present))
+                assert served == most
+
+    asyncio.run(story())
+
+
+def test_after_each_listing_the_cache_has_what_the_api_server_has() -> None:
+    for seed in range(5):
+        assert_cache_follows(seed, None)
+
+
+def test_documents_that_fit_into_a_full_namespace_again_are_served_after_a_listing() -> None:
+    for seed in range(5):
+        assert_cache_follows(seed, NamespaceLimits(documents=5))
