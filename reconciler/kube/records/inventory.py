@@ -7,7 +7,7 @@ versions that were read; statuses show records and are never read, except once (
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
@@ -28,6 +28,7 @@ from reconciler.kube.records.record_index import RecordIndex, documents_of
 from reconciler.kube.records.status_migration import records_of_statuses
 from reconciler.kube.records.stored_records import (
     StoredRecords,
+    StoredRows,
     changed_entities,
     selector,
 )
@@ -52,21 +53,6 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
-
-
-class StoredRows(Generic[_V]):
-    """Rows of a loop, stored with the records of its cluster. Implements ``loop.RemovalStore`` and ``CorrectionStore``."""
-
-    def __init__(self) -> None:
-        self.rows: tuple[_V, ...] = ()
-
-    async def load(self) -> Sequence[_V]:
-        """Return all rows."""
-        return self.rows
-
-    async def save(self, rows: Sequence[_V]) -> None:
-        """Replace all rows; the next write of records includes them."""
-        self.rows = tuple(rows)
 
 
 class KubeInventory:

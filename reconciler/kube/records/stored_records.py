@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.api.custom_resources import GROUP
@@ -12,6 +12,8 @@ from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_budgets import RemovalCount
+
+_V = TypeVar("_V")
 
 LEDGER: Final = "ledger"
 OLD_RECORDS: Final = "records"
@@ -54,6 +56,21 @@ class StoredRecords:
     layout: SeriesLayout = ONE
     takes_statuses: bool = False
     is_old_form: bool = False
+
+
+class StoredRows(Generic[_V]):
+    """Rows of a loop, stored with the records of its cluster. Implements ``loop.RemovalStore`` and ``CorrectionStore``."""
+
+    def __init__(self) -> None:
+        self.rows: tuple[_V, ...] = ()
+
+    async def load(self) -> Sequence[_V]:
+        """Return all rows."""
+        return self.rows
+
+    async def save(self, rows: Sequence[_V]) -> None:
+        """Replace all rows; the next write of records includes them."""
+        self.rows = tuple(rows)
 
 
 def hash_of(cluster_id: str) -> str:

@@ -1,11 +1,10 @@
 """The operator's reconciliation of one Kafka cluster: listing, records, finalizers, comparison, writes, statuses."""
 
-import asyncio
 import contextlib
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
 from reconciler.app.loop.loop_outcome import needs_confirmation
@@ -46,13 +45,8 @@ from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
 
-PENDING_AFTER_SECONDS: Final = 10.0
-"""Seconds of a reconciliation after which documents without a status are reported as pending."""
-
 HOLDING_TRIES: Final = 4
 """Maximum number of passes that add missing finalizers; documents may be created while finalizers are added."""
-
-_T = TypeVar("_T")
 
 
 class ClusterReconciler:
@@ -141,9 +135,10 @@ class ClusterReconciler:
         self._records_known = None
         try:
             cluster = self._configured(obj)
+            judge = partial(self._eligibilities, cluster)
             self._runner.window.resize(cluster.guard_window)
-            store = await self._await_with_status(cluster, self._context.sessions.for_(cluster))
-            answering = await self._await_with_status(cluster, store.cluster())
+            store = await self._publisher.awaited(self._context.sessions.for_(cluster), judge)
+            answering = await self._publisher.awaited(store.cluster(), judge)
             behaves_as = answering.behaves_as
             self._check_sole_manager(answering.id)
             expected = cluster.expected_cluster_id or pinned_id(obj) or answering.id
@@ -169,8 +164,7 @@ class ClusterReconciler:
                 clock=self._context.clock,
                 audit=self._context.audit,
             )
-            report = await self._await_with_status(
-                cluster,
+            report = await self._publisher.awaited(
                 self._runner.run(
                     ports,
                     options,
@@ -178,6 +172,7 @@ class ClusterReconciler:
                     counts_drift=not self._is_fenced,
                     refuses_removals=partial(self._context.refuses_removals, self._name),
                 ),
+                judge,
             )
         except KquotaError as error:
             ended = self._context.clock.now()
@@ -400,19 +395,6 @@ class ClusterReconciler:
                 (obj, finalizers.adding(obj)) for obj in needing.values()
             )
         raise AssertionError("the last try returns")
-
-    async def _await_with_status(self, cluster: QuotaCluster, work: Awaitable[_T]) -> _T:
-        """Await ``work``; after ``PENDING_AFTER_SECONDS`` write a pending status to documents without a status."""
-        task = asyncio.ensure_future(work)
-        try:
-            done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
-            if not done_tasks:
-                await self._publisher.pending(self._eligibilities(cluster), is_over=task.done)
-            return await task
-        finally:
-            if not task.done():
-                _ = task.cancel()
-                _ = await asyncio.wait({task})
 
 
 def _objects_of(eligibilities: Mapping[str, Eligibility]) -> Mapping[str, Obj]:

@@ -4,10 +4,11 @@ Records first: statuses show them. Then statuses; then finalizers, because a doc
 is deleted, and the records note the deletion before; then the QuotaCluster.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
@@ -49,9 +50,14 @@ from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Reconciliation
 
+PENDING_AFTER_SECONDS: Final = 10.0
+"""Seconds of a reconciliation after which documents without a status are reported as pending."""
+
 MOST_EVENTS: Final = 100
 """Maximum number of events per reconciliation; beyond that the QuotaCluster's counts are more useful."""
 
+
+_T = TypeVar("_T")
 
 GAVE_UP: Final = "they could not be removed within the deletion timeout"
 
@@ -88,21 +94,30 @@ class StatusPublisher:
         # When documents that are being deleted last waited for a removal budget: their timeout starts after that.
         self._waited: Mapping[str, float] = {}
 
-    async def pending(
-        self, eligibilities: Mapping[str, Eligibility], *, is_over: Callable[[], bool]
-    ) -> None:
-        """Write the status ``Pending`` to documents without any status.
+    async def awaited(
+        self, work: Awaitable[_T], judge: Callable[[], Mapping[str, Eligibility]]
+    ) -> _T:
+        """Await ``work``; after ``PENDING_AFTER_SECONDS`` write the status ``Pending`` to documents without any status.
 
         Args:
-            eligibilities: All documents.
-            is_over: Whether the wait has ended: no further status is written then.
+            work: A part of a reconciliation; while it takes that long, no status is written once it ended.
+            judge: Returns the documents.
         """
-        now = self._clock.now()
-        _ = await self._writer.statuses(
-            (eligibility.obj, document_status(eligibility, previous={}, now=now))
-            for eligibility in takewhile(lambda _: not is_over(), eligibilities.values())
-            if not status_of(eligibility.obj).get("conditions")
-        )
+        task = asyncio.ensure_future(work)
+        try:
+            done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
+            if not done_tasks:
+                now = self._clock.now()
+                _ = await self._writer.statuses(
+                    (eligibility.obj, document_status(eligibility, previous={}, now=now))
+                    for eligibility in takewhile(lambda _: not task.done(), judge().values())
+                    if not status_of(eligibility.obj).get("conditions")
+                )
+            return await task
+        finally:
+            if not task.done():
+                _ = task.cancel()
+                _ = await asyncio.wait({task})
 
     async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
         """Write everything that changed.
