@@ -122,10 +122,10 @@ async def _read_pages(
             raise KubernetesError(
                 f"{first_request}: an object is nested more than {MOST_DEPTH} levels deep"
             )
-        kept = [dict(keep(item)) for item in page_items or ()]
+        objects = [dict(keep(item)) for item in page_items or ()]
         if memory is not None and outline is not None and recalled is None:
-            memory.remember(outline[0], kept)
-        items += kept if recalled is None else map(dict, recalled)
+            memory.remember(outline[0], objects)
+        items += objects if recalled is None else map(dict, recalled)
         token = page["metadata"].get("continue") or ""
         if not token:
             return items, str(page["metadata"].get("resourceVersion", ""))

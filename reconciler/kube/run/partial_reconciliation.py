@@ -127,7 +127,7 @@ class PartialReconciliation:
     Args:
         store: The store of the cluster.
         cluster: Id and brokers of the cluster.
-        known: The state after the last reconciliation.
+        baseline: The state after the last reconciliation.
         scope: The documents and entities that may be written.
 
     Attributes:
@@ -136,7 +136,7 @@ class PartialReconciliation:
     """
 
     def __init__(
-        self, store: QuotaStore, cluster: Cluster, known: KnownState, scope: ReconcileScope
+        self, store: QuotaStore, cluster: Cluster, baseline: KnownState, scope: ReconcileScope
     ) -> None:
         self.scope = scope
         self.entities = frozenset(
@@ -145,7 +145,7 @@ class PartialReconciliation:
             for wider_entities in ladders(entity)
             for candidate in (entity, *wider_entities)
         )
-        self._store, self._cluster, self._known = store, cluster, known
+        self._store, self._cluster, self._baseline = store, cluster, baseline
 
     # ---- the state of the cluster -----------------------------------------------------------------
 
@@ -159,10 +159,10 @@ class PartialReconciliation:
         """
         if len(self.entities) > MOST_DESCRIBED or any(map(is_named_ip, self.scope.entities)):
             return False
-        current, known = await self._described(self.entities), self._known.live
+        current, earlier = await self._described(self.entities), self._baseline.live
         return all(
-            known.limits.get(entity) == current.limits.get(entity)
-            and known.foreign_values.get(entity) == current.foreign_values.get(entity)
+            earlier.limits.get(entity) == current.limits.get(entity)
+            and earlier.foreign_values.get(entity) == current.foreign_values.get(entity)
             for entity in self.entities
         )
 
@@ -173,7 +173,7 @@ class PartialReconciliation:
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
         """Return the quotas of the entities."""
         del scram_users
-        quotas = _part(self._known.live, self.entities)
+        quotas = _part(self._baseline.live, self.entities)
         return ClusterDescription(cluster=self._cluster, quotas=quotas, scram_users=frozenset())
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
@@ -226,10 +226,10 @@ class PartialReconciliation:
         Args:
             resolved: The resolved claims of the entities.
         """
-        known, documents = self._known, resolved.desired.documents
-        findings = tuple(item for item in known.findings if item.entity not in self.entities)
-        pairs = known.desired_pairs - sum(
-            sum(value is not None for value in known.limits.get(entity, NO_LIMITS))
+        baseline, documents = self._baseline, resolved.desired.documents
+        findings = tuple(item for item in baseline.findings if item.entity not in self.entities)
+        pairs = baseline.desired_pairs - sum(
+            sum(value is not None for value in baseline.limits.get(entity, NO_LIMITS))
             for entity in self.entities
         )
         return PlanRemainder(
@@ -243,27 +243,27 @@ class PartialReconciliation:
         """Return the reconciliation with the quotas of the whole cluster."""
         if report.live is None:
             return report
-        known, live = self._known.live, report.live
+        earlier, live = self._baseline.live, report.live
         return replace(
             report,
             live=QuotaState(
-                limits=_merged(known.limits, self.entities, live.limits),
-                foreign_values=_merged(known.foreign_values, self.entities, live.foreign_values),
-                foreign_entities=known.foreign_entities,
+                limits=_merged(earlier.limits, self.entities, live.limits),
+                foreign_values=_merged(earlier.foreign_values, self.entities, live.foreign_values),
+                foreign_entities=earlier.foreign_entities,
             ),
         )
 
     def merged_limits(self, limits: Mapping[Entity, Limits]) -> Mapping[Entity, Limits]:
         """Return the declared limits of the whole cluster."""
-        return _merged(self._known.limits, self.entities, limits)
+        return _merged(self._baseline.limits, self.entities, limits)
 
     def merged_documents(self, documents: frozenset[str]) -> frozenset[str]:
         """Return all documents of the cluster."""
-        return self._known.documents - self.scope.documents | documents
+        return self._baseline.documents - self.scope.documents | documents
 
     def merged_losses(self, losses: Losses) -> Losses:
         """Return the losses of all documents."""
-        return _merged(self._known.losses, self.scope.documents, losses)
+        return _merged(self._baseline.losses, self.scope.documents, losses)
 
 
 _K = TypeVar("_K")
@@ -271,10 +271,10 @@ _V = TypeVar("_V")
 
 
 def _merged(
-    known: Mapping[_K, _V], keys: Collection[_K], current: Mapping[_K, _V]
+    earlier: Mapping[_K, _V], keys: Collection[_K], current: Mapping[_K, _V]
 ) -> Mapping[_K, _V]:
     """Return a mapping whose items of some keys are replaced by the present ones."""
-    merged = dict(known)
+    merged = dict(earlier)
     for key in keys:
         _ = merged.pop(key, None)
     merged.update(current)

@@ -207,11 +207,12 @@ class ResourceCache:
             documents: The ClientQuotas that are taken; ``None`` = all.
         """
         departed = self._departed_documents.pop(cluster, {})
-        taken = departed if documents is None else departed.keys() & documents
-        remaining = {name: obj for name, obj in departed.items() if name not in taken}
+        if documents is None:
+            return departed
+        remaining = {name: obj for name, obj in departed.items() if name not in documents}
         if remaining:
             self._departed_documents[cluster] = remaining
-        return {name: obj for name, obj in departed.items() if name in taken}
+        return {name: obj for name, obj in departed.items() if name in documents}
 
     def take_changed(self, cluster: str) -> frozenset[str]:
         """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""
