@@ -97,27 +97,33 @@ class StatusPublisher:
     async def awaited(
         self, work: Awaitable[_T], judge: Callable[[], Mapping[str, Eligibility]]
     ) -> _T:
-        """Await ``work``; after ``PENDING_AFTER_SECONDS`` write the status ``Pending`` to documents without any status.
-
-        Args:
-            work: A part of a reconciliation; while it takes that long, no status is written once it ended.
-            judge: Returns the documents.
-        """
+        """Await a part of a reconciliation; if it takes long, documents that ``judge`` returns become pending."""
         task = asyncio.ensure_future(work)
         try:
             done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
             if not done_tasks:
-                now = self._clock.now()
-                _ = await self._writer.statuses(
-                    (eligibility.obj, document_status(eligibility, previous={}, now=now))
-                    for eligibility in takewhile(lambda _: not task.done(), judge().values())
-                    if not status_of(eligibility.obj).get("conditions")
-                )
+                await self.pending(judge(), is_over=task.done)
             return await task
         finally:
             if not task.done():
                 _ = task.cancel()
                 _ = await asyncio.wait({task})
+
+    async def pending(
+        self, eligibilities: Mapping[str, Eligibility], *, is_over: Callable[[], bool]
+    ) -> None:
+        """Write the status ``Pending`` to documents without any status.
+
+        Args:
+            eligibilities: All documents.
+            is_over: Whether the wait has ended: no further status is written then.
+        """
+        now = self._clock.now()
+        _ = await self._writer.statuses(
+            (eligibility.obj, document_status(eligibility, previous={}, now=now))
+            for eligibility in takewhile(lambda _: not is_over(), eligibilities.values())
+            if not status_of(eligibility.obj).get("conditions")
+        )
 
     async def publish(self, result: ReconcileResult, *, everything: bool) -> str:
         """Write everything that changed.
