@@ -5,9 +5,10 @@ Loop and commands are the product's use cases; only their ports are simulated.
 
 import asyncio
 import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
 from reconciler.app.loop.intervals import LoopIntervals
@@ -21,17 +22,28 @@ from reconciler.errors import ClientError, Interrupted, KquotaError
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.writers import InventoryWriter
-from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Pair
+from reconciler.quota.cluster import ClusterDescription, Visibility
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
+from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.results.report import RunOrigin
-from reconciler.reconcile import NewOverride, ReconcileOptions, ReconcilePorts, apply, prepare
+from reconciler.quota.state import QuotaState
+from reconciler.reconcile import (
+    NewOverride,
+    ReconcileOptions,
+    ReconcilePorts,
+    apply,
+    prepare,
+    rollback_orders,
+)
 from reconciler.sandbox.broker_rules.image import QuotaRecord
-from tests.reconcile.scenarios import OPEN
 from tests.simulation.brokers import CLUSTER_ID, NODES
-from tests.simulation.laws import NAMES
+from tests.simulation.laws import NAMES, Run
 from tests.simulation.memory_files import ProcessFiles
+from tests.simulation.plan_model import PlanInputs
 from tests.simulation.processes import SimulatedProcess
-from tests.simulation.scenario import ADDRESSES, IN_SCOPE, KEYS, OUT_OF_SCOPE
+from tests.simulation.scenario import ADDRESSES, IN_SCOPE, OUT_OF_SCOPE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -46,8 +58,8 @@ class ProcessPorts:
 
     def __init__(self, world: "World", process: SimulatedProcess) -> None:
         files = ProcessFiles(world.disk, process)
-        self.client = QuotaClient(CONFIG, clock=world.clock)
-        self.inventory = FileInventory(
+        self.client = ObservedClient(world)
+        self.inventory = ObservedInventory(
             INVENTORY, clock=world.clock, writer=WRITER, files=files, lock=files.lock
         )
         self.ports = ReconcilePorts(
@@ -57,17 +69,80 @@ class ProcessPorts:
             audit=FileAuditLog(AUDIT, files=files),
         )
 
+    def begin(self) -> None:
+        """Forget what earlier runs observed."""
+        self.client.states.clear()
+        self.client.sent.clear()
+        self.client.unseen.clear()
+        self.inventory.loaded.clear()
+
     async def close(self) -> None:
         """Close inventory and client."""
         self.inventory.close()
         await self.client.close()
 
 
-def options(world: "World", process: SimulatedProcess) -> ReconcileOptions:
+class ObservedInventory(FileInventory):
+    """The product's inventory, which keeps the loaded records."""
+
+    loaded: list[OwnershipRecords]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.loaded = []
+
+    async def load(self, cluster_id: str) -> OwnershipRecords:
+        self.loaded.append(await super().load(cluster_id))
+        return self.loaded[-1]
+
+
+class ObservedClient(QuotaClient):
+    """The product's client, which keeps described quotas, and whose waits for visibility are judged."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(CONFIG, clock=world.clock)
+        self._world = world
+        self.states: list[QuotaState] = []
+        self.sent: list[Alteration] = []
+        self.unseen: list[Alteration] = []
+
+    async def alter(
+        self, alterations: Sequence[Alteration], **options: Any
+    ) -> Mapping[Entity, Result]:
+        if options.get("validate_only"):
+            return await super().alter(alterations, **options)
+        self._world.judge(self._world.plan_laws.alters, alterations, self.unseen)
+        self.sent += alterations
+        results = options.setdefault("results", {})
+        try:
+            return await super().alter(alterations, **options)
+        finally:
+            self.unseen += [
+                alteration
+                for alteration in alterations
+                if isinstance(results.get(alteration.entity), Applied)
+            ]
+
+    async def observe(self, **options: Any) -> ClusterDescription:
+        description = await super().observe(**options)
+        self.states.append(description.quotas)
+        return description
+
+    async def wait_visible(self, expected: Sequence[Alteration], **options: Any) -> Visibility:
+        awaited = list(self.unseen)
+        began, nodes = self._world.clock.now(), self._world.brokers.running()
+        visibility = await super().wait_visible(expected, **options)
+        self._world.judge(self._world.plan_laws.visible, began, nodes, expected, visibility)
+        if visibility.everywhere:
+            self.unseen = [each for each in self.unseen if each not in awaited]
+        return visibility
+
+
+def options(world: "World", process: SimulatedProcess, run: Run) -> ReconcileOptions:
     """Return the options of a reconciliation."""
     return ReconcileOptions(
-        rules=world.settings.rules,
-        guards=replace(OPEN, max_removals=world.settings.removals),
+        rules=replace(world.settings.rules, complete=run.is_complete, force=run.is_forced),
+        guards=world.guards,
         expected_cluster_id=CLUSTER_ID,
         assess=False,
         origin=RunOrigin(author=process.name),
@@ -87,14 +162,29 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
     async def work(trigger: LoopTrigger) -> LoopOutcome:
         nonlocal session
         session = session or ProcessPorts(world, process)
-        run = world.begin(process)
+        session.begin()
+        guards = world.guards
+        documents, is_complete = world.documents_read(chance, may_differ=False)
+        run = world.begin(process, documents, is_complete=is_complete)
         try:
             reconciliation = await runner.run(
-                session.ports, options(world, process), world.desired()
+                session.ports, options(world, process, run), merge(documents.values())
             )
         finally:
             session.inventory.close()
             world.end(run)
+        if session.client.states and session.inventory.loaded:
+            preview, loaded = reconciliation.preview, session.inventory.loaded
+            if preview is not None:
+                at = preview.created_at
+                inputs = inputs_of(world, run, session.client.states[0], loaded[0], at=at)
+                world.judge(world.plan_laws.prepared, inputs, preview, guards)
+            if reconciliation.outcome is not None:
+                inputs = inputs_of(world, run, session.client.states[-1], loaded[-1], at=0.0)
+                sent, withheld = session.client.sent, reconciliation.withheld
+                outcome = reconciliation.outcome
+                world.judge(world.plan_laws.applied, inputs, outcome, withheld, sent)
+            world.judge(world.plan_laws.withheld, reconciliation, world.removals.counts, guards)
         error = reconciliation.error
         if error is None:
             world.laws.completed(run)
@@ -123,23 +213,60 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
             await session.close()
 
 
+def inputs_of(
+    world: "World", run: Run, live: QuotaState, owned: OwnershipRecords, **fields: Any
+) -> PlanInputs:
+    """Return what the plan of a run is computed from."""
+    rules = replace(world.settings.rules, complete=run.is_complete, force=run.is_forced)
+    documents = tuple(run.documents.values())
+    return PlanInputs(documents=documents, owned=owned, live=live, rules=rules, **fields)
+
+
 async def command(
-    world: "World", process: SimulatedProcess, *, waits: float = 0.0, **orders: object
+    world: "World",
+    process: SimulatedProcess,
+    *,
+    waits: float = 0.0,
+    only: frozenset[Pair] | None = None,
+    **orders: Any,
 ) -> None:
-    """Run ``kquota apply`` or ``kquota override``: prepare, wait ``waits`` seconds for a confirmation, apply."""
-    session = ProcessPorts(world, process)
-    overrides = orders.get("overrides", ())
-    pairs = frozenset((override.entity, override.key) for override in overrides) | orders.get(
-        "ended", frozenset()
+    """Run ``kquota apply``, ``kquota override`` or ``kquota rollback``: prepare, wait ``waits`` seconds, apply."""
+    session, chance = ProcessPorts(world, process), world.scenario.chance(process.name)
+    overrides = only or frozenset()
+    documents, is_complete = (
+        world.documents_read(chance, may_differ=True)
+        if only is None
+        else (dict(world.documents), True)
     )
-    run = world.begin(process, frozenset(pairs))
+    is_forced = only is None and not world.is_healed and chance.random() < 0.05
+    run = world.begin(
+        process, documents, overrides=overrides, is_complete=is_complete, is_forced=is_forced
+    )
     try:
-        reported_options = replace(options(world, process), **orders)
-        prepared = await prepare(session.ports, reported_options, world.desired())
+        reported_options = replace(
+            options(world, process, run),
+            only=None if only is None else lambda *pair: pair in only,
+            **orders,
+        )
+        prepared = await prepare(session.ports, reported_options, merge(documents.values()))
+        observation = prepared.observation
+        inputs = inputs_of(
+            world,
+            run,
+            observation.live,
+            observation.owned.with_changes(prepared.override_changes),
+            at=observation.at,
+            only=only,
+        )
+        world.judge(world.plan_laws.prepared, inputs, prepared.preview, reported_options.guards)
         await world.clock.sleep(waits)
         outcome = await apply(session.ports, reported_options, prepared)
         world.trace(process.name, "applied: %s", outcome)
-        if outcome.complete and not orders.get("only"):
+        inputs = replace(inputs, live=session.client.states[-1], owned=session.inventory.loaded[-1])
+        world.judge(world.plan_laws.accepted, prepared.preview)
+        world.judge(world.plan_laws.applied, inputs, outcome, (), session.client.sent)
+        world.last_outcome = outcome
+        if outcome.complete and only is None:
             world.laws.completed(run)
     except Interrupted as error:
         world.trace(process.name, "interrupted: %s", error)
@@ -162,35 +289,51 @@ async def operator_of_commands(world: "World") -> None:
 
 
 async def night_shift(world: "World") -> None:
-    """Set and end overrides repeatedly."""
+    """Set and end overrides, and roll outcomes back, repeatedly."""
     chance = world.scenario.chance("override")
     while await world.rest(chance, 3.0):
         process = world.process("override")
-        overrides = sorted(world.laws.records.overrides, key=str)
-        if overrides and chance.random() < 0.3:
-            pair = chance.choice(overrides)
-            orders: dict[str, object] = {"ended": frozenset({pair})}
+        overrides, fate = sorted(world.laws.records.overrides, key=str), chance.random()
+        rolled_back = _rollback(world) if fate > 0.7 else ()
+        orders: dict[str, Any]
+        if overrides and fate < 0.3:
+            pairs = frozenset({chance.choice(overrides)})
+            orders = {"ended": pairs}
+        elif rolled_back:
+            orders = {"overrides": rolled_back}
+            pairs = frozenset((order.entity, order.key) for order in rolled_back)
         else:
             entity = chance.choice(IN_SCOPE)
-            pair = entity, chance.choice(KEYS)
-            orders = {
-                "overrides": (
-                    NewOverride(
-                        entity=entity,
-                        key=pair[1],
-                        value=chance.choice((*world.settings.values, None)),
-                        until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
-                        principal="oncall",
-                        reason="simulated",
-                    ),
-                )
-            }
-        orders["only"] = _only(pair)
-        process.start(command(world, process, **orders))
+            key = chance.choice(world.client_keys)
+            pairs = frozenset({(entity, key)})
+            order = NewOverride(
+                entity=entity,
+                key=key,
+                value=None if chance.random() < 0.2 else world.value(key, chance),
+                until=world.clock.now() + chance.choice((30.0, 300.0, 1_800.0)),
+                principal="oncall",
+                reason="simulated",
+            )
+            orders = {"overrides": (order,)}
+        process.start(command(world, process, only=pairs, **orders))
 
 
-def _only(pair: Pair) -> object:
-    return lambda entity, key: (entity, key) == pair
+def _rollback(world: "World") -> tuple[NewOverride, ...]:
+    """Return the overrides that undo the last outcome."""
+    outcome, world.last_outcome = world.last_outcome, None
+    if outcome is None:
+        return ()
+    return rollback_orders(
+        (
+            (pair.change.entity, pair.change.key, pair.change.before)
+            for pair in outcome.pairs
+            if isinstance(pair.result, Applied | Unknown)
+        ),
+        now=world.clock.now(),
+        principal="oncall",
+        reason="simulated",
+        seconds=600.0,
+    )
 
 
 async def foreign_writer(world: "World") -> None:
@@ -198,12 +341,10 @@ async def foreign_writer(world: "World") -> None:
     chance = world.scenario.chance("foreign")
     while await world.rest(chance, 1.5):
         entity = chance.choice((*IN_SCOPE, *OUT_OF_SCOPE, *ADDRESSES))
-        key = Key.CONNECTION_CREATION_RATE if entity in ADDRESSES else chance.choice(KEYS)
+        key = chance.choice(world.keys_of(entity))
         live = world.brokers.image.values.get(NAMES[entity], {}).get(key)
         value = (
-            None
-            if live is not None and chance.random() < 0.4
-            else chance.choice(world.settings.values)
+            None if live is not None and chance.random() < 0.4 else world.foreign_value(key, chance)
         )
         if value != live:
             world.trace("foreign", "sets %s %s to %s", entity, key, value)

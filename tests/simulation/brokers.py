@@ -131,6 +131,10 @@ class SimulatedBrokers:
         """The quotas at the end of the log."""
         return self.cluster.image
 
+    def running(self) -> frozenset[int]:
+        """Return the brokers that Metadata lists."""
+        return frozenset(broker.node for broker in self.cluster.live())
+
     def stop(self, node: int) -> None:
         """Stop a broker: Metadata does not list it, connections are reset."""
         self.cluster.brokers[node].running = False

@@ -19,6 +19,7 @@ from reconciler.sandbox.broker_rules.image import Image, Names
 from tests.quota.log_model import seat
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.pair_history import PairHistory
+from tests.simulation.plan_model import whole
 
 USERS, CLIENT_IDS, HOSTS = (
     ("alice", "bob", "carol", "stranger"),
@@ -68,6 +69,8 @@ class Run:
         started: Start in seconds since the epoch.
         documents: The documents at the start.
         overrides: Quota keys whose override it begins or ends.
+        is_complete: Whether it read every document.
+        is_forced: Whether it may remove values that another writer changed.
         ended: End, successful or not; ``None`` = running.
         limits: Client and key -> limits before and after the intended writes.
         disturbed: Clients and keys whose limit another writer changed in the meantime.
@@ -78,18 +81,22 @@ class Run:
     started: float
     documents: Mapping[str, Declaration]
     overrides: frozenset[Pair] = frozenset()
+    is_complete: bool = True
+    is_forced: bool = False
     ended: float | None = None
     limits: dict[Place, set[float | None]] = field(default_factory=lambda: defaultdict(set))
     disturbed: set[Place] = field(default_factory=set)
     removals: set[Pair] = field(default_factory=set)
 
     def values(self, pair: Pair) -> set[float | None]:
-        """Return the values that documents declare for the quota key; ``{None}`` = none does."""
+        """Return the values that documents declare for the quota key; ``{None}`` = none does, or suspended ones alone."""
         column = COLUMNS.index(pair[1])
         return {
             document.limits[column]
             for document in self.documents.values()
-            if document.entity == pair[0] and document.limits[column] is not None
+            if document.entity == pair[0]
+            and document.limits[column] is not None
+            and not document.suspended
         } or {None}
 
     def declared(self, pair: Pair) -> bool:
@@ -132,7 +139,7 @@ def limit(image: Image, client: str, key: Key) -> float | None:
     for entity in CLIENTS[client]:
         value = image.values.get(NAMES[entity], {}).get(key)
         if value is not None:
-            return value
+            return whole(key, value)
     return None
 
 
@@ -148,13 +155,14 @@ class Laws:
     def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
         self.rules = rules
         self.max_removals = max_removals
-        self.removals: deque[tuple[float, Pair]] = deque()
+        self.removals: deque[tuple[float, str, Pair]] = deque()
         self.image = image
         self.runs: list[Run] = []
         self.timeline: dict[Pair, list[tuple[float, float | None, str]]] = defaultdict(list)
         self.ours: dict[Pair, set[float]] = defaultdict(set)
         self.removed_at: dict[Pair, float] = {}
         self.stored_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
+        self.intent_runs: dict[Pair, Run] = {}
         self.open_intents: dict[Pair, dict[float | None, float]] = defaultdict(dict)
         self.histories: defaultdict[Pair, PairHistory] = _Histories(image)
         self.records = OwnershipRecords(cluster_id=CLUSTER_ID)
@@ -189,31 +197,34 @@ class Laws:
         """Check and record a batch of the metadata log."""
         self.image = commit.after
         own = not commit.writer.startswith("foreign")
-        for record in commit.records:
-            pair = entity_of(record.names), Key(record.key)
+        changes = [
+            ((entity_of(record.names), key), whole(key, record.value))
+            for record in commit.records
+            for key in (Key(record.key),)
+        ]
+        for pair, value in changes:
             if own:
-                self._announced(commit, pair, record.value)
-                self._lawful_write(commit, pair, record.value)
+                self._announced(commit, pair, value)
+                self._lawful_write(commit, pair, value)
             else:
                 self._disturb(commit, pair)
-                if record.value is not None and record.value in self.open_intents[pair]:
-                    self.ours[pair].add(record.value)
+                if value is not None and value in self.open_intents[pair]:
+                    self.ours[pair].add(value)
         if own:
             self.own_commits += 1
             self._lawful_order(commit)
-        for record in commit.records:
-            pair = entity_of(record.names), Key(record.key)
-            self.timeline[pair].append((commit.at, record.value, commit.writer))
-            self.histories[pair].committed(commit.at, commit.writer, record.value, is_announced=own)
+        for pair, value in changes:
+            self.timeline[pair].append((commit.at, value, commit.writer))
+            self.histories[pair].committed(commit.at, commit.writer, value, is_announced=own)
             if not own:
                 continue
-            if record.value is None:
+            if value is None:
                 self.removed_at[pair] = commit.at
             else:
                 # Until the records are updated, their value still counts.
                 owned = self.records.records.get(pair[0])
                 recorded = owned.applied[COLUMNS.index(pair[1])] if owned is not None else None
-                self.ours[pair] = self.ours[pair] & {recorded} | {record.value}
+                self.ours[pair] = self.ours[pair] & {whole(pair[1], recorded)} | {value}
                 self.removed_at.pop(pair, None)
         if self.runs:
             self._adopt(self.runs[-1].documents)
@@ -226,6 +237,7 @@ class Laws:
                 continue
             entry = json.loads(line)
             pair = _pair_of(entry)
+            entry["after"] = whole(pair[1], entry["after"])
             if entry["outcome"] == "INTENDED":
                 intents.append((pair, entry["after"]))
                 self.open_intents[pair][entry["after"]] = at
@@ -237,8 +249,9 @@ class Laws:
 
     def recorded(self, at: float, process: str, content: bytes) -> None:
         """Check and record a new file of ownership records."""
-        clusters = decode(content, location="simulated")
-        self.recorded_as(at, process, clusters[CLUSTER_ID].owned)
+        owned = decode(content, location="simulated")[CLUSTER_ID].owned
+        self._lawful_ends(at, process, owned)
+        self.recorded_as(at, process, owned)
 
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
         """Check and record new ownership records."""
@@ -247,7 +260,7 @@ class Laws:
             raise LawBroken(f"records under policy Observe: {list(owned.records)}, by {process}")
         self.overridden.update(owned.overrides)
         for pair, intent in owned.intents.items():
-            self.stored_intents[pair][intent.value] = at
+            self.stored_intents[pair][whole(pair[1], intent.value)] = at
             if intent != self.records.intents.get(pair) and pair not in self.overridden:
                 self._lawful_intent(owned, pair, intent.value, process)
         since = self._recorded_since(at, process)
@@ -259,7 +272,7 @@ class Laws:
                 value = record.applied[column]
                 if value is None or (before is not None and before.applied[column] == value):
                     continue
-                if value not in self.values_between((entity, key), since, at):
+                if whole(key, value) not in self.values_between((entity, key), since, at):
                     raise LawBroken(
                         f"records claim what was not applied: {entity} {key} = {value}, by {process}"
                     )
@@ -292,6 +305,23 @@ class Laws:
             raise LawBroken(
                 f"drift is corrected under {self.rules.drift}: {pair[0]} {pair[1]} -> {value}, by {process}"
             )
+
+    def _lawful_ends(self, at: float, process: str, owned: OwnershipRecords) -> None:
+        """Check that an intent of an earlier run ends only with its write, or when that can no longer be carried out."""
+        run = self._run_of(process)
+        for pair, intent in self.records.intents.items():
+            if pair in owned.intents or at >= intent.at + SETTLING_SECONDS:
+                continue
+            is_recorded = whole(pair[1], recorded_value(owned, pair)) == whole(
+                pair[1], intent.value
+            )
+            if not is_recorded and self.intent_runs.get(pair) is not run:
+                raise LawBroken(
+                    f"an intent of an earlier run ends too early: {pair[0]} {pair[1]} -> {intent.value}, by {process}"
+                )
+        for pair, intent in owned.intents.items():
+            if run is not None and intent != self.records.intents.get(pair):
+                self.intent_runs[pair] = run
 
     def _lawful_write(self, commit: Commit, pair: Pair, value: float | None) -> None:
         where = f"{pair[0]} {pair[1]} -> {value} by {commit.writer}"
@@ -327,7 +357,7 @@ class Laws:
         )
 
     def _requested_removal(self, commit: Commit, pair: Pair, where: str) -> None:
-        runs = [run for run in self._lately(commit) if not run.declared(pair)]
+        runs = [run for run in self._lately(commit) if run.is_complete and not run.declared(pair)]
         if (
             any(pair in run.overrides for run in self._lately(commit))
             or pair in self.records.overrides
@@ -341,7 +371,7 @@ class Laws:
         values = self.values_between(pair, since, commit.at)
         if self.rules.exclusive and self.rules.in_scope(pair[0]) and self.policy is Policy.SYNC:
             return
-        if not values & self.ours[pair]:
+        if not values & self.ours[pair] and not any(run.is_forced for run in runs):
             raise LawBroken(
                 f"a removal that was not requested, of {sorted(filter(None, values))}: {where}"
             )
@@ -363,14 +393,17 @@ class Laws:
         is_counted = commit.writer.startswith(LOOPS) and pair not in self.overridden
         if not is_counted or self.live(pair) is None:
             return
-        self.removals.append((commit.at, pair))
+        record = self.records.records.get(pair[0])
+        owner = None if record is None else record.owners[COLUMNS.index(pair[1])]
+        tenant = "" if owner is None else owner.document.partition("/")[0]
+        self.removals.append((commit.at, tenant, pair))
         while self.removals[0][0] <= commit.at - BUDGET_SECONDS:
             _ = self.removals.popleft()
-        removed_pairs = {removed for _, removed in self.removals}
-        # Limits without a document have a separate budget.
-        if len(removed_pairs) > self.max_removals * (2 if self.rules.exclusive else 1):
+        removed_pairs = {removed for _, whose, removed in self.removals if whose == tenant}
+        if len(removed_pairs) > self.max_removals:
             raise LawBroken(
-                f"more removals than the guard allows: {len(removed_pairs)} pairs within its window, by {where}"
+                f"more removals than the guard allows: {len(removed_pairs)} pairs of {tenant!r} within its window,"
+                f" by {where}"
             )
 
     def _lawful_order(self, commit: Commit) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reconciler.base.durable_files import FileStamp
 from reconciler.errors import InventoryError, InventoryLocked
-from tests.simulation.processes import SimulatedProcess
+from tests.simulation.processes import ProcessKilled, SimulatedProcess
 
 
 class MemoryDisk:
@@ -94,8 +94,12 @@ class ProcessFiles:
         process.step()
         self._check_room(path)
         present = disk.cached.get(path, b"")
-        disk.put(path, present + content[: disk.chance.randint(0, len(content))])
-        process.step()
+        size = disk.chance.randint(0, len(content))
+        try:
+            process.step()
+        except ProcessKilled:
+            disk.put(path, present + content[:size])
+            raise
         disk.put(path, present + content)
         disk.on_append(process, path, content)
         process.step()

@@ -6,8 +6,14 @@ from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
-from reconciler.quota.policy import DriftMode, Policy, Rules
+from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.guards import Guards, LabelRule, NewlyUnlimited, Protection
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
+from tests.reconcile.scenarios import OPEN
+
+EPOCH = 1_700_000_000.0
+"""Seconds since the epoch at which every world begins."""
 
 ACTORS = ("watch", "apply", "override", "foreign", "author")
 FAULTS = (
@@ -77,6 +83,14 @@ IN_SCOPE: tuple[Entity, ...] = tuple(
 ADDRESSES: tuple[Entity, ...] = (entity(ip="10.0.0.1"), entity(ip=DEFAULT))
 OUT_OF_SCOPE: tuple[Entity, ...] = (entity(user="carol"), entity(user="carol", client_id="app"))
 KEYS = (Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE)
+MORE_KEYS = (*KEYS, Key.REQUEST_PERCENTAGE)
+"""Keys of worlds without operators."""
+
+DISTANT_VALUES = (500.0, 2_000.0, 100_000.0, 150_000.0, 1_500_000.0, 20_000_000.0)
+"""Values of worlds with guards: some look like a wrong unit, some are more than a factor of ten apart."""
+
+NEAR = 5e-7
+"""A difference that does not count for whole keys, and counts for percentages."""
 SCOPE_OF_TEAM = (
     EntityPattern(user=NamePattern(exact="alice")),
     EntityPattern(user=NamePattern(exact="bob")),
@@ -121,11 +135,11 @@ class Scenario:
 
     @property
     def seconds(self) -> float:
-        """Duration of the faults in seconds: ``days``, or by the seed from five minutes to a day."""
+        """Duration of the faults in seconds: ``days``, or by the seed from five minutes to a week."""
         if self.days:
             return self.days * 86_400
         return self.chance("length").choice(
-            (300.0, 300.0, 600.0, 600.0, 1_200.0, 3_600.0, 86_400.0)
+            (300.0, 300.0, 600.0, 600.0, 1_200.0, 3_600.0, 7 * 86_400.0)
         )
 
     @property
@@ -174,6 +188,7 @@ class Settings:
         interval: Interval of the loop in seconds.
         event_rate: Mean seconds between events of one actor.
         fault_rate: Mean seconds between faults.
+        guards: The guards until the faults are over, except the number of removals; then everything is permitted.
         removals: Maximum number of removals of a command, and of a loop within its window.
         values: Values that documents, overrides and the other writer choose from.
         election_pace: Factor by which the times of the leader election exceed the defaults.
@@ -184,6 +199,7 @@ class Settings:
     event_rate: float
     fault_rate: float
     removals: int = 10_000
+    guards: Guards = OPEN
     values: tuple[float, ...] = FEW_VALUES
     election_pace: float = 1.0
 
@@ -212,12 +228,68 @@ def settings_of(scenario: Scenario) -> Settings:
         exclusive=scoped and chance.random() < 0.3,
     )
     long = scenario.seconds > 10_000
+    guards = OPEN
+    if scenario.world == "watch":
+        rules = replace(rules, ignore=_ignored(scenario))
+        guards = _guards(scenario.chance("guards"))
+    values = scenario.chance("values").choice((FEW_VALUES, MANY_VALUES))
     return Settings(
         rules=rules,
-        interval=chance.choice((600.0, 1_800.0) if long else (30.0, 60.0, 120.0)),
-        event_rate=chance.choice((3_600.0, 7_200.0) if long else (20.0, 60.0, 180.0)),
-        fault_rate=chance.choice((1_200.0, 3_600.0) if long else (10.0, 30.0, 120.0)),
+        guards=guards,
+        interval=chance.choice((1_800.0, 3_600.0) if long else (30.0, 60.0, 120.0)),
+        event_rate=chance.choice((14_400.0, 43_200.0) if long else (20.0, 60.0, 180.0)),
+        fault_rate=chance.choice((7_200.0, 21_600.0) if long else (10.0, 30.0, 120.0)),
         removals=scenario.chance("guard").choice((10_000, 10_000, 10_000, FEW_REMOVALS)),
-        values=scenario.chance("values").choice((FEW_VALUES, MANY_VALUES)),
+        values=values if guards is OPEN else DISTANT_VALUES,
         election_pace=10.0 if long else scenario.chance("election").choice((1.0, 3.0, 3.0, 6.0)),
+    )
+
+
+def _ignored(scenario: Scenario) -> tuple[IgnoreRule, ...]:
+    """Return rules that ignore differences of some quota keys; all end before the faults do."""
+    chance = scenario.chance("ignore")
+    if chance.random() < 0.6:
+        return ()
+    until = EPOCH + scenario.seconds * chance.uniform(0.3, 0.9)
+    keys = chance.choice((frozenset[Key](), frozenset({Key.PRODUCER_BYTE_RATE})))
+    entities = EntityPattern(user=NamePattern(prefix=chance.choice(("alice", "b", "carol"))))
+    return (IgnoreRule(entities=entities, reason="simulated", keys=keys, until=until),)
+
+
+def _guards(chance: random.Random) -> Guards:
+    """Return guards that refuse some changes; most worlds have none."""
+    if chance.random() < 0.6:
+        return OPEN
+    alice = EntityPattern(user=NamePattern(exact="alice"))
+    app = EntityPattern(
+        forms=frozenset({EntityForm.USER_CLIENT_ID, EntityForm.DEFAULT_USER_CLIENT_ID}),
+        client_id=NamePattern(exact="app"),
+    )
+    bounds = [
+        ValueRange(entities=entities, key=key, minimum=minimum, maximum=maximum)
+        for entities in (app, EVERYTHING)
+        for key in KEYS
+        for minimum, maximum in (
+            chance.choice(((None, None), (None, 2_000_000.0), (1_500.0, 200_000.0))),
+        )
+    ]
+    return Guards(
+        max_removed_percent=chance.choice((10.0, 25.0, 50.0, 100.0)),
+        max_change_factor=chance.choice((3.0, 10.0, 1e9)),
+        max_exception_factor=chance.choice((3.0, 100.0)),
+        newly_unlimited=chance.choice(tuple(NewlyUnlimited)),
+        protect_defaults=chance.random() < 0.3,
+        allow_small_values=chance.random() < 0.3,
+        allow_empty=chance.random() < 0.3,
+        bounds=tuple(chance.choices(bounds, k=2)),
+        protected=tuple(
+            Protection(entities=entities, reason=reason)
+            for entities, reason in ((app, "first"), (alice, "second"))
+            if chance.random() < 0.3
+        ),
+        required_labels=tuple(
+            LabelRule(entities=entities, labels=("owner",))
+            for entities in (alice, app)
+            if chance.random() < 0.4
+        ),
     )

@@ -12,7 +12,7 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EntityPattern, NamePattern
-from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import limits_of
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
@@ -271,6 +271,39 @@ def test_an_intent_to_correct_drift_that_is_only_reported_is_seen(drift):
         history.laws.recorded_as(history.now, "watch", history.laws.records.with_changes([started]))
 
 
+def intends(history: History, *values: float | None) -> None:
+    """Write records with an intent for each value; none = without intents."""
+    intents = [
+        IntentStarted(
+            entity=ALICE,
+            key=RATE,
+            intent=Intent(value=value, owner=Owner(document="team/a"), at=NOW),
+        )
+        for value in values
+    ]
+    owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes(intents)
+    history.laws.recorded(history.now, "watch", encode({CLUSTER_ID: ClusterRecords(owned=owned)}))
+
+
+def test_the_end_of_an_intent_of_an_earlier_run_is_seen():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    intends(history, 1.0)
+    history.now += 30.0
+    history.run(declares(ALICE, 1.0))
+    with pytest.raises(LawBroken, match="ends too early"):
+        intends(history)
+    history.now += 40.0
+    intends(history)
+
+
+def test_an_intent_ends_in_its_own_run():
+    history = History()
+    history.run(declares(ALICE, 1.0))
+    intends(history, 1.0)
+    intends(history)
+
+
 def test_a_command_that_removes_more_than_its_guard_allows_is_seen():
     history = History()
     history.laws.max_removals = 1
@@ -344,7 +377,6 @@ class Restless(World):
 
     def _declare(self):
         self.documents["late"] = declares(entity(user="stranger"), 100_000.0)
-        self._desired = None
 
 
 class Negligent(World):
@@ -356,8 +388,8 @@ class Negligent(World):
         super()._heal()
         self.documents["last"] = declares(entity(user="stranger"), 100_000.0)
 
-    def desired(self):
-        return merge([each for name, each in self.documents.items() if name != "last"])
+    def documents_read(self, chance, *, may_differ):
+        return {name: each for name, each in self.documents.items() if name != "last"}, True
 
 
 def rest_of(world: type[World]) -> str:

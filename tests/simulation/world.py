@@ -4,17 +4,20 @@ import asyncio
 import gc
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.removal_window import MemoryRemovals
-from reconciler.quota.entity import ABSENT
-from reconciler.quota.keys import Key
+from reconciler.quota.entity import ABSENT, Entity
+from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.ownership import Pair
-from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import DeletionPolicy, Policy
+from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import limits_of
+from tests.reconcile.scenarios import OPEN
 from tests.simulation import actors
 from tests.simulation.brokers import Commit, SimulatedBrokers
 from tests.simulation.convergence import difference
@@ -22,26 +25,31 @@ from tests.simulation.faults import inject_faults
 from tests.simulation.laws import LawBroken, Laws, Run, entity_of
 from tests.simulation.memory_files import MemoryDisk
 from tests.simulation.network import Network
+from tests.simulation.plan_laws import PlanLaws
 from tests.simulation.processes import ProcessKilled, SimulatedProcess, adopt
 from tests.simulation.scenario import (
     ADDRESSES,
+    EPOCH,
     FEW_REMOVALS,
     IN_SCOPE,
-    KEYS,
+    MORE_KEYS,
+    NEAR,
     Scenario,
     settings_of,
 )
 from tests.simulation.virtual_loop import VirtualLoop
 
-EPOCH = 1_700_000_000.0
+Documents = dict[str, Declaration]
+"""Name -> document."""
+
 REST_SECONDS = 4 * 3_600.0
 """Maximum time of convergence after the last fault: a window of corrections and two of retries."""
 
 BUDGET_SECONDS_TO_REST = 30 * 3_600.0
 """Additional time of convergence with a small removal budget per hour: enough for sixty removals."""
 
-CALM_SECONDS = 2_000.0
-"""Time after convergence without any write: at least one interval of the loop."""
+CALM_INTERVALS = 2.5
+"""Time after convergence without any write, in intervals of the loop."""
 
 
 class LoopClock:
@@ -90,8 +98,8 @@ class World:
     programs: ClassVar[Mapping[str, Callable[[Any], Coroutine[Any, Any, None]]]] = actors.PROGRAMS
     """Actors of this kind of world, except the loop."""
 
+    client_keys: ClassVar[tuple[Key, ...]] = MORE_KEYS
     rest_seconds: ClassVar[float] = REST_SECONDS
-    calm_seconds: ClassVar[float] = CALM_SECONDS
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -107,14 +115,17 @@ class World:
         self.laws = Laws(
             self.settings.rules, self.brokers.image, max_removals=self.settings.removals
         )
+        self.plan_laws = PlanLaws(self.laws, self.brokers)
+        self.last_outcome: Outcome | None = None
         self.removals = MemoryRemovals()
         self.mailboxes: list[Mailbox] = []
         self.documents: dict[str, Declaration] = {}
         self.processes: dict[str, SimulatedProcess] = {}
         self.violation = ""
         self.calm = False
+        self.is_healed = False
+        self._revisions: list[Documents] = []
         self._events: list[tuple[float, str, str, tuple[object, ...]]] = []
-        self._desired: DesiredState | None = None
         self._number = 0
         self._broken = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -135,13 +146,23 @@ class World:
         self.processes[process.name] = process
         return process
 
-    def begin(self, process: SimulatedProcess, overrides: frozenset[Pair] = frozenset()) -> Run:
+    def begin(
+        self,
+        process: SimulatedProcess,
+        documents: Documents,
+        *,
+        overrides: frozenset[Pair] = frozenset(),
+        is_complete: bool = True,
+        is_forced: bool = False,
+    ) -> Run:
         """Record the start of a run."""
         run = Run(
             process=process.name,
             started=self.clock.now(),
-            documents=dict(self.documents),
+            documents=documents,
             overrides=overrides,
+            is_complete=is_complete,
+            is_forced=is_forced,
         )
         self.laws.began(run)
         return run
@@ -150,12 +171,6 @@ class World:
         """Record the end of a run, unless a kill ended it before."""
         if run.ended is None:
             run.ended = self.clock.now()
-
-    def desired(self) -> DesiredState:
-        """Return the desired state of the documents."""
-        if self._desired is None:
-            self._desired = merge(self.documents.values())
-        return self._desired
 
     def running(self) -> list[SimulatedProcess]:
         """Return the processes whose main task has not ended."""
@@ -170,41 +185,98 @@ class World:
         await asyncio.sleep(chance.expovariate(1 / (self.settings.event_rate * factor)))
         return self.loop.time() < self.scenario.seconds
 
+    @property
+    def guards(self) -> Guards:
+        """The guards now: after the faults everything is permitted, except too many removals."""
+        guards = OPEN if self.is_healed else self.settings.guards
+        return replace(guards, max_removals=self.settings.removals)
+
+    def keys_of(self, entity: Entity) -> tuple[Key, ...]:
+        """Return the quota keys that writers set for an entity."""
+        return self.client_keys if entity[2] is ABSENT else (Key.CONNECTION_CREATION_RATE,)
+
+    def value(self, key: Key, chance: random.Random) -> float:
+        """Return a value for a quota key."""
+        value = chance.choice(self.settings.values)
+        return value / 1_000.0 if key is Key.REQUEST_PERCENTAGE else value
+
+    def foreign_value(self, key: Key, chance: random.Random) -> float:
+        """Return a value of another writer, sometimes near a declared one."""
+        return self.value(key, chance) + (NEAR if chance.random() < 0.1 else 0.0)
+
+    def documents_read(self, chance: random.Random, *, may_differ: bool) -> tuple[Documents, bool]:
+        """Return the documents that a run reads, and whether these are all.
+
+        A run may fail to read some of them. If ``may_differ`` is set, another branch may contain two declarations of one
+        quota key.
+        """
+        documents = dict(self.documents)
+        fate = 1.0 if self.is_healed or not documents else chance.random()
+        if fate < 0.05:
+            for name in chance.sample(sorted(documents), k=len(documents) // 2 + 1):
+                del documents[name]
+            return documents, False
+        if may_differ and fate < 0.1:
+            document = documents[chance.choice(sorted(documents))]
+            documents["branch/copy"] = replace(document, document="branch/copy", suspended=False)
+        return documents, True
+
     def change_documents(self, chance: random.Random) -> None:
-        """Create, change or remove one or more documents."""
-        for _ in range(chance.choice((1, 1, 2, 4, 8))):
-            entity = chance.choice((*IN_SCOPE, *ADDRESSES))
-            name = f"team/{entity}"
-            if name in self.documents and chance.random() < 0.3:
-                del self.documents[name]
-                self.trace("author", "removes %s", name)
-                continue
-            keys = (Key.CONNECTION_CREATION_RATE,) if entity[2] is not ABSENT else KEYS
-            values = {
-                key: chance.choice(self.settings.values) for key in keys if chance.random() < 0.7
-            }
-            if not values:
-                continue
-            policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
-            suspended = chance.random() < 0.05
-            self.documents[name] = Declaration(
-                document=name,
-                entity=entity,
-                limits=limits_of(values),
-                path=f"{name}.yaml",
-                line=1,
-                deletion_policy=policy,
-                suspended=suspended,
-            )
-            self.trace(
-                "author",
-                "declares %s %s, %s%s",
-                entity,
-                values,
-                policy,
-                ", suspended" if suspended else "",
-            )
-        self._desired = None
+        """Create, change or remove one or more documents, or go back to an earlier revision."""
+        fate = chance.random()
+        if fate < 0.08 and self._revisions:
+            self.documents = dict(chance.choice(self._revisions))
+            self.trace("author", "goes back to a revision with %s documents", len(self.documents))
+        elif fate < 0.1:
+            self.documents = {}
+            self.trace("author", "removes all documents")
+        else:
+            for _ in range(chance.choice((1, 1, 2, 4, 8))):
+                self._change_document(chance)
+        self._revisions = [*self._revisions[-4:], dict(self.documents)]
+
+    def _change_document(self, chance: random.Random) -> None:
+        entity = chance.choice((*IN_SCOPE, *ADDRESSES))
+        tenant = "shop" if entity[0] == "alice" else "team"
+        names = [f"{tenant}/{entity}", f"{tenant}/{entity} too"]
+        name, other_name = names if chance.random() < 0.8 else reversed(names)
+        if name in self.documents and chance.random() < 0.3:
+            del self.documents[name]
+            self.trace("author", "removes %s", name)
+            return
+        other = self.documents.get(other_name)
+        if other is not None and name not in self.documents and chance.random() < 0.5:
+            self.documents[name] = replace(self.documents.pop(other_name), document=name)
+            self.trace("author", "renames %s", other_name)
+            return
+        keys = self.keys_of(entity)
+        values = {
+            key: self.value(key, chance)
+            for key in keys
+            if chance.random() < 0.7 and (other is None or other.limits[COLUMNS.index(key)] is None)
+        }
+        if not values:
+            return
+        policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
+        suspended = chance.random() < 0.05
+        self.documents[name] = Declaration(
+            document=name,
+            entity=entity,
+            limits=limits_of(values),
+            path=f"{name}.yaml",
+            line=1,
+            deletion_policy=policy,
+            suspended=suspended,
+            labels=chance.choice(((), (("owner", ""),), (("owner", "payments"),))),
+        )
+        self.trace(
+            "author",
+            "declares %s %s, %s%s",
+            entity,
+            values,
+            policy,
+            ", suspended" if suspended else "",
+        )
 
     # -- the run -------------------------------------------------------------------------------------
 
@@ -263,6 +335,7 @@ class World:
         self.change_documents(self.scenario.chance("first documents"))
 
     def _heal(self) -> None:
+        self.is_healed = True
         self.brokers.heal()
         self.disk.full = False
 
@@ -282,6 +355,11 @@ class World:
     def has_small_budget(self) -> bool:
         """Whether the removal budget is a few per hour."""
         return self.settings.removals <= FEW_REMOVALS
+
+    @property
+    def calm_seconds(self) -> float:
+        """Time after convergence without any write."""
+        return CALM_INTERVALS * self.settings.interval
 
     @property
     def patience(self) -> float:
@@ -334,17 +412,18 @@ class World:
                 commit.writer,
                 [(entity_of(record.names), record.key, record.value) for record in commit.records],
             )
-        self._judge(self.laws.committed, commit)
+        self.judge(self.laws.committed, commit)
 
     def _on_replace(self, process: SimulatedProcess, path: object, content: bytes) -> None:
         if path == actors.INVENTORY:
-            self._judge(self.laws.recorded, self.clock.now(), process.name, content)
+            self.judge(self.laws.recorded, self.clock.now(), process.name, content)
 
     def _on_append(self, process: SimulatedProcess, path: object, content: bytes) -> None:
         if path == actors.AUDIT:
-            self._judge(self.laws.audited, self.clock.now(), process.name, content)
+            self.judge(self.laws.audited, self.clock.now(), process.name, content)
 
-    def _judge(self, law: object, *facts: object) -> None:
+    def judge(self, law: Callable[..., None], *facts: object) -> None:
+        """Check a law, and end the world if it is violated."""
         if self.violation:
             return
         try:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from reconciler.errors import KquotaError, TaskDied
 from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION
 from reconciler.kube.records.config_map_reader import read
-from reconciler.quota.entity import ABSENT
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import DeletionPolicy, Policy
 from tests.simulation import actors
@@ -46,6 +45,7 @@ class OperatorWorld(World):
     """A running simulation of operators."""
 
     fault_table: ClassVar[Mapping[str, Callable[[Any], None]]] = API_TABLE
+    client_keys = KEYS
     laws: OperatorLaws
 
     def __init__(self, scenario: Scenario) -> None:
@@ -130,9 +130,12 @@ class OperatorWorld(World):
         at = self.clock.now()
         if b'"INTENDED"' in content:
             self.laws.intended_by(at, process.name)
-        self._judge(self.laws.audited, at, process.name, content)
+        self.judge(self.laws.audited, at, process.name, content)
 
     # -- users ---------------------------------------------------------------------------------------
+
+    def foreign_value(self, key: Key, chance: random.Random) -> float:
+        return self.value(key, chance)
 
     def change_documents(self, chance: random.Random) -> None:
         for _ in range(chance.choice((1, 1, 2, 4, 8))):
@@ -143,9 +146,10 @@ class OperatorWorld(World):
                 self.trace("author", "deletes %s", place[2])
                 self.server.remove("author", place)
                 continue
-            keys = (Key.CONNECTION_CREATION_RATE,) if entity[2] is not ABSENT else KEYS
             values = {
-                key: chance.choice(self.settings.values) for key in keys if chance.random() < 0.7
+                key: self.value(key, chance)
+                for key in self.keys_of(entity)
+                if chance.random() < 0.7
             }
             policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
             suspended = chance.random() < 0.05
@@ -236,7 +240,7 @@ class OperatorWorld(World):
             self.trace(write.writer, "%s %s %s%s", write.verb, plural, name, _shown(write))
             if self.at_rest and plural != "configmaps" and not _is_refreshed(write):
                 self._break(f"writes although nothing has changed: {write.verb} {plural} {name}")
-            self._judge(self.laws.written, write)
+            self.judge(self.laws.written, write)
         if plural == "configmaps":
             self._recorded(write)
         if plural == "clientquotas" and (not is_operator or write.after is None):
@@ -248,7 +252,7 @@ class OperatorWorld(World):
         owned, self.laws.recorded_uids = stored.owned, stored.uids
         if self.at_rest and owned != self.laws.records:
             self._break("records are written although nothing has changed")
-        self._judge(self.laws.recorded_as, write.at, write.writer, owned)
+        self.judge(self.laws.recorded_as, write.at, write.writer, owned)
 
     def _documents_changed(self, write: ApiWrite) -> None:
         if write.after is None and write.before is not None:

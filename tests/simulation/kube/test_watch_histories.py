@@ -59,8 +59,6 @@ STEPS: tuple[Callable[[OperatorWorld], None], ...] = (
 class ScriptedWorld(OperatorWorld):
     """A fixed history of user actions with one operator and one fault of its watch."""
 
-    calm_seconds: ClassVar[float] = 300.0
-
     def __init__(self, spoil: Callable[[ApiNetwork], None]) -> None:
         scenario = Scenario(
             seed=1,

@@ -1,0 +1,165 @@
+"""A second reading of the guards: which changes of a plan they refuse, from the changes and the live quotas."""
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.patterns import EVERYTHING
+from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Violation
+from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.value_ranges import ValueRange
+from reconciler.quota.state import QuotaState
+from tests.quota.log_model import seat
+
+SMALLEST = {
+    Key.PRODUCER_BYTE_RATE: 1024.0,
+    Key.CONSUMER_BYTE_RATE: 1024.0,
+    Key.REQUEST_PERCENTAGE: 1.0,
+    Key.CONTROLLER_MUTATION_RATE: 0.0,
+    Key.CONNECTION_CREATION_RATE: 1.0,
+}
+"""Values below look like a mistake in the unit."""
+
+Refusal = tuple[str, Entity | None, Key | None, str]
+"""Guard, entity and key (``None`` = the whole plan), reason of a protection."""
+
+
+def refusal_of(violation: Violation) -> Refusal:
+    """Return the comparable part of a violation."""
+    reason = violation.message.partition("protected entity: ")[2]
+    return str(violation.guard), violation.entity, violation.key, reason
+
+
+def refusals(plan: Plan, guards: Guards, live: QuotaState, owned: int) -> set[Refusal]:
+    """Return what the guards refuse of a plan, with the number of owned quota keys before it."""
+    checked = [change for change in plan.changes if change.cause.value != "Override"]
+    planned = [change for change in checked if change.cause.value != "OverrideExpired"]
+    before = dict(_values(live))
+    after = dict(before)
+    for change in plan.changes:
+        if change.after is None:
+            _ = after.pop((change.entity, change.key), None)
+        else:
+            after[change.entity, change.key] = change.after
+    removals = sum(change.after is None for change in planned)
+    of_plan = set(_of_plan(plan, guards, removals, owned))
+    return of_plan.union(
+        (name, change.entity, change.key, reason)
+        for changes, guard in ((planned, _of_change), (checked, _of_value))
+        for change in changes
+        for name, reason in guard(change, guards)
+    ).union(
+        (name, change.entity, change.key, "")
+        for change in planned
+        for name in _of_clients(change, guards, before, after)
+    )
+
+
+def _values(live: QuotaState) -> Iterator[tuple[tuple[Entity, Key], float]]:
+    for entity, limits in live.limits.items():
+        for key, value in zip(COLUMNS, limits, strict=True):
+            if value is not None:
+                yield (entity, key), value
+
+
+def _of_plan(plan: Plan, guards: Guards, removals: int, owned: int) -> Iterator[Refusal]:
+    if owned and not plan.documents and not plan.desired_pairs and not guards.allow_empty:
+        yield "allowEmpty", None, None, ""
+    if removals > guards.max_removals:
+        yield "maxRemovals", None, None, ""
+    if owned >= 20 and removals and 100 * removals > guards.max_removed_percent * owned:
+        yield "maxRemovedPercent", None, None, ""
+
+
+def _of_change(change: QuotaChange, guards: Guards) -> Iterator[tuple[str, str]]:
+    if guards.protect_defaults and any(slot is DEFAULT for slot in change.entity):
+        yield "protectDefaults", ""
+    reasons = [rule.reason for rule in guards.protected if rule.entities.matches(change.entity)]
+    if reasons:
+        yield "protected", reasons[0]
+    if change.after is None or change.claim is None:
+        return
+    labels = dict(change.claim.labels)
+    for rule in guards.required_labels:
+        if rule.entities.matches(change.entity) and not all(map(labels.get, rule.labels)):
+            yield "requiredLabels", ""
+
+
+def _of_value(change: QuotaChange, guards: Guards) -> Iterator[tuple[str, str]]:
+    value = change.after
+    if change.claim is None or value is None:
+        return
+    bound = _bound(change, guards.bounds)
+    least = None if bound is None else bound.minimum
+    most = None if bound is None else bound.maximum
+    if least is None and value < SMALLEST[change.key] and not guards.allow_small_values:
+        yield "bounds", ""
+    if (least is not None and value < least) or (most is not None and value > most):
+        yield "bounds.range", ""
+
+
+def _bound(change: QuotaChange, ranges: Collection[ValueRange]) -> ValueRange | None:
+    return next(
+        (r for r in ranges if r.key is change.key and r.entities.matches(change.entity)), None
+    )
+
+
+def _of_clients(
+    change: QuotaChange,
+    guards: Guards,
+    before: Mapping[tuple[Entity, Key], float],
+    after: Mapping[tuple[Entity, Key], float],
+) -> Iterator[str]:
+    """Yield the guards that the new limits of clients without a closer entity violate."""
+    worst: tuple[float, str] = (1.0, "")
+    for entities in clients_of(change.entity):
+        old = next((entity for entity in entities if (entity, change.key) in before), None)
+        new = next((entity for entity in entities if (entity, change.key) in after), None)
+        if change.entity not in {old, new} or old is None:
+            continue
+        if new is None:
+            if guards.newly_unlimited is NewlyUnlimited.REFUSE:
+                yield "newlyUnlimited"
+            continue
+        was, will = before[old, change.key], after[new, change.key]
+        factor, allowed, name = max(will / was, was / will), guards.max_change_factor, ""
+        default = new if old == change.entity else old
+        own, other = (was, will) if change.after is None else (will, was)
+        if own > other and _is_default_beside(default, change.entity):
+            allowed, name = max(allowed, guards.max_exception_factor), "maxExceptionFactor"
+        if factor > max(allowed * (1 + 1e-9), worst[0]):
+            worst = factor, name or "maxChangeFactor"
+    value = change.before if change.after is None else change.after
+    bound = _bound(change, guards.bounds)
+    is_approved = (
+        bound is not None
+        and value is not None
+        and bound.minimum is not None
+        and bound.maximum is not None
+        and bound.entities != EVERYTHING
+        and bound.maximum / bound.minimum < 1000
+        and bound.minimum <= value <= bound.maximum
+    )
+    if worst[1] and not is_approved:
+        yield worst[1]
+
+
+def clients_of(entity: Entity) -> Iterator[tuple[Entity, ...]]:
+    """Yield the entities that apply to clients of an entity, closest first; other names of the clients occur nowhere."""
+    user, client_id, ip = entity
+    if ip is not ABSENT:
+        yield ((entity,) if ip is DEFAULT else (entity, Entity((ABSENT, ABSENT, None))))
+        return
+    users = [user if isinstance(user, str) else "a user that occurs nowhere"]
+    clients = [client_id if isinstance(client_id, str) else "a client-id that occurs nowhere"]
+    if client_id is ABSENT:
+        clients.append("")
+    yield from (seat(*names) for names in product(users, clients))
+
+
+def _is_default_beside(wider: Entity, entity: Entity) -> bool:
+    """Whether ``wider`` is a default for clients that the other entity names."""
+    return DEFAULT in wider and any(
+        isinstance(name, str) and name != slot for name, slot in zip(entity, wider, strict=True)
+    )

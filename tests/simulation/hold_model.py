@@ -1,0 +1,148 @@
+"""A second reading of the order of a plan: which changes had to wait, judged from the results of all changes."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.outcome import Alteration, Applied, Held, Unknown
+from reconciler.quota.ownership import Intent, Pair
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.results.report import PairOutcome
+
+Clients = dict[Entity, tuple[str, ...]]
+Levels = dict[str, tuple[Entity, ...]]
+
+
+class HoldModel:
+    """The rules about waiting, for the clients of a simulation.
+
+    Args:
+        clients: Client -> the entities that can apply to it, closest first.
+    """
+
+    def __init__(self, clients: Levels) -> None:
+        self._clients = clients
+
+    def meets(self, first: Entity, second: Entity) -> bool:
+        """Whether both can apply to one client."""
+        return any(first in entities and second in entities for entities in self._clients.values())
+
+    def is_closer(self, first: Entity, second: Entity) -> bool:
+        """Whether both can apply to one client, and the first has precedence."""
+        return any(
+            first in entities
+            and second in entities
+            and entities.index(first) < entities.index(second)
+            for entities in self._clients.values()
+        )
+
+    def contradiction(
+        self,
+        outcomes: Collection[PairOutcome],
+        *,
+        open_writes: Collection[tuple[Pair, Intent]],
+        withheld: Collection[QuotaChange],
+        sent: Sequence[Alteration] = (),
+    ) -> str:
+        """Return a change that was sent although it had to wait, or that waits for nothing; "" = none.
+
+        Args:
+            outcomes: The result of each change.
+            open_writes: Earlier writes that may still take effect.
+            withheld: Changes that a guard withheld.
+            sent: All alterations in the order of sending.
+        """
+        problem = self._wrong_turn(outcomes, sent)
+        if problem:
+            return problem
+        planned = {(o.change.entity, o.change.key): o.change.after for o in outcomes}
+        obstacles = [
+            pair
+            for pair, intent in open_writes
+            if pair not in planned or planned[pair] != intent.value
+        ]
+        waiting: dict[tuple[bool, Entity], list[bool]] = {}
+        for outcome in outcomes:
+            change, result = outcome.change, outcome.result
+            if result is None:
+                continue
+            must_wait = next(self._reasons(change, outcomes, obstacles, withheld), "")
+            if must_wait and not isinstance(result, Held):
+                return f"{change.entity} {change.key} -> {change.after} was sent and had to wait for {must_wait}"
+            if isinstance(result, Held):
+                may_wait = bool(must_wait) or self._may_wait(change, outcomes, withheld)
+                waiting.setdefault((change.removes, change.entity), []).append(may_wait)
+        for (_, entity), reasons in waiting.items():
+            if not any(reasons):
+                return f"{entity} waits for nothing"
+        return ""
+
+    def _wrong_turn(self, outcomes: Collection[PairOutcome], sent: Sequence[Alteration]) -> str:
+        """Return a change that was sent before one that it relies on."""
+        turns = {
+            (alteration.entity, key, value): turn
+            for turn, alteration in enumerate(sent)
+            for key, value in alteration.operations
+        }
+        changes = [
+            (turn, outcome.change)
+            for outcome in outcomes
+            for change in (outcome.change,)
+            if (turn := turns.get((change.entity, str(change.key), change.after))) is not None
+        ]
+        for turn, change in changes:
+            for later_turn, later in changes:
+                if later_turn > turn and self._precedes(later, change):
+                    return f"{change.entity} -> {change.after} was sent before {later.entity} -> {later.after}"
+        return ""
+
+    def _reasons(
+        self,
+        change: QuotaChange,
+        outcomes: Collection[PairOutcome],
+        obstacles: Collection[Pair],
+        withheld: Collection[QuotaChange],
+    ) -> Iterator[str]:
+        for entity, key in obstacles:
+            if entity == change.entity or (key == change.key and self.meets(entity, change.entity)):
+                yield f"an earlier write to {entity}"
+        for outcome in outcomes:
+            earlier = outcome.change
+            if isinstance(outcome.result, Applied):
+                continue
+            is_unsure = isinstance(outcome.result, Unknown) and change.removes > earlier.removes
+            if is_unsure and earlier.entity == change.entity:
+                yield f"the write of {earlier.key} of unknown outcome"
+            if self._precedes(earlier, change):
+                yield f"{earlier.entity} -> {earlier.after}"
+        for earlier in withheld:
+            if self._precedes(earlier, change):
+                yield f"{earlier.entity} -> {earlier.after}, which is withheld"
+
+    def _precedes(self, earlier: QuotaChange, change: QuotaChange) -> bool:
+        """Whether a change relies on an earlier one."""
+        if earlier.key is not change.key or earlier.entity == change.entity:
+            return False
+        if not change.removes:
+            return not earlier.removes and self.is_closer(earlier.entity, change.entity)
+        if not earlier.removes:
+            return self.meets(earlier.entity, change.entity)
+        return self.is_closer(change.entity, earlier.entity)
+
+    def _may_wait(
+        self,
+        change: QuotaChange,
+        outcomes: Collection[PairOutcome],
+        withheld: Collection[QuotaChange],
+    ) -> bool:
+        """Whether it may wait until an acknowledged change is visible, or for a withheld set at any level."""
+        acknowledged = [
+            outcome.change for outcome in outcomes if isinstance(outcome.result, Applied)
+        ]
+        if change.removes and any(self._precedes(earlier, change) for earlier in acknowledged):
+            return True
+        return any(
+            not earlier.removes
+            and earlier.key is change.key
+            and self.meets(earlier.entity, change.entity)
+            for earlier in withheld
+        )

@@ -1,0 +1,168 @@
+"""Laws of plans and outcomes: each plan is what the rules say, and each outcome is what became of its changes."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from itertools import product
+
+from reconciler.quota.cluster import Visibility
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Alteration
+from reconciler.quota.planner.guards import Guard, Guards
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.removal_budgets import RemovalCount
+from reconciler.quota.results.report import (
+    Outcome,
+    Preview,
+    Reconciliation,
+    WithheldChange,
+)
+from tests.simulation.brokers import SimulatedBrokers
+from tests.simulation.guard_model import refusal_of, refusals
+from tests.simulation.hold_model import HoldModel
+from tests.simulation.laws import CLIENTS, NAMES, LawBroken, Laws, names_of
+from tests.simulation.plan_model import SETTLING, PlanInputs, PlanModel, whole
+
+WINDOW = 3_600.0
+TENANTS = 5
+"""The budget of all tenants together is this many times that of one."""
+
+LONGEST_LAG = 70.0
+"""Seconds for which a stopped broker shows an earlier state, and some more."""
+
+
+class PlanLaws:
+    """The laws of plans and outcomes of one world.
+
+    Args:
+        laws: The history of the world.
+        brokers: Its brokers.
+    """
+
+    def __init__(self, laws: Laws, brokers: SimulatedBrokers) -> None:
+        self._laws, self._brokers = laws, brokers
+        self._holds = HoldModel(dict(CLIENTS))
+        self._last: tuple[object, ...] = ()
+
+    def prepared(self, inputs: PlanInputs, preview: Preview, guards: Guards) -> None:
+        """Check a plan and the violations of its guards. A plan of the same inputs as the last one must equal it."""
+        owned, plan = inputs.owned, preview.plan
+        depends_on_time = owned.intents or owned.overrides or inputs.rules.ignore
+        known = (inputs.documents, owned, inputs.live, inputs.rules, inputs.only, guards, plan)
+        if not depends_on_time and known == self._last:
+            return
+        self._last = known
+        model = PlanModel(inputs)
+        problem = model.contradiction(preview.plan)
+        if problem:
+            raise LawBroken(f"a plan against the rules: {problem}")
+        expected = refusals(preview.plan, guards, inputs.live, model.owned_pairs)
+        actual = {refusal_of(violation) for violation in preview.violations}
+        if actual != expected:
+            raise LawBroken(
+                f"guards against the rules: refused {sorted(map(str, actual - expected))},"
+                f" not refused {sorted(map(str, expected - actual))}"
+            )
+
+    def applied(
+        self,
+        inputs: PlanInputs,
+        outcome: Outcome,
+        withheld: Collection[WithheldChange],
+        sent: Sequence[Alteration] = (),
+    ) -> None:
+        """Check the order in which a plan was sent."""
+        now = outcome.started_at
+        open_writes = [
+            (pair, intent)
+            for pair, intent in inputs.owned.intents.items()
+            if now < intent.at + SETTLING
+            and whole(pair[1], intent.value) != whole(pair[1], inputs.live.value(*pair))
+        ]
+        problem = self._holds.contradiction(
+            outcome.pairs,
+            open_writes=open_writes,
+            withheld=[withheld_change.change for withheld_change in withheld],
+            sent=sent,
+        )
+        if problem:
+            raise LawBroken(f"a plan is sent against the order: {problem}")
+
+    def alters(self, alterations: Sequence[Alteration], unseen: Sequence[Alteration]) -> None:
+        """Check that removals are not sent before every broker shows the sets that they rely on."""
+        for removal, change in product(alterations, unseen):
+            removed_keys = {key for key, value in removal.operations if value is None}
+            set_keys = {key for key, value in change.operations if value is not None}
+            if removed_keys & set_keys and self._holds.meets(removal.entity, change.entity):
+                raise LawBroken(
+                    f"a removal of {removal.entity} is sent before every broker shows {change.entity}"
+                )
+
+    def accepted(self, preview: Preview) -> None:
+        """Check that no guard refuses what a command applied."""
+        if preview.violations:
+            raise LawBroken(
+                f"a command applies a plan that a guard refuses: {preview.violations[0].message}"
+            )
+
+    def withheld(
+        self, reconciliation: Reconciliation, counts: Sequence[RemovalCount], guards: Guards
+    ) -> None:
+        """Check that removals of a loop wait for their budget only while it is used up."""
+        if guards.max_removed_percent < 100:
+            return
+        now, preview = reconciliation.started_at, reconciliation.preview
+        used: Counter[str] = Counter()
+        for count in counts:
+            if count.at > now - WINDOW:
+                used[count.tenant] += count.count
+        withheld_changes = [withheld.change for withheld in reconciliation.withheld]
+        for change in () if preview is None else preview.plan.changes:
+            # Removals of this plan are counted before they are sent, and taken back if they are not.
+            used[_tenant_of(change)] += change.removes and change not in withheld_changes
+        for withheld in reconciliation.withheld:
+            tenant = _tenant_of(withheld.change)
+            is_budgeted = {violation.guard for violation in withheld.violations} == {
+                Guard.MAX_REMOVALS
+            }
+            has_room = (
+                used[tenant] < guards.max_removals and used.total() < TENANTS * guards.max_removals
+            )
+            if is_budgeted and has_room:
+                raise LawBroken(
+                    f"a removal waits although its budget has room: {withheld.change.entity}"
+                    f" {withheld.change.key}, {used[tenant]} of {guards.max_removals} used"
+                )
+
+    def visible(
+        self,
+        began: float,
+        nodes: frozenset[int],
+        expected: Sequence[Alteration],
+        visibility: Visibility,
+    ) -> None:
+        """Check what a wait says about the brokers that ran all the time."""
+        named = {*visibility.visible, *visibility.lagging, *visibility.unreachable}
+        missing = (nodes & self._brokers.running()) - named
+        if missing:
+            raise LawBroken(f"a wait for visibility does not mention running brokers: {missing}")
+        for node in visibility.visible:
+            image = self._brokers.cluster.brokers[node].visible_image
+            for alteration in expected:
+                names = NAMES.get(alteration.entity) or names_of(alteration.entity)
+                shown = image.values.get(names, {})
+                for key, value in alteration.operations:
+                    pair = alteration.entity, Key(key)
+                    is_disturbed = any(
+                        at > began - LONGEST_LAG
+                        and whole(pair[1], changed) != whole(pair[1], value)
+                        for at, changed, _ in self._laws.timeline[pair]
+                    )
+                    if not is_disturbed and whole(pair[1], shown.get(key)) != whole(pair[1], value):
+                        raise LawBroken(
+                            f"a broker counts as showing what it does not show: {node},"
+                            f" {alteration.entity} {key} -> {value}"
+                        )
+
+
+def _tenant_of(change: QuotaChange) -> str:
+    return "" if change.owner is None else change.owner.document.partition("/")[0]

@@ -1,0 +1,389 @@
+"""A second reading of the rules of a plan: what must happen to each quota key, from documents, records and one describe.
+
+It shares no code with the planner, and goes through one quota key after the other. Docs: ``docs/semantics.md``.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import Intent, Override, OwnershipRecords, Pair
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.plan import Plan
+from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
+from reconciler.quota.state import QuotaState
+
+SETTLING = 65.0
+WHOLE_KEYS = frozenset(
+    {Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.CONNECTION_CREATION_RATE}
+)
+RANKS = {Policy.OBSERVE: 0, Policy.CREATE_ONLY: 1, Policy.UPSERT: 2, Policy.SYNC: 3}
+WRITTEN_FROM = {
+    "Create": RANKS[Policy.CREATE_ONLY],
+    "Override": RANKS[Policy.CREATE_ONLY],
+    "OverrideExpired": RANKS[Policy.CREATE_ONLY],
+    "Takeover": RANKS[Policy.UPSERT],
+    "Spec": RANKS[Policy.UPSERT],
+    "SpecOverDrift": RANKS[Policy.UPSERT],
+}
+"""Cause -> the strictest policy that writes."""
+
+
+def whole(key: Key, value: float | None) -> float | None:
+    """Return the value that Kafka enforces: whole keys are rounded within 1e-6."""
+    if value is None or key not in WHOLE_KEYS or abs(value - round(value)) > 1e-6:
+        return value
+    return float(round(value))
+
+
+UNDECLARED = {
+    (False, False): "",
+    (True, False): "Gone",
+    (False, True): "Unmanaged",
+    (True, True): "Prune",
+}
+"""Whether it is recorded and live -> row of a quota key that no document declares."""
+
+DECLARED = {
+    (True, True, True): "InSync",
+    (False, True, False): "Converged",
+    (True, False, False): "Drift",
+    (False, False, True): "Spec",
+    (False, False, False): "SpecOverDrift",
+}
+"""Whether D = L, D = V, L = V -> row of a declared and recorded quota key."""
+
+SEND_LEVELS = {
+    form: number
+    for number, form in enumerate(
+        ("nnx", "ndx", "nxx", "dnx", "ddx", "dxx", "xnx", "xdx", "xxn", "xxd"), start=1
+    )
+}
+"""Named, default and absent user, client-id, ip -> level, closest first."""
+
+
+class Decision(NamedTuple):
+    """What a plan does with a quota key: cause, action, the value after a write, whether a rule ignores it."""
+
+    cause: str
+    action: str
+    after: float | None = None
+    is_ignored: bool = False
+
+
+class OwnedValue(NamedTuple):
+    """A record: the value, its document, its deletionPolicy, whether it is an orphan."""
+
+    value: float
+    document: str
+    deletion_policy: DeletionPolicy | None
+    is_orphan: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInputs:
+    """What a plan is computed from.
+
+    Attributes:
+        documents: All documents that were read.
+        owned: The records, with the overrides that begin and end with this plan.
+        live: The quotas of one describe.
+        rules: The rules.
+        at: Time of the describe in seconds since the epoch.
+        only: Quota keys that may be written; ``None`` = all.
+    """
+
+    documents: Collection[Declaration]
+    owned: OwnershipRecords
+    live: QuotaState
+    rules: Rules
+    at: float
+    only: frozenset[Pair] | None = None
+
+    @property
+    def rank(self) -> int:
+        """The effective policy as a number."""
+        is_unconfirmed = self.rules.policy is Policy.SYNC and not self.rules.sync_confirmed
+        return RANKS[Policy.UPSERT if is_unconfirmed else self.rules.policy]
+
+    def pairs(self) -> set[Pair]:
+        """Return every quota key that occurs in one of the inputs."""
+        rows = [(document.entity, document.limits) for document in self.documents]
+        rows += self.live.limits.items()
+        rows += [(entity, record.applied) for entity, record in self.owned.records.items()]
+        return {
+            (entity, key)
+            for entity, limits in rows
+            for key, value in zip(COLUMNS, limits, strict=True)
+            if value is not None
+        }.union(self.owned.intents, self.owned.overrides)
+
+
+class PairDecision:
+    """The decision about one quota key, and its record afterwards.
+
+    Args:
+        inputs: The inputs.
+        pair: The quota key.
+
+    Attributes:
+        decision: What the plan does; ``None`` = it does not mention the quota key.
+        settled: The record after the describe has settled its intent.
+        record: The record after the plan's record changes.
+        has_override: Whether its override is still recorded.
+    """
+
+    def __init__(self, inputs: PlanInputs, pair: Pair) -> None:
+        self.inputs, self.pair = inputs, pair
+        entity, key = pair
+        column = COLUMNS.index(key)
+        stored = stored_value(inputs.owned, pair)
+        record = inputs.owned.records.get(entity)
+        self.live = inputs.live.limits[entity][column] if entity in inputs.live.limits else None
+        self.applied = None if stored is None else stored.value
+        self.owner = None if record is None else record.owners[column]
+        self.is_orphan = pair in inputs.owned.orphaned
+        self.pending: Intent | None = None
+        intent = inputs.owned.intents.get(pair)
+        if intent is not None and self.same(intent.value, self.live):
+            self.applied = intent.value
+            self.owner = None if intent.value is None else intent.owner
+            self.is_orphan = self.is_orphan and intent.value is not None
+        elif intent is not None and intent.at + SETTLING > inputs.at:
+            self.pending, self.owner = intent, self.owner or intent.owner
+        self.settled: OwnedValue | None = None
+        if self.applied is not None and self.owner is not None:
+            owner = self.owner.document, self.owner.deletion_policy
+            self.settled = OwnedValue(self.applied, *owner, self.is_orphan)
+        self.record = self.settled
+        claims = [
+            document
+            for document in inputs.documents
+            if document.entity == entity and document.limits[column] is not None
+        ]
+        active = [document for document in claims if not document.suspended]
+        self.is_halted = len(active) < len(claims)
+        self.is_contested = len(active) > 1
+        self.claim = active[0] if len(active) == 1 else None
+        self.declared = None if self.claim is None else self.claim.limits[column]
+        self.cause = self._cause()
+        self.decision: Decision | None = None
+        override = inputs.owned.overrides.get(pair)
+        self.has_override = override is not None
+        self._decide(override)
+        if not inputs.rank:
+            self.record, self.has_override = stored, override is not None
+
+    def same(self, first: float | None, second: float | None) -> bool:
+        """Whether two values are one limit."""
+        return whole(self.pair[1], first) == whole(self.pair[1], second)
+
+    def _cause(self) -> str:
+        """Return the row of the three-way table; "" = nothing is known of the quota key."""
+        declared, applied, live = self.declared, self.applied, self.live
+        if declared is None:
+            is_recorded = applied is not None or (live is None and self.pending is not None)
+            cause = UNDECLARED[is_recorded, live is not None]
+            is_changed = cause == "Prune" and not self.same(live, applied)
+            return "ChangedByAnother" if is_changed else cause
+        if applied is None:
+            present = "Adopt" if self.same(declared, live) else "Takeover"
+            return "Create" if live is None else present
+        return DECLARED[
+            self.same(declared, applied), self.same(declared, live), self.same(applied, live)
+        ]
+
+    def _decide(self, override: Override | None) -> None:
+        at, frozen = self.inputs.at, {d.document for d in self.inputs.documents if d.suspended}
+        if override is not None and at < override.until:
+            is_rollback_over = override.ends_with_document and override.declared != self.declared
+            if not is_rollback_over:
+                self._override(override)
+                return
+        is_owner_frozen = self.owner is not None and self.owner.document in frozen
+        if (
+            is_owner_frozen
+            or (self.is_halted and self.cause in {"", "Unmanaged"})
+            or (self.is_contested and self.cause)
+        ):
+            self.decision = Decision("Frozen", "report")
+        elif override is not None:
+            self._end_override(override)
+        elif self.cause:
+            self._act(self.cause, self.declared)
+
+    def _action(self, cause: str) -> str:
+        rank, rules = self.inputs.rank, self.inputs.rules
+        if cause in WRITTEN_FROM:
+            return "write" if rank >= WRITTEN_FROM[cause] else "report"
+        if cause == "Drift" and rules.drift is DriftMode.DISABLED:
+            return "nothing"
+        if cause == "Prune" or (cause == "ChangedByAnother" and rules.force):
+            removal = self._removal()
+            stays_orphan = cause == "Prune" and self.is_orphan and removal == "orphan"
+            return removal if rules.complete or stays_orphan else "report"
+        is_recorded = cause in {"Adopt", "Converged"} or (cause == "Gone" and rules.complete)
+        if is_recorded and rank:
+            return "record"
+        is_correction = cause == "Drift" and rules.drift is DriftMode.CORRECT and rank >= 2
+        is_exclusive = (
+            cause == "Unmanaged"
+            and rules.exclusive
+            and rules.complete
+            and rank == RANKS[Policy.SYNC]
+            and any(pattern.matches(self.pair[0]) for pattern in rules.scope)
+        )
+        return "write" if is_correction or is_exclusive else "report"
+
+    def _removal(self) -> str:
+        """Return what becomes of a recorded value that no document declares."""
+        rank, owner = self.inputs.rank, self.owner
+        if owner is None or not owner.document:
+            return "orphan"
+        if owner.document in {document.document for document in self.inputs.documents}:
+            return "write" if rank >= 2 else "report"
+        if owner.deletion_policy is DeletionPolicy.DELETE and not self.is_orphan:
+            return "write" if rank >= 2 else "report"
+        return "write" if owner.deletion_policy is None and rank == 3 else "orphan"
+
+    def _act(self, cause: str, after: float | None) -> None:
+        if cause == "InSync":
+            assert self.claim is not None
+            owner = (self.claim.document, self.claim.deletion_policy)
+            recorded = self.record[1:3] if self.record is not None else None
+            if (self.is_orphan or recorded != owner) and self.pending is None:
+                self._set_record(self.declared)
+            return
+        action = self._action(cause)
+        is_ignored = any(
+            rule.entities.matches(self.pair[0])
+            and (not rule.keys or self.pair[1] in rule.keys)
+            and (rule.until is None or self.inputs.at < rule.until)
+            for rule in self.inputs.rules.ignore
+        )
+        if is_ignored and action in {"write", "report"}:
+            self.decision = Decision(cause, "report", is_ignored=True)
+        elif action == "write":
+            self.decision = Decision(cause, "write", after)
+        elif action == "record" and self.pending is not None:
+            self.decision = Decision(cause, "report")
+        elif action != "nothing":
+            self.decision = Decision(cause, action)
+            if action == "record":
+                self._set_record(self.declared)
+            elif action == "orphan" and self.record is not None:
+                self.record = self.record._replace(is_orphan=True)
+
+    def _set_record(self, value: float | None) -> None:
+        owner = self.claim or self.owner
+        name = owner.document if owner is not None else ""
+        policy = owner.deletion_policy if owner is not None else None
+        self.record = None if value is None else OwnedValue(value, name, policy, is_orphan=False)
+
+    def _override(self, override: Override) -> None:
+        value = override.value
+        if self.same(value, self.live):
+            is_own = not self.same(value, override.before) and not self.same(value, self.applied)
+            if is_own and self.pending is None:
+                self._set_record(value)
+            self.decision = Decision("Override", "nothing")
+        elif value is not None and self.same(value, self.applied):
+            self._act("Drift", value)
+        elif self._action("Override") == "write":
+            self.decision = Decision("Override", "write", value)
+        else:
+            self.decision = Decision("Override", "report")
+
+    def _end_override(self, override: Override) -> None:
+        after = self._value_after(override)
+        if not self.same(after, self.live):
+            action = self._action("OverrideExpired")
+            self.decision = Decision(
+                "OverrideExpired", action, after if action == "write" else None
+            )
+            return
+        self.has_override = False
+        if self.owner is not None and not self.owner.document and self.declared is None:
+            self.record = None
+        elif self.cause:
+            self._act(self.cause, self.declared)
+
+    def _value_after(self, override: Override) -> float | None:
+        """Return the value that follows an override; the live one if nothing has to be written for it."""
+        if not self.same(self.live, override.value):
+            return self.live
+        if self.declared is not None:
+            return self.declared
+        is_foreign = override.value is not None and not self.same(self.applied, override.value)
+        is_pruned = bool(
+            self.owner is not None and self.owner.document and self._action("Prune") == "write"
+        )
+        if is_foreign or override.ends_with_document or is_pruned:
+            return self.live
+        return override.before
+
+
+def stored_value(owned: OwnershipRecords, pair: Pair) -> OwnedValue | None:
+    """Return the record of a quota key."""
+    record, column = owned.records.get(pair[0]), COLUMNS.index(pair[1])
+    if record is None or (owner := record.owners[column]) is None:
+        return None
+    value = record.applied[column]
+    assert value is not None
+    return OwnedValue(value, owner.document, owner.deletion_policy, pair in owned.orphaned)
+
+
+class PlanModel:
+    """The decisions about all quota keys of a plan.
+
+    Args:
+        inputs: The inputs.
+    """
+
+    def __init__(self, inputs: PlanInputs) -> None:
+        self.inputs = inputs
+        self.decisions = {pair: PairDecision(inputs, pair) for pair in inputs.pairs()}
+
+    @property
+    def owned_pairs(self) -> int:
+        """Number of owned quota keys before the plan."""
+        return sum(stored_value(self.inputs.owned, pair) is not None for pair in self.decisions)
+
+    def contradiction(self, plan: Plan) -> str:
+        """Return the first quota key for which the plan differs from this reading of the rules; "" = none."""
+        inputs = self.inputs
+        planned: dict[Pair, Decision] = {
+            (finding.entity, finding.key): Decision(
+                str(finding.cause), str(finding.action), is_ignored=finding.ignored
+            )
+            for finding in plan.findings
+        }
+        for change in plan.changes:
+            planned[change.entity, change.key] = Decision(str(change.cause), "write", change.after)
+        owned = inputs.owned.with_changes(plan.bookkeeping)
+        if not inputs.rank and plan.bookkeeping:
+            return f"records change under Observe: {plan.bookkeeping[0]}"
+        for pair, expected in self.decisions.items():
+            is_open = inputs.only is None or pair in inputs.only
+            decision = expected.decision
+            if decision is not None and decision.action == "write" and not is_open:
+                decision = None
+            actual = planned.pop(pair, None)
+            if actual != decision:
+                return f"{pair[0]} {pair[1]}: planned {actual}, the rules say {decision}"
+            record = expected.record if is_open else expected.settled
+            stored = stored_value(owned, pair)
+            if inputs.rank and stored != record:
+                return f"{pair[0]} {pair[1]}: records {stored}, the rules say {record}"
+            if is_open and (pair in owned.overrides) != expected.has_override:
+                return f"{pair[0]} {pair[1]}: its override is recorded against the rules"
+        if planned:
+            return f"planned without a reason: {planned}"
+        levels = [SEND_LEVELS[_form(change.entity)] for change in plan.changes]
+        return "" if levels == sorted(levels) else f"changes of the levels {levels}, not sorted"
+
+
+def _form(entity: Entity) -> str:
+    return "".join("x" if slot is ABSENT else "d" if slot is DEFAULT else "n" for slot in entity)

@@ -1,0 +1,284 @@
+"""Tests of the second readings of the rules: planner, guards and order agree with them, and a tampered plan does not."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.quota.entity import DEFAULT, Entity, entity
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Unknown
+from reconciler.quota.ownership import (
+    Intent,
+    IntentStarted,
+    Orphaned,
+    Override,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
+from reconciler.quota.patterns import EntityPattern, NamePattern
+from reconciler.quota.planner.comparison import compare
+from reconciler.quota.planner.desired_state import Declaration, merge
+from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection, check
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import (
+    Cause,
+    DeletionPolicy,
+    DriftMode,
+    IgnoreRule,
+    Policy,
+    Rules,
+)
+from reconciler.quota.results.report import PairOutcome
+from reconciler.quota.state import QuotaState, limits_of
+from tests.quota.log_model import CHANCES, CROWD, changes_between, drive, states
+from tests.simulation.guard_model import refusal_of, refusals
+from tests.simulation.hold_model import HoldModel
+from tests.simulation.laws import CLIENTS
+from tests.simulation.plan_model import PlanInputs, PlanModel
+from tests.simulation.scenario import NEAR
+
+NOW = 1_000.0
+ALICE, APP, ANYONE = (
+    entity(user="alice"),
+    entity(user="alice", client_id="app"),
+    entity(user=DEFAULT),
+)
+KEYS = (Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE)
+VALUES = st.sampled_from((500.0, 2_000.0, 2_000.0 + NEAR, 90_000.0))
+NOTHING = st.none() | VALUES
+OF_ALICE = EntityPattern(user=NamePattern(exact="alice"))
+OWNERS = st.builds(
+    Owner,
+    document=st.sampled_from(("team/a", "team/b", "")),
+    deletion_policy=st.sampled_from((None, *DeletionPolicy)),
+)
+RULES = st.builds(
+    Rules,
+    policy=st.sampled_from(Policy),
+    sync_confirmed=st.booleans(),
+    drift=st.sampled_from(DriftMode),
+    exclusive=st.booleans(),
+    scope=st.sampled_from(((), (OF_ALICE,))),
+    ignore=st.sampled_from(
+        tuple(
+            tuple(IgnoreRule(entities=OF_ALICE, reason="r", until=until) for until in untils)
+            for untils in ((), (None,), (NOW,), (NOW + 1,))
+        )
+    ),
+    complete=st.booleans(),
+    force=st.booleans(),
+)
+
+
+@st.composite
+def record_changes(draw: st.DrawFn, subject: Entity, key: Key):
+    """Return changes that make the records of one quota key."""
+    value, pair = draw(NOTHING), {"entity": subject, "key": key}
+    changes: list[object] = []
+    if value is not None:
+        changes.append(Recorded(**pair, value=value, owner=draw(OWNERS)))
+        changes += [Orphaned(**pair)] * draw(st.integers(0, 1))
+    if draw(st.booleans()):
+        at = NOW - draw(st.sampled_from((0.0, 64.0, 65.0, 400.0)))
+        intent = Intent(value=draw(NOTHING), owner=draw(OWNERS), at=at)
+        changes.append(IntentStarted(**pair, intent=intent))
+    if draw(st.booleans()):
+        override = Override(
+            **pair,
+            value=draw(NOTHING),
+            until=NOW + draw(st.sampled_from((-1.0, 0.0, 1.0))),
+            author="a",
+            reason="r",
+            before=draw(NOTHING),
+            declared=draw(NOTHING),
+            ends_with_document=draw(st.booleans()),
+        )
+        changes.append(OverrideSet(override=override))
+    return changes
+
+
+@st.composite
+def declarations(draw: st.DrawFn):
+    """Return documents of up to three names, of which two may declare one quota key."""
+    return [
+        Declaration(
+            document=name,
+            entity=draw(st.sampled_from((ALICE, APP, ANYONE))),
+            limits=limits_of({key: draw(VALUES) for key in keys}),
+            deletion_policy=draw(st.sampled_from((None, *DeletionPolicy))),
+            suspended=draw(st.integers(0, 5)) == 0,
+        )
+        for name in draw(st.sets(st.sampled_from(("team/a", "team/b", "team/c"))))
+        if (keys := draw(st.sets(st.sampled_from(KEYS), min_size=1)))
+    ]
+
+
+@st.composite
+def inputs(draw: st.DrawFn) -> PlanInputs:
+    changes: list[object] = []
+    values: dict[Entity, dict[Key, float]] = {}
+    for subject in draw(st.sets(st.sampled_from((ALICE, APP, ANYONE)))):
+        for key in KEYS:
+            changes += draw(record_changes(subject, key))
+            live = draw(NOTHING)
+            if live is not None:
+                values.setdefault(subject, {})[key] = live
+    return PlanInputs(
+        documents=draw(declarations()),
+        owned=OwnershipRecords(cluster_id="c").with_changes(changes),
+        live=QuotaState(limits={subject: limits_of(row) for subject, row in values.items()}),
+        rules=draw(RULES),
+        at=NOW,
+    )
+
+
+def plan_of(facts: PlanInputs):
+    return compare(
+        desired=merge(facts.documents),
+        owned=facts.owned,
+        live=facts.live,
+        rules=facts.rules,
+        now=facts.at,
+    )
+
+
+@given(inputs())
+def test_planner_and_model_agree(facts):
+    plan, model = plan_of(facts), PlanModel(facts)
+    assert model.contradiction(plan) == ""
+    assert plan.owned_pairs == model.owned_pairs
+
+
+GUARDS = st.builds(
+    Guards,
+    max_removals=st.integers(0, 2),
+    max_change_factor=st.sampled_from((1.5, 4.0, 100.0)),
+    max_exception_factor=st.sampled_from((1.5, 50.0)),
+    newly_unlimited=st.sampled_from(NewlyUnlimited),
+    protect_defaults=st.booleans(),
+    allow_small_values=st.booleans(),
+    allow_empty=st.booleans(),
+    protected=st.sampled_from(((), (Protection(entities=OF_ALICE, reason="r"),))),
+)
+
+
+@given(inputs(), GUARDS)
+def test_guards_and_model_agree(facts, guards):
+    plan = plan_of(facts)
+    violations = {refusal_of(violation) for violation in check(plan, guards, facts.live)}
+    assert violations == refusals(plan, guards, facts.live, PlanModel(facts).owned_pairs)
+
+
+def declares(subject: Entity, value: float, *, suspended: bool = False) -> Declaration:
+    limits = limits_of({KEYS[0]: value})
+    return Declaration(document="team/a", entity=subject, limits=limits, suspended=suspended)
+
+
+CREATED = PlanInputs(
+    documents=(declares(ALICE, 1.0), replace(declares(ANYONE, 2.0), document="team/b")),
+    owned=OwnershipRecords(cluster_id="c"),
+    live=QuotaState(),
+    rules=Rules(),
+    at=NOW,
+)
+ADOPTED = replace(CREATED, live=QuotaState(limits={ALICE: limits_of({KEYS[0]: 1.0})}))
+
+
+@pytest.mark.parametrize(
+    ("facts", "tampered"),
+    [
+        (CREATED, lambda plan: replace(plan, changes=plan.changes[:1])),
+        (CREATED, lambda plan: replace(plan, changes=plan.changes[::-1])),
+        (
+            CREATED,
+            lambda plan: replace(
+                plan, changes=(replace(plan.changes[0], after=9.0), *plan.changes[1:])
+            ),
+        ),
+        (
+            CREATED,
+            lambda plan: replace(
+                plan, changes=(replace(plan.changes[0], cause=Cause.SPEC), *plan.changes[1:])
+            ),
+        ),
+        (ADOPTED, lambda plan: replace(plan, bookkeeping=())),
+        (ADOPTED, lambda plan: replace(plan, findings=())),
+        (replace(ADOPTED, rules=Rules(policy=Policy.OBSERVE)), lambda _: plan_of(ADOPTED)),
+    ],
+    ids=["missing", "unsorted", "value", "cause", "record", "finding", "Observe"],
+)
+def test_a_plan_against_the_rules_is_seen(facts, tampered):
+    model = PlanModel(facts)
+    assert model.contradiction(plan_of(facts)) == ""
+    assert model.contradiction(tampered(plan_of(facts))) != ""
+
+
+HOLDS = HoldModel(
+    {**CLIENTS, "alice/app": (*CLIENTS["alice/app"],), "alice/stranger": CLIENTS["alice/stranger"]}
+)
+
+
+@given(states(CROWD), states(CROWD), CHANCES)
+def test_order_and_model_agree(before, after, chances):
+    changes = changes_between(before, after)
+    _, results = drive(before, changes, chances)
+    outcomes = [
+        PairOutcome(change=change, result=results[change.removes, change.entity])
+        for change in changes
+    ]
+    assert HOLDS.contradiction(outcomes, open_writes=(), withheld=()) == ""
+
+
+def outcome(subject: Entity, after: float | None, result: object, key: Key = KEYS[0]):
+    change = QuotaChange(entity=subject, key=key, before=5.0, after=after, cause=Cause.SPEC)
+    return PairOutcome(change=change, result=result)
+
+
+REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
+LOST, WAITED, DONE = Unknown(reason="lost"), Held(waits_for=(ALICE,)), Applied()
+EARLIER = Intent(value=9.0, owner=Owner(document="team/a"), at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((APP, None), (ALICE, None)), ((ALICE, 1.0), (APP, 1.0)), ((APP, None), (ALICE, 1.0))],
+    ids=["closer removal", "wider set", "removal before a set"],
+)
+def test_a_change_that_is_sent_before_one_that_it_relies_on_is_seen(first, second):
+    outcomes = [outcome(subject, after, DONE) for subject, after in (first, second)]
+    sent = [Alteration(subject, ((str(KEYS[0]), after),)) for subject, after in (first, second)]
+    assert HOLDS.contradiction(outcomes, open_writes=(), withheld=(), sent=sent[::-1]) == ""
+    assert HOLDS.contradiction(outcomes, open_writes=(), withheld=(), sent=sent) != ""
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "open_writes", "withheld"),
+    [
+        ([outcome(APP, 1.0, REFUSED), outcome(ALICE, 2.0, DONE)], (), ()),
+        ([outcome(APP, None, DONE), outcome(ALICE, None, LOST)], (), ()),
+        ([outcome(APP, 1.0, LOST), outcome(ANYONE, None, DONE)], (), ()),
+        ([outcome(APP, 1.0, LOST), outcome(APP, None, DONE, KEYS[1])], (), ()),
+        ([outcome(ALICE, 1.0, DONE)], (((APP, KEYS[0]), EARLIER),), ()),
+        ([outcome(ALICE, 1.0, DONE, KEYS[1])], (((ALICE, KEYS[0]), EARLIER),), ()),
+        ([outcome(ALICE, 1.0, DONE)], (), (outcome(APP, 2.0, None).change,)),
+        ([outcome(ALICE, 1.0, WAITED), outcome(APP, 1.0, DONE)], (), ()),
+        ([outcome(entity(ip="10.0.0.1"), 1.0, WAITED), outcome(ALICE, 1.0, REFUSED)], (), ()),
+    ],
+    ids=[
+        "set after a refused closer one",
+        "removal after a lost wider one",
+        "removal after a lost set",
+        "entity of unknown outcome",
+        "earlier write",
+        "earlier write of another key",
+        "withheld",
+        "waits for what was applied",
+        "address waits for a user",
+    ],
+)
+def test_a_plan_that_is_sent_against_the_order_is_seen(outcomes, open_writes, withheld):
+    assert HOLDS.contradiction(outcomes, open_writes=open_writes, withheld=withheld) != ""
