@@ -520,6 +520,17 @@ def test_an_expired_override_that_somebody_replaced_just_ends():
     assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
 
 
+@pytest.mark.parametrize("live", [None, 7.0])
+def test_an_expired_override_stays_recorded_while_its_write_may_still_land(live):
+    started = intended(50.0, Owner(document=""), at=NOW - 64.0)
+    expired = override(until=NOW - 1.0, before=live)
+    waiting = plan(live=live, owned=owns(expired, started))
+    assert waiting.changes == waiting.bookkeeping == ()
+    # It lands, and is reverted.
+    landed = only_change(plan(live=50.0, owned=owns(expired, started)))
+    assert (landed.after, landed.cause) == (live, Cause.OVERRIDE_EXPIRED)
+
+
 def test_an_expired_override_that_was_never_applied_leaves_an_equal_value_of_another_writer():
     owned = owns(override(50.0, until=NOW, before=None))
     new_plan = plan(live=50.0, owned=owned, rules=SYNC)

@@ -312,10 +312,9 @@ class Laws:
         for pair, intent in self.records.intents.items():
             if pair in owned.intents or at >= intent.at + SETTLING_SECONDS:
                 continue
-            is_recorded = whole(pair[1], recorded_value(owned, pair)) == whole(
-                pair[1], intent.value
-            )
-            if not is_recorded and self.intent_runs.get(pair) is not run:
+            value = whole(pair[1], intent.value)
+            has_landed = value in self.values_between(pair, intent.at - STALE_SECONDS, at)
+            if not has_landed and self.intent_runs.get(pair) is not run:
                 raise LawBroken(
                     f"an intent of an earlier run ends too early: {pair[0]} {pair[1]} -> {intent.value}, by {process}"
                 )

@@ -304,8 +304,10 @@ class PairDecision:
                 "OverrideExpired", action, after if action == "write" else None
             )
             return
-        self.has_override = False
-        if self.owner is not None and not self.owner.document and self.declared is None:
+        is_settled = self.pending is None
+        self.has_override = not is_settled
+        is_of_override = self.owner is not None and not self.owner.document
+        if is_of_override and self.declared is None and is_settled:
             self.record = None
         elif self.cause:
             self._act(self.cause, self.declared)

@@ -44,11 +44,11 @@ def test_a_seed_gives_the_same_story_in_every_process():
 
 
 class Superstitious(World):
-    """A world with a law that the product violates: no value may be 300,000."""
+    """A world with a law that the product violates: no consumer rate may be set."""
 
     def _on_commit(self, commit):
-        if any(record.value == 300_000.0 for record in commit.records):
-            self._break("superstition: 300,000 was written")
+        if any(record.key == "consumer_byte_rate" for record in commit.records):
+            self._break("superstition: a consumer rate was written")
         super()._on_commit(commit)
 
 

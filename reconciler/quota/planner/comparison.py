@@ -367,8 +367,12 @@ class _Comparison:
         """Return to the declared value or, if there is none, to the value that the override replaced."""
         after = self._after_override(view, override)
         if same_value(view.key, after, view.live):
-            self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
-            if view.owner is not None and not view.owner.document and view.declared is None:
+            if (
+                not view.unsettled
+            ):  # otherwise its write may still take effect, and then has to be reverted
+                self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
+            is_of_override = view.owner is not None and not view.owner.document
+            if is_of_override and view.declared is None and not view.unsettled:
                 # Only the override was owned: the live value is unmanaged again.
                 self._set_record(view, None)
             elif cause is not None:
