@@ -136,8 +136,8 @@ soak: env  ## random operations and faults on real servers for ten minutes (SEED
 simulate: env  ## simulated worlds with fresh seeds for a minute, or one seed with its story (SEED=…, WORLD=operator, DAYS=…, WITHOUT=…, SECONDS=…)
 	@$(BIN)/python -m tests.simulation --world $(or $(WORLD),watch) $(if $(SEED),--seed $(SEED)) --days $(or $(DAYS),0) --without '$(WITHOUT)' --seconds $(or $(SECONDS),60)
 
-simulate-nightly: env  ## a million seeds (WORLD=operator)
-	@$(BIN)/python -m tests.simulation --world $(or $(WORLD),watch) --seeds 1000000 --seconds 1000000
+simulate-nightly: env  ## a million fresh seeds, or as many as fit (WORLD=operator, SECONDS=…)
+	@$(BIN)/python -m tests.simulation --world $(or $(WORLD),watch) --seeds 1000000 --seconds $(or $(SECONDS),1000000)
 
 fuzz: env  ## mutated input for every reader of bytes and texts (SECONDS=…)
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60)
