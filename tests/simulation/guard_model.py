@@ -125,8 +125,8 @@ def _of_clients(
         was, will = before[old, change.key], after[new, change.key]
         factor, allowed, name = max(will / was, was / will), guards.max_change_factor, ""
         default = new if old == change.entity else old
-        own, other = (was, will) if change.after is None else (will, was)
-        if own > other and _is_default_beside(default, change.entity):
+        own, replaced = (was, will) if change.after is None else (will, was)
+        if own > replaced and _is_default_beside(default, change.entity):
             allowed, name = max(allowed, guards.max_exception_factor), "maxExceptionFactor"
         if factor > max(allowed * (1 + 1e-9), worst[0]):
             worst = factor, name or "maxChangeFactor"

@@ -47,10 +47,10 @@ class PlanLaws:
         """Check a plan and the violations of its guards. A plan of the same inputs as the last one must equal it."""
         owned, plan = inputs.owned, preview.plan
         depends_on_time = owned.intents or owned.overrides or inputs.rules.ignore
-        known = (inputs.documents, owned, inputs.live, inputs.rules, inputs.only, guards, plan)
-        if not depends_on_time and known == self._last:
+        compared = (inputs.documents, owned, inputs.live, inputs.rules, inputs.only, guards, plan)
+        if not depends_on_time and compared == self._last:
             return
-        self._last = known
+        self._last = compared
         model = PlanModel(inputs)
         problem = model.contradiction(preview.plan)
         if problem:
@@ -149,7 +149,7 @@ class PlanLaws:
             image = self._brokers.cluster.brokers[node].visible_image
             for alteration in expected:
                 names = NAMES.get(alteration.entity) or names_of(alteration.entity)
-                shown = image.values.get(names, {})
+                values = image.values.get(names, {})
                 for key, value in alteration.operations:
                     pair = alteration.entity, Key(key)
                     is_disturbed = any(
@@ -157,7 +157,9 @@ class PlanLaws:
                         and whole(pair[1], changed) != whole(pair[1], value)
                         for at, changed, _ in self._laws.timeline[pair]
                     )
-                    if not is_disturbed and whole(pair[1], shown.get(key)) != whole(pair[1], value):
+                    if not is_disturbed and whole(pair[1], values.get(key)) != whole(
+                        pair[1], value
+                    ):
                         raise LawBroken(
                             f"a broker counts as showing what it does not show: {node},"
                             f" {alteration.entity} {key} -> {value}"

@@ -244,8 +244,8 @@ class World:
             del self.documents[name]
             self.trace("author", "removes %s", name)
             return
-        other = self.documents.get(other_name)
-        if other is not None and name not in self.documents and chance.random() < 0.5:
+        sibling = self.documents.get(other_name)
+        if sibling is not None and name not in self.documents and chance.random() < 0.5:
             self.documents[name] = replace(self.documents.pop(other_name), document=name)
             self.trace("author", "renames %s", other_name)
             return
@@ -253,7 +253,8 @@ class World:
         values = {
             key: self.value(key, chance)
             for key in keys
-            if chance.random() < 0.7 and (other is None or other.limits[COLUMNS.index(key)] is None)
+            if chance.random() < 0.7
+            and (sibling is None or sibling.limits[COLUMNS.index(key)] is None)
         }
         if not values:
             return
