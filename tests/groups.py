@@ -72,7 +72,7 @@ STORIES = {
     r"tests/kube/e2e/test_crashes\.py.*_lost_": "a process that is killed loses and repeats nothing",
     r"tests/kube/e2e/test_tenants\.py": "a namespace declares what it was granted",
     r"tests/kube/crds/test_previous\.py": "objects of the previous definitions stay valid",
-    r"tests/charts/test_install\.py::test_a_release_lives": "the chart is installed, upgraded and removed",
+    r"tests/charts/test_install\.py::test_a_release_is_installed_": "the chart is installed, upgraded and removed",
     r"tests/forge/test_workflows\.py::test_a_plan_is_commented_": "preview, merge, apply and verification",
     r"tests/forge/test_workflows\.py::test_a_broker_that_changed_": "a stale plan is refused",
     r"tests/forge/test_workflows\.py::test_a_fork_is_planned": "a fork is planned without a cluster",
@@ -83,7 +83,7 @@ STORIES = {
     r"tests/recording/test_pipeline\.py": "a recording becomes a preview, a simulation and a page",
     r"tests/evidence/ingest/test_ingest_from_prometheus\.py": "recorded use comes from a real Prometheus",
     r"tests/alerts/test_end_to_end\.py::test_a_change": "drift becomes an alert, and its end too",
-    r"tests/render/test_page_in_chromium\.py::test_(a_page|no_name)": "the page in a browser",
+    r"tests/render/test_page_in_chromium\.py::test_(a_page_renders|no_name)": "the page in a browser",
 }
 """Integration tests that `make test` runs: patterns of node ids, and what each tests."""
 

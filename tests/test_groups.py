@@ -9,7 +9,7 @@ import pytest
 from tests import groups
 
 
-def test_a_pattern_that_matches_no_test_is_named() -> None:
+def test_a_pattern_that_matches_no_test_is_reported() -> None:
     nodes = ["tests/kube/e2e/test_life.py::test"]
     missing = groups.patterns_without_tests(nodes)
     assert r"tests/kube/e2e/test_life\.py" not in missing
@@ -18,7 +18,7 @@ def test_a_pattern_that_matches_no_test_is_named() -> None:
 
 
 @pytest.mark.parametrize("pattern", groups.STORIES)
-def test_a_run_of_the_stories_imports_the_files_of_each(pattern: str) -> None:
+def test_a_run_of_the_stories_imports_only_their_files(pattern: str) -> None:
     paths = [
         path.relative_to(groups.ROOT).as_posix()
         for path in (groups.ROOT / "tests").rglob("test_*.py")
@@ -53,7 +53,7 @@ def test_the_servers_of_a_session_stay_on_one_worker() -> None:
     assert contract == {"broker contract 4.4.0", "broker contract 3.9.1"}
 
 
-def test_servers_of_the_session_end_with_the_last_test_that_may_use_them() -> None:
+def test_servers_of_the_session_are_stopped_after_the_last_test_that_may_use_them() -> None:
     def ends(path: str, next_path: str) -> bool:
         return groups.is_last_with_servers(f"tests/{path}::test", f"tests/{next_path}::test")
 
@@ -67,14 +67,14 @@ def test_servers_of_the_session_end_with_the_last_test_that_may_use_them() -> No
     assert ends(broker.format("3.9.1"), broker.format("4.4.0"))
 
 
-def test_a_file_whose_servers_are_its_own_is_a_unit_of_its_own() -> None:
+def test_a_file_with_its_own_servers_is_its_own_unit() -> None:
     assert (
         groups.unit_of_work("tests/e2e/test_crash_recovery.py::test[1]")
         == "tests/e2e/test_crash_recovery.py"
     )
 
 
-def test_no_long_unit_without_servers_is_left_for_the_end() -> None:
+def test_long_units_without_servers_start_first() -> None:
     nodes = [
         "tests/base/test_clock.py::test",
         "tests/small_worlds/test_orders.py::test",
@@ -90,14 +90,14 @@ def test_no_long_unit_without_servers_is_left_for_the_end() -> None:
     assert [nodes.index(item.nodeid) for item in items] == [3, 4, 1, 0, 2]
 
 
-def test_a_place_without_a_group_is_a_unit_for_each_file() -> None:
+def test_a_folder_without_a_group_has_one_unit_for_each_file() -> None:
     node = "tests/test_groups.py::test_x"
     assert groups.may_need_servers(node)
     assert groups.group_of(node) is None
     assert groups.unit_of_work(node) == "tests/test_groups.py"
 
 
-def test_the_time_of_a_group_is_that_of_all_phases_of_its_tests() -> None:
+def test_the_time_of_a_group_includes_all_phases_of_its_tests() -> None:
     def report(node: str, when: str, seconds: float, **keywords: int) -> pytest.TestReport:
         return pytest.TestReport(
             node, (node, 1, node), keywords, "passed", None, when, duration=seconds

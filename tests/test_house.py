@@ -36,7 +36,7 @@ def trees() -> Trees:
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
 
 
-def test_every_module_begins_by_saying_what_may_live_in_it(trees: Trees) -> None:
+def test_every_module_begins_with_a_docstring_about_its_content(trees: Trees) -> None:
     first_lines = {
         relative(path): (ast.get_docstring(tree) or "").partition("\n")[0]
         for path, tree in trees.items()
@@ -44,7 +44,7 @@ def test_every_module_begins_by_saying_what_may_live_in_it(trees: Trees) -> None
     assert [name for name, line in first_lines.items() if not line] == []
 
 
-def test_every_module_that_a_docstring_names_exists() -> None:
+def test_every_module_named_in_a_docstring_exists() -> None:
     missing = [
         f"{relative(path)}: {name}"
         for path in MODULES
@@ -54,7 +54,7 @@ def test_every_module_that_a_docstring_names_exists() -> None:
     assert missing == []
 
 
-def test_modules_that_are_longer_than_advised_only_become_fewer_and_shorter() -> None:
+def test_the_number_and_length_of_long_modules_only_decrease() -> None:
     lengths = {relative(path): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
     longer = {name: lines for name, lines in lengths.items() if lines > ADVISED_LENGTH}
     grown = {name: lines for name, lines in longer.items() if lines > LONGER_MODULES.get(name, 0)}
@@ -62,7 +62,7 @@ def test_modules_that_are_longer_than_advised_only_become_fewer_and_shorter() ->
     assert set(LONGER_MODULES) <= set(longer), "a module became short: take it out of the table"
 
 
-def test_no_class_or_module_has_a_name_that_says_nothing(trees: Trees) -> None:
+def test_no_class_or_module_has_a_meaningless_name(trees: Trees) -> None:
     class_names = [
         f"{relative(path)}: {node.name}"
         for path, tree in trees.items()
@@ -78,7 +78,7 @@ def test_no_class_or_module_has_a_name_that_says_nothing(trees: Trees) -> None:
     ] == []
 
 
-def test_every_test_module_of_the_package_stands_where_its_subject_stands() -> None:
+def test_every_test_module_is_at_the_place_of_its_subject() -> None:
     packages = {path.parent.name for path in MODULES if path.parent.parent == ROOT / "reconciler"}
     assert packages <= {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
 
@@ -88,7 +88,7 @@ MOST_PROOFS = 226
 """A ratchet: how many modules have no test module of their own name. Lower it; never raise it."""
 
 
-def test_every_module_has_a_test_module_of_its_name_or_a_listed_one_that_proves_it() -> None:
+def test_every_module_has_a_test_module_of_its_name_or_a_listed_one() -> None:
     rows = [line.split() for line in PROOFS.read_text(encoding="utf-8").splitlines()]
     proofs = {row[0]: row[1] for row in rows if row[0] != "#"}
     modules = {path.relative_to(ROOT / "reconciler") for path in MODULES if path.stem[:2] != "__"}
@@ -106,7 +106,7 @@ def test_every_module_has_a_test_module_of_its_name_or_a_listed_one_that_proves_
     assert len(alone) <= MOST_PROOFS
 
 
-def test_nothing_public_is_unused_or_used_by_tests_alone() -> None:
+def test_every_public_name_is_used_outside_of_tests() -> None:
     assert unused_names.unused() == []
 
 
@@ -118,7 +118,7 @@ SUPPRESSIONS = {
 """A ratchet: how many comments in reconciler/, tests/, tools/ and examples/ switch a check off. Lower it; never raise it."""
 
 
-def test_suppressions_only_become_fewer_and_each_has_a_code() -> None:
+def test_suppressions_only_decrease_and_each_has_a_code() -> None:
     text = "\n".join(
         path.read_text(encoding="utf-8")
         for folder in ("reconciler", "tests", "tools", "examples")
@@ -196,11 +196,11 @@ def texts_of(call: ast.Call) -> list[ast.expr]:
     ]
 
 
-def test_nothing_is_printed_past_the_one_exit_of_text(trees: Trees) -> None:
+def test_nothing_is_printed_except_through_the_output_filter(trees: Trees) -> None:
     assert [fault for module in trees.items() for fault in writes_past_the_exit(*module)] == []
 
 
-def test_every_json_document_that_leaves_is_ascii(trees: Trees) -> None:
+def test_every_written_json_document_is_ascii(trees: Trees) -> None:
     raw = [
         f"{relative(path)}:{node.lineno}"
         for path, tree in trees.items()
@@ -228,13 +228,13 @@ def imported(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_http_has_one_home(trees: Trees) -> None:
+def test_only_the_listed_modules_import_an_http_library(trees: Trees) -> None:
     libraries = {"aiohttp", "http.client", "urllib.request", "requests", "urllib3"}
     modules = {relative(path) for path, tree in trees.items() if imported(tree) & libraries}
     assert modules == set(HTTP)
 
 
-def test_no_thread_of_arrow_gets_memory_or_files_of_python(trees: Trees) -> None:
+def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None:
     """Such a thread needs the interpreter after the call has returned, and aborts a process that ends meanwhile."""
     allowed = {
         "BufferReader": "reconciler/evidence/store/files/arrow_tables.py",
@@ -250,7 +250,7 @@ def test_no_thread_of_arrow_gets_memory_or_files_of_python(trees: Trees) -> None
     assert [place for place in places if allowed.get(place[0]) != place[1]] == []
 
 
-def test_every_decision_has_a_number_of_its_own() -> None:
+def test_every_decision_has_a_unique_number() -> None:
     names = sorted(path.name for path in (ROOT / "docs" / "adr").glob("*.md"))
     numbers = [name.partition("-")[0] for name in names]
     assert len(set(numbers)) == len(numbers), names

@@ -31,12 +31,12 @@ def loaded() -> list[str]:
     return names
 
 
-def test_it_needs_nothing_but_the_standard_library(loaded: list[str]) -> None:
+def test_the_library_needs_only_the_standard_library(loaded: list[str]) -> None:
     roots = {name.partition(".")[0] for name in loaded}
     assert roots - sys.stdlib_module_names - {"__main__"} == {"reconciler"}
 
 
-def test_it_loads_the_client_and_the_meaning_of_quotas_and_no_planner(loaded: list[str]) -> None:
+def test_the_library_loads_the_client_and_the_quota_model_and_no_planner(loaded: list[str]) -> None:
     own = [name for name in loaded if name.startswith("reconciler.")]
     packages = {name.split(".")[1] for name in own}
     assert packages == {"base", "client", "errors", "kafka", "quota", "wire"}
@@ -56,14 +56,14 @@ def test_it_loads_the_client_and_the_meaning_of_quotas_and_no_planner(loaded: li
         assert expensive not in loaded
 
 
-def test_the_manual_says_how_many_modules_an_import_loads(loaded: list[str]) -> None:
+def test_the_manual_states_the_number_of_modules_that_an_import_loads(loaded: list[str]) -> None:
     own = [name for name in loaded if name.partition(".")[0] == "reconciler"]
     documented = re.search(r"loads (\d+) modules of this project", MANUAL)
     assert documented is not None
     assert len(own) == int(documented.group(1))
 
 
-def test_the_api_is_the_one_of_the_snapshot() -> None:
+def test_the_api_equals_the_snapshot() -> None:
     """A difference is a change of the public API: write it anew on purpose, with a line in CHANGELOG.md."""
     assert library_api.snapshot() == library_api.SNAPSHOT.read_text(encoding="utf-8")
 

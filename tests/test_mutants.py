@@ -8,7 +8,9 @@ from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, *OPERATOR_FAULTS], ids=lambda fault: fault.what)
-def test_a_planted_fault_quotes_text_that_is_in_its_file_once_and_names_tests(fault: Fault) -> None:
+def test_a_planted_fault_quotes_text_that_occurs_once_in_its_file_and_names_tests(
+    fault: Fault,
+) -> None:
     path = ROOT / fault.file
     assert path.exists(), fault.file
     assert path.read_text(encoding="utf-8").count(fault.old) == 1, fault.file

@@ -31,12 +31,12 @@ def test_no_name_of_the_package_is_vague() -> None:
     assert not figures().vague
 
 
-def test_vague_names_of_tests_only_become_fewer() -> None:
+def test_the_number_of_vague_names_in_tests_only_decreases() -> None:
     vague = clarity.count(clarity.ROOT / "tests").vague
     assert vague.total() <= VAGUE_IN_TESTS, vague.most_common()
 
 
-def test_no_class_name_is_used_twice() -> None:
+def test_class_names_are_unique() -> None:
     assert not figures().duplicate_classes
 
 
@@ -45,7 +45,7 @@ def test_no_module_is_named_by_a_participle_or_a_metaphor() -> None:
     assert not modules & clarity.NOT_A_MODULE
 
 
-def test_no_room_holds_more_modules_than_a_reader_can_take_in() -> None:
+def test_no_folder_contains_too_many_modules() -> None:
     large = {
         folder: number for folder, number in figures().folders.items() if number > MODULES_IN_A_ROOM
     }
@@ -58,7 +58,7 @@ def test_every_package_is_in_the_picture_of_the_architecture() -> None:
     assert not missing
 
 
-def test_every_module_that_the_architecture_names_exists() -> None:
+def test_every_module_named_in_the_architecture_exists() -> None:
     named = set(re.findall(r"`([\w/]+\.py)`", GLOSSARY))
     assert len(named) > 60
     assert not {name for name in named if architecture_path(name) is None}
@@ -113,7 +113,7 @@ def defined_names(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-def test_identifiers_that_the_glossary_bans_only_become_fewer() -> None:
+def test_the_number_of_banned_identifiers_only_decreases() -> None:
     banned = banned_by_the_glossary()
     assert len(banned) > 40
     used = Counter(

@@ -140,7 +140,7 @@ def rules_file() -> Iterator[Path]:
         yield path
 
 
-def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(
+def test_a_change_outside_kquota_is_reported_to_every_receiver_and_so_is_its_end(
     empty_kafka, tmp_path, capsys
 ):
     cluster = empty_kafka(jars.NEWEST)
@@ -207,7 +207,7 @@ def test_a_change_behind_our_back_reaches_people_and_its_end_does_too(
         print("\n" + ", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))  # noqa: T201
 
 
-def test_a_process_that_dies_is_an_alert_and_a_new_one_ends_it(empty_kafka, tmp_path):
+def test_a_stopped_process_fires_an_alert_and_a_new_process_resolves_it(empty_kafka, tmp_path):
     cluster = empty_kafka(jars.NEWEST)
     project(tmp_path, cluster.bootstrap(), quota(USER))
     (port,) = free_ports(1)

@@ -10,16 +10,16 @@ from tests.servers import prometheus
 pytestmark = pytest.mark.integration
 
 
-def test_the_rules_are_in_order():
+def test_promtool_accepts_the_rules():
     text = prometheus.promtool("check", "rules", str(rules.ALERTS))
     assert f"SUCCESS: {len(list(rules.rules()))} rules found" in text
 
 
-def test_every_case_of_every_alert_holds():
+def test_every_case_of_every_alert_passes():
     assert "SUCCESS" in prometheus.promtool("test", "rules", str(rules.CASES))
 
 
-def test_a_rule_that_is_wrong_is_noticed(tmp_path):
+def test_promtool_rejects_a_wrong_rule(tmp_path):
     broken = tmp_path / "alerts.yaml"
     text = rules.ALERTS.read_text(encoding="utf-8")
     broken.write_text(text.replace('state="drifted"', 'state="declared"'), encoding="utf-8")

@@ -73,18 +73,18 @@ def test_a_query_names_only_series_and_labels_that_exist(expression):
         ("1 > 0", "no series at all"),
     ],
 )
-def test_a_typo_is_found(expression, fault):
+def test_the_check_reports_a_misspelled_series(expression, fault):
     assert faults(expression) == [fault]
 
 
-def test_states_and_outcomes_in_queries_are_ones_that_the_program_tells():
+def test_states_and_outcomes_in_queries_are_values_of_the_exported_labels():
     text = " ".join(QUERIES)
     assert set(re.findall(r'state="(\w+)"', text)) <= set(families.STATES)
     for values in re.findall(r'outcome=~"([^"]+)"', text):
         assert set(values.split("|")) <= {"applied", "rejected", "held", "unknown", "not_sent"}
 
 
-def test_no_metric_goes_unused():
+def test_every_metric_is_used():
     """What is not shown need not be counted."""
     used = {name for query in QUERIES for name in rules.metrics_of(query)}
     unused = {
@@ -103,7 +103,7 @@ TOLD_IN_DOCS_ONLY = {
 
 
 @pytest.mark.parametrize("name", sorted(rules.alerts()))
-def test_an_alert_tells_how_bad_what_why_and_what_to_do(name):
+def test_an_alert_has_a_severity_a_summary_a_cause_and_an_action(name):
     alert = rules.alerts()[name]
     assert alert["labels"]["severity"] in {"critical", "warning", "info"}
     notes = alert["annotations"]
@@ -142,7 +142,7 @@ def test_quick_rules_differ_in_durations_only():
     assert "[60000ms]" in quick["rules"][6]["expr"]
 
 
-def test_the_dashboard_has_no_panel_over_another_and_no_id_twice():
+def test_panels_of_the_dashboard_do_not_overlap_and_have_unique_ids():
     cells: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
@@ -158,13 +158,13 @@ def test_the_dashboard_has_no_panel_over_another_and_no_id_twice():
     assert len(ids) == len(set(ids))
 
 
-def test_the_dashboard_takes_its_data_source_and_clusters_from_variables():
+def test_the_dashboard_reads_its_data_source_and_clusters_from_variables():
     variables = {variable["name"] for variable in DASHBOARD["templating"]["list"]}
     assert variables == {"datasource", "cluster"}
     assert {panel["datasource"]["uid"] for panel in PANELS} == {"${datasource}"}
 
 
-def test_labels_in_legends_are_labels_of_what_the_query_leaves():
+def test_labels_in_legends_are_labels_of_the_query_result():
     for panel in PANELS:
         for target in panel["targets"]:
             legend = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))

@@ -40,7 +40,7 @@ def named(*names: str) -> list[ClusterTarget]:
 
 @settings(max_examples=30)
 @given(turns=st.lists(st.integers(0, 5), min_size=1, max_size=20), concurrency=st.integers(1, 6))
-def test_results_are_in_the_order_of_the_targets_and_never_more_than_the_bound_are_active(
+def test_results_have_the_order_of_the_targets_and_concurrency_stays_within_the_bound(
     turns: list[int], concurrency: int
 ) -> None:
     active = most = 0
@@ -60,7 +60,7 @@ def test_results_are_in_the_order_of_the_targets_and_never_more_than_the_bound_a
     assert most <= concurrency
 
 
-def test_a_cluster_that_fails_stops_no_other_and_keeps_its_notices() -> None:
+def test_a_failed_cluster_keeps_its_notices_and_does_not_stop_the_others() -> None:
     async def work(notices: Notices, cluster: ClusterTarget) -> str:
         notices.warning(f"warned of {cluster.name}")
         if cluster.name == "b":
@@ -73,7 +73,7 @@ def test_a_cluster_that_fails_stops_no_other_and_keeps_its_notices() -> None:
     assert results[1].notices == (Notice(kind="warning", text="warned of b"),)
 
 
-def test_an_error_of_ours_is_no_unreachable_cluster() -> None:
+def test_an_error_of_kquota_does_not_count_as_an_unreachable_cluster() -> None:
     async def work(_: Notices, __: ClusterTarget) -> None:
         raise PlanRefused("no")
 
@@ -81,7 +81,7 @@ def test_an_error_of_ours_is_no_unreachable_cluster() -> None:
     assert not result.is_unreachable
 
 
-def test_one_hung_cluster_holds_one_place_only() -> None:
+def test_a_hung_cluster_occupies_one_place_only() -> None:
     async def story() -> list[str]:
         gate, ended = asyncio.Event(), []
 
@@ -98,7 +98,7 @@ def test_one_hung_cluster_holds_one_place_only() -> None:
     assert asyncio.run(story()) == ["a", "b", "c", "d", "hung"]
 
 
-def test_what_has_not_begun_does_not_begin_after_a_result_that_stops_the_run() -> None:
+def test_after_a_result_that_stops_the_run_no_further_cluster_starts() -> None:
     begun = []
 
     async def work(_: Notices, cluster: ClusterTarget) -> None:
@@ -145,7 +145,7 @@ def cancelled_after_first(
     return asyncio.run(story())
 
 
-def test_a_cancelled_run_returns_what_each_cluster_says_of_its_interruption() -> None:
+def test_a_cancelled_run_returns_the_interruption_of_each_cluster() -> None:
     async def work(_: Notices, __: ClusterTarget) -> None:
         try:
             await asyncio.Event().wait()
@@ -155,7 +155,7 @@ def test_a_cancelled_run_returns_what_each_cluster_says_of_its_interruption() ->
     assert cancelled_after_first(work) == ["Interrupted", "Interrupted", "KquotaError"]
 
 
-def test_a_cancelled_run_without_anything_to_report_is_cancelled() -> None:
+def test_a_cancelled_run_without_results_raises_the_cancellation() -> None:
     async def work(_: Notices, __: ClusterTarget) -> None:
         await asyncio.Event().wait()
 

@@ -18,7 +18,7 @@ def test_a_file_gets_its_content_and_its_permissions(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_its_target_is_unchanged(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_text("as before")
     link.symlink_to(target)
@@ -41,7 +41,7 @@ def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path, is_link: bool) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_that_leads_nowhere_is_replaced(tmp_path: Path) -> None:
+def test_a_dangling_link_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "link"
     path.symlink_to(tmp_path / "missing")
     replace_file(path, b"new")
@@ -58,7 +58,7 @@ def test_a_reader_that_opened_the_old_file_reads_all_of_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["folder", "missing/file"])
-def test_a_failure_leaves_nothing(tmp_path: Path, name: str) -> None:
+def test_a_failure_leaves_no_file(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "inside").touch()
     with pytest.raises(OSError, match="directory"):
@@ -66,7 +66,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_only_drafts_of_the_file_are_removed(tmp_path: Path) -> None:
+def test_only_temporary_files_of_the_same_file_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     draft = tmp_path / ".file.a1b2_c3d.new"
     bystanders = [tmp_path / name for name in (".file.lock", ".other.a1b2.new", "file.new")]

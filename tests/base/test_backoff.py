@@ -5,7 +5,7 @@ import pytest
 from reconciler.base.backoff import Backoff, Deadline
 
 
-def test_waits_double_up_to_the_cap_and_are_spread_by_a_fifth() -> None:
+def test_delays_double_up_to_the_maximum_and_vary_by_a_fifth() -> None:
     backoff = Backoff(first=0.1, cap=1.0)
     assert [backoff.pause(n, lambda: 0.5) for n in range(7)] == pytest.approx(
         [0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
@@ -15,7 +15,7 @@ def test_waits_double_up_to_the_cap_and_are_spread_by_a_fifth() -> None:
     assert backoff.pause(10_000, lambda: 0.5) == 1.0
 
 
-def test_deadlines_never_leave_less_than_nothing() -> None:
+def test_the_remaining_time_of_a_deadline_is_never_negative() -> None:
     deadline = Deadline(at=10.0)
     assert (deadline.seconds_remaining(4.0), deadline.seconds_remaining(12.0)) == (6.0, 0.0)
     assert (deadline.within(4.0, 1.0), deadline.within(4.0, 9.0)) == (1.0, 6.0)

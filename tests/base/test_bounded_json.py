@@ -35,7 +35,9 @@ def nested(levels: int) -> str:
         (nested(24), None),
     ],
 )
-def test_a_fault_is_one_error_with_a_sentence(text: str | bytes, words: str | None) -> None:
+def test_every_fault_raises_the_same_error_with_one_sentence(
+    text: str | bytes, words: str | None
+) -> None:
     if words is None:
         assert parse(text, most_bytes=100) == json.loads(text)
         return
@@ -46,22 +48,22 @@ def test_a_fault_is_one_error_with_a_sentence(text: str | bytes, words: str | No
 
 
 @pytest.mark.parametrize("levels", [MOST_DEPTH + 2, 5_000, 200_000])
-def test_what_is_nested_too_deep_is_no_json(levels: int) -> None:
+def test_json_that_is_nested_too_deep_is_refused(levels: int) -> None:
     for text in (nested(levels), '{"abc":' * levels + "1" + "}" * levels):
         with pytest.raises(InvalidJson, match="nested"):
             parse(text, most_bytes=bounded_json.DOCUMENT)
 
 
-def test_deep_enough_for_everybody_is_read() -> None:
+def test_json_of_usual_depth_is_read() -> None:
     assert parse(nested(MOST_DEPTH), most_bytes=10_000) == json.loads(nested(MOST_DEPTH))
 
 
-def test_a_number_of_too_many_digits_is_no_json() -> None:
+def test_a_number_with_too_many_digits_is_refused() -> None:
     with pytest.raises(InvalidJson):
         parse("1" * 5_000, most_bytes=10_000)
 
 
-def test_objects_are_made_by_the_caller() -> None:
+def test_objects_are_built_by_the_callers_function() -> None:
     assert parse('{"a": 1, "a": 2}', most_bytes=100, pairs=tuple) == (("a", 1), ("a", 2))
 
     def refuse(pairs: object) -> object:
@@ -71,7 +73,7 @@ def test_objects_are_made_by_the_caller() -> None:
         parse("{}", most_bytes=100, pairs=refuse)
 
 
-def test_no_other_module_reads_json_by_itself() -> None:
+def test_no_other_module_parses_json() -> None:
     readers = set()
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -5,7 +5,7 @@ import asyncio
 from reconciler.base.clock import SystemClock
 
 
-def test_the_real_clock_goes_forward() -> None:
+def test_the_real_clock_moves_forward() -> None:
     clock = SystemClock()
     before = clock.monotonic()
     asyncio.run(clock.sleep(-1))

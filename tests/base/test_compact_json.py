@@ -22,14 +22,14 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_it_writes_what_the_standard_encoder_writes(value, sort_keys):
+def test_the_encoder_writes_the_same_text_as_the_standard_encoder(value, sort_keys):
     assert compact(sort_keys=sort_keys)(value) == json.dumps(
         value, separators=(",", ":"), sort_keys=sort_keys, allow_nan=False
     )
 
 
 @pytest.mark.parametrize("value", [math.nan, [math.inf], {"a": -math.inf}])
-def test_it_refuses_what_json_cannot_say(value):
+def test_values_that_json_cannot_represent_are_refused(value):
     with pytest.raises(ValueError, match="JSON compliant"):
         _ = compact()(value)
 

@@ -9,7 +9,7 @@ from reconciler.base.durable_files import DISK
 from reconciler.errors import InventoryError
 
 
-def test_a_file_is_replaced_whole_and_private(tmp_path: Path):
+def test_a_file_is_replaced_atomically_and_is_private(tmp_path: Path):
     path = tmp_path / "file"
     path.write_text("old and longer")
     path.chmod(0o644)
@@ -19,7 +19,7 @@ def test_a_file_is_replaced_whole_and_private(tmp_path: Path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_target_that_cannot_be_replaced_leaves_nothing_beside_it(tmp_path: Path):
+def test_a_target_that_cannot_be_replaced_leaves_no_temporary_file(tmp_path: Path):
     path = tmp_path / "directory"
     path.mkdir()
     (path / "inside").touch()
@@ -28,14 +28,14 @@ def test_a_target_that_cannot_be_replaced_leaves_nothing_beside_it(tmp_path: Pat
     assert [entry.name for entry in tmp_path.iterdir()] == ["directory"]
 
 
-def test_a_missing_directory_is_said_in_words(tmp_path: Path):
+def test_a_missing_directory_is_reported_in_a_sentence(tmp_path: Path):
     for write in (DISK.replace, DISK.append):
         with pytest.raises(InventoryError, match="cannot be written: No such file") as caught:
             write(tmp_path / "no" / "file", b"x")
         assert "directory exists" in caught.value.hint
 
 
-def test_what_is_appended_stands_at_the_end(tmp_path: Path):
+def test_appended_text_is_at_the_end_of_the_file(tmp_path: Path):
     path = tmp_path / "log"
     DISK.append(path, b"one\n")
     DISK.append(path, b"two\n")
@@ -43,13 +43,13 @@ def test_what_is_appended_stands_at_the_end(tmp_path: Path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_said_in_words():
+def test_a_full_disk_is_reported_in_a_sentence():
     with pytest.raises(InventoryError, match="No space left"):
         DISK.append(Path("/dev/full"), b"x")
     assert os.path.exists("/dev/full")  # noqa: PTH110 - it must not have been removed
 
 
-def test_what_a_killed_replacement_left_is_removed_and_nothing_else(tmp_path: Path):
+def test_temporary_files_of_a_killed_replacement_are_removed_and_no_others(tmp_path: Path):
     path = tmp_path / "inventory.json"
     DISK.replace(path, b"1")
     leftover = tmp_path / ".inventory.json.a1b2_c3d.new"

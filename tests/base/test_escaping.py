@@ -54,7 +54,7 @@ LOOKALIKES = st.text(
 
 
 @given(LOOKALIKES, LOOKALIKES)
-def test_names_that_look_the_same_because_of_their_form_are_written_differently(name, second_name):
+def test_names_that_differ_only_in_unicode_normalization_are_written_differently(name, second_name):
     """An accent of its own, another order of accents, or the Kelvin sign: for Kafka these are different names."""
     for write in (escaping.quoted, escaping.markdown, escaping.html):
         assert unicodedata.is_normalized("NFC", write(name))
@@ -63,7 +63,7 @@ def test_names_that_look_the_same_because_of_their_form_are_written_differently(
         assert escaping.escaped(name) == name
 
 
-def test_a_name_of_accents_alone_takes_no_quadratic_time():
+def test_a_name_of_many_accents_is_quoted_in_linear_time():
     assert len(escaping.quoted("e" + "\u0301\u0323" * 16_000)) > 32_000
 
 
@@ -81,7 +81,7 @@ def test_every_text_is_one_line_without_control_or_reordering_characters(name):
 
 
 @given(st.one_of(st.sampled_from(NASTY), st.text()))
-def test_no_name_can_start_a_command_of_a_ci_runner(name):
+def test_names_cannot_start_a_command_of_a_ci_runner(name):
     for write in (escaping.escaped, escaping.quoted, escaping.markdown):
         text = write(name).strip()
         assert "##[" not in text
@@ -98,7 +98,7 @@ def test_markdown_is_one_code_span_or_one_code_element_without_markup(name):
 
 
 @given(st.one_of(st.sampled_from(NASTY), st.text(alphabet="@#!$~%&:/.w-+*_`|<>[] ab1")))
-def test_a_sentence_holds_no_markup_and_no_reference(text):
+def test_an_escaped_sentence_contains_neither_markup_nor_references(text):
     new_text = escaping.prose(text)
     outside = re.sub(r"<code>&#\d+;</code>", " ", new_text)
     assert not re.search(r"[`|<*\[\]\\~]|://|www\.|^[-+>=#]", outside, re.IGNORECASE)
@@ -106,7 +106,7 @@ def test_a_sentence_holds_no_markup_and_no_reference(text):
     assert not re.search(r"[@#!$~%&][\w\"'{\[]", unescape(outside))
 
 
-def test_an_ordinary_sentence_stays_as_it_is():
+def test_an_ordinary_sentence_is_unchanged():
     sentence = "12 removals are more than the 10 (20 % of 60/s), or --max-removals N; see a.b=c"
     assert escaping.prose(sentence) == sentence
     assert escaping.prose("ask @team") == "ask <code>&#64;</code>team"
@@ -132,7 +132,7 @@ def test_only_a_character_that_would_be_interpreted_is_escaped(text, written):
     assert escaping.prose(text) == written
 
 
-def test_plain_names_stand_for_themselves():
+def test_plain_names_are_unchanged():
     assert escaping.quoted("check out") == "check out"
     assert escaping.quoted("::1") == "::1"
     assert escaping.markdown("user=alice") == "`user=alice`"
@@ -149,7 +149,7 @@ def test_workflow_commands_keep_their_line_breaks_and_escape_the_rest():
 
 
 @given(st.text(alphabet="ahtps:/.w[]()<>!@&;\\ ", max_size=60))
-def test_no_address_in_a_sentence_becomes_a_link(text):
+def test_addresses_in_a_sentence_do_not_become_links(text):
     """GitLab's filter runs over the finished page and takes `scheme://` within one text node; not within code."""
     page = re.sub(r"<code>.*?</code>", "\0", escaping.prose(f"see {text} https://evil.example/x"))
     nodes = unescape(page)

@@ -44,7 +44,7 @@ def first_arguments(name: str) -> set[str]:
     }
 
 
-def test_no_text_of_the_source_spells_an_install_command_itself() -> None:
+def test_no_source_text_spells_an_install_command_itself() -> None:
     spelled = [
         str(path.relative_to(ROOT))
         for path in SOURCES
@@ -77,7 +77,7 @@ def test_only_a_released_version_is_named_by_its_project() -> None:
     assert f"-{__version__}-" in WHEEL
 
 
-def test_documents_and_examples_name_no_release_before_there_is_one() -> None:
+def test_documents_and_examples_name_no_release_before_the_first_one() -> None:
     named = [
         (path.name, source, extra)
         for path in PAGES

@@ -174,7 +174,7 @@ def acting(text: str) -> list[str]:
 
 @pytest.mark.parametrize("surface", SURFACES)
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_nothing_hostile_leaves_by_any_surface(
+def test_no_output_surface_prints_control_sequences_of_a_hostile_text(
     surface: str, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KQUOTA_DEBUG", "1")
@@ -191,12 +191,12 @@ ANY = st.one_of(
 
 
 @given(ANY, st.sampled_from(sorted(SURFACES.keys() - {"condition", "event"})))
-def test_no_text_at_all_does(text: str, surface: str) -> None:
+def test_no_output_surface_prints_control_sequences_of_any_text(text: str, surface: str) -> None:
     assert acting(SURFACES[surface](text)) == []
 
 
 @given(ANY)
-def test_json_and_yaml_still_mean_the_same_name(text: str) -> None:
+def test_escaped_json_and_yaml_decode_to_the_same_name(text: str) -> None:
     document = json.loads(SURFACES["json"](text))
     assert document["clusterId"] == text
     assert json.loads(SURFACES["json of others"](text)) == {text: [text]}
@@ -208,17 +208,17 @@ def test_json_and_yaml_still_mean_the_same_name(text: str) -> None:
 
 
 @given(ANY)
-def test_the_exit_changes_nothing_that_passed_it_before(text: str) -> None:
+def test_escaping_output_text_twice_equals_escaping_it_once(text: str) -> None:
     assert output_text(output_text(text)) == output_text(text)
 
 
-def test_our_own_colours_pass_where_they_are_meant_to() -> None:
+def test_colours_of_kquota_are_kept_where_colour_is_enabled() -> None:
     assert output_text("\x1b[31mred\x1b[0m", colours=True) == "\x1b[31mred\x1b[0m"
     assert output_text("\x1b[31mred", colours=False) == "\\u001b[31mred"
     assert output_text("\x1b[2J", colours=True) == "\\u001b[2J"
 
 
-def test_markdown_tables_and_addresses_pass() -> None:
+def test_markdown_tables_and_addresses_are_unchanged() -> None:
     text = "## Plan\n\n| a | b → c |\n::1 is an address, ::ffff:1.2.3.4 too\n# ## x\n"
     assert output_text(text) == text
 
@@ -226,17 +226,17 @@ def test_markdown_tables_and_addresses_pass() -> None:
 @pytest.mark.parametrize(
     "path", [*GOLDEN.glob("*.md"), *GOLDEN.glob("*.txt")], ids=lambda path: path.name
 )
-def test_the_exit_changes_nothing_in_the_texts_of_renderers(path: Path) -> None:
+def test_texts_of_renderers_are_unchanged_by_the_output_filter(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert output_text(text) == text
 
 
-def test_a_variation_selector_passes_in_the_warning_sign_alone() -> None:
+def test_a_variation_selector_is_kept_in_the_warning_sign_alone() -> None:
     assert output_text("\u26a0\ufe0f\ufe0f \u26a0 a\ufe0f") == "\u26a0\ufe0f\\ufe0f \u26a0 a\\ufe0f"
     assert quoted("\u26a0\ufe0f") == '"\u26a0\\ufe0f"'
 
 
-def test_a_secret_that_a_library_quotes_is_in_no_log_and_no_traceback() -> None:
+def test_a_secret_that_a_library_quotes_is_in_neither_log_nor_traceback() -> None:
     remember("pl4nted-bearer-Token")
     text = "401 for Authorization: Bearer pl4nted-bearer-Token at https://u:S3cret@h/?token=T0ken"
     for surface in ("text log", "json log", "one line log", "traceback"):
@@ -269,7 +269,7 @@ VISIBLE_FORMAT = {
 }
 
 
-def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
+def test_the_table_of_ignorable_characters_equals_that_of_unicode() -> None:
     table = {code for first, last in escaping.DEFAULT_IGNORABLE for code in range(first, last + 1)}
     assert len(table) == 4174
     derived = {
@@ -283,7 +283,7 @@ def test_the_table_of_ignorable_characters_is_that_of_unicode() -> None:
     assert named_codes == {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
 
 
-def test_none_of_the_characters_without_ink_is_shown() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert not [
         c
         for first, last in escaping.DEFAULT_IGNORABLE

@@ -36,7 +36,7 @@ def entries_of(text: str) -> dict[str, str]:
 @example("a=\\\r\nb")
 @example("#c\\\nd=e")
 @example("a=\\ud83d\\ude00")
-def test_every_text_reads_as_an_independent_reader_reads_it(text: str) -> None:
+def test_every_text_is_parsed_as_by_an_independent_reader(text: str) -> None:
     try:
         expected = dict(javaproperties.loads(text))
     except javaproperties.InvalidUEscapeError:
@@ -52,13 +52,13 @@ def test_every_text_reads_as_an_independent_reader_reads_it(text: str) -> None:
         st.text(st.characters(exclude_categories=["Cs"])),
     )
 )
-def test_what_java_writes_is_read_back(pairs: dict[str, str]) -> None:
+def test_text_that_java_writes_is_read_back(pairs: dict[str, str]) -> None:
     file = io.StringIO()
     javaproperties.dump(pairs, file, timestamp=False)
     assert entries_of(file.getvalue()) == pairs
 
 
-def test_lines_are_counted_where_a_pair_begins() -> None:
+def test_the_line_number_of_a_pair_is_its_first_line() -> None:
     entries = properties.parse("# one\n\na = 1\\\n  2\nb = 3\n")
     assert [(entry.key, entry.value, entry.line) for entry in entries] == [
         ("a", "12", 3),
@@ -70,12 +70,12 @@ def test_blanks_at_the_end_of_a_value_belong_to_it() -> None:
     assert entries_of("password = s3cret  ") == {"password": "s3cret  "}
 
 
-def test_the_last_of_repeated_keys_counts_but_all_are_seen() -> None:
+def test_the_last_of_repeated_keys_applies_and_all_are_recorded() -> None:
     assert [entry.value for entry in properties.parse("a=1\na=2")] == ["1", "2"]
 
 
 @pytest.mark.parametrize("bad", [r"a=\u12", r"a=\uXYZW", r"\u=1"])
-def test_a_broken_escape_is_an_error_with_its_line(bad: str) -> None:
+def test_an_invalid_escape_is_an_error_with_its_line(bad: str) -> None:
     with pytest.raises(ConfigError, match=r"client\.properties:2: .*four hexadecimal digits"):
         properties.parse(f"x=1\n{bad}", location="client.properties")
 
@@ -84,13 +84,13 @@ def test_a_broken_escape_is_an_error_with_its_line(bad: str) -> None:
     ("content", "value"),
     [("k=é".encode(), "é"), (b"\xef\xbb\xbfk=1", "1"), (b"k=\xe9", "é")],
 )
-def test_files_are_utf8_or_else_latin1(tmp_path, content: bytes, value: str) -> None:
+def test_files_are_read_as_utf8_or_else_latin1(tmp_path, content: bytes, value: str) -> None:
     path = tmp_path / "p"
     path.write_bytes(content)
     assert [(entry.key, entry.value) for entry in properties.read(path)] == [("k", value)]
 
 
-def test_a_file_that_is_missing_too_large_or_no_path_is_an_error(tmp_path) -> None:
+def test_a_file_that_is_missing_too_large_or_has_an_invalid_path_is_an_error(tmp_path) -> None:
     large = tmp_path / "large"
     large.write_bytes(b"a" * (4 * 1024 * 1024 + 1))
     for path, words in (

@@ -31,13 +31,13 @@ PLACES = (
 
 
 @given(st.sampled_from(PLACES), SECRET)
-def test_no_secret_of_a_url_is_shown_whichever_characters_it_has(place: str, secret: str) -> None:
+def test_no_secret_of_a_url_is_shown_for_any_characters(place: str, secret: str) -> None:
     assert secret not in redact_url(place.format(secret))
     assert secret not in redact_urls(f"cannot reach '{place.format(secret)}': refused")
 
 
 @given(SECRET, SECRET, st.sampled_from("@/?#:;&=\\"))
-def test_a_password_with_a_sign_of_urls_in_it_is_hidden_on_both_sides(
+def test_both_parts_of_a_password_that_contains_a_url_delimiter_are_hidden(
     remaining_text: str, right: str, sign: str
 ) -> None:
     url = redact_url(f"https://user:{remaining_text}{sign}{right}@prom")
@@ -64,12 +64,12 @@ def test_a_password_with_a_sign_of_urls_in_it_is_hidden_on_both_sides(
         ("what next? nothing", "what next? nothing"),
     ],
 )
-def test_a_url_shows_its_host_and_path_where_they_are_certain(url: str, text: str) -> None:
+def test_a_url_shows_host_and_path_where_they_are_unambiguous(url: str, text: str) -> None:
     assert redact_url(url) == text
 
 
 @given(SECRET, st.sampled_from(["evil.example", "evil.example:443"]))
-def test_a_host_that_is_shown_is_the_host_that_is_dialed(path: str, host: str) -> None:
+def test_the_host_that_is_shown_is_the_host_that_is_dialed(path: str, host: str) -> None:
     """``https://evil.example/@prom`` must not read as if ``prom`` was the host."""
     url = f"https://{host}/{path}@prom.example"
     try:
@@ -108,7 +108,9 @@ SENTENCE = "Invalid credentials: '{}' (of alice); try again <hidden>"
 
 
 @given(STRONG, st.sampled_from(sorted(spellings("x" * 12))))
-def test_a_peer_cannot_repeat_a_secret_in_any_usual_spelling(secret: str, name: str) -> None:
+def test_a_secret_is_removed_from_peer_messages_in_every_usual_encoding(
+    secret: str, name: str
+) -> None:
     spelling = spellings(secret)[name]
     text = SecretScrubber([secret])(SENTENCE.format(spelling))
     assert "<hidden>" in text.replace(" <hidden>", "", 1)
@@ -119,17 +121,17 @@ def test_a_peer_cannot_repeat_a_secret_in_any_usual_spelling(secret: str, name: 
         assert spelling[at : at + 12] not in text
 
 
-def test_a_sentence_without_secrets_stays_as_it_is() -> None:
+def test_a_sentence_without_secrets_is_unchanged() -> None:
     text = "Authentication failed: unknown user alice"
     assert SecretScrubber(["correct horse battery staple", "", "hunter2"])(text) == text
 
 
-def test_a_short_secret_hides_the_whole_text_and_an_absent_one_nothing() -> None:
+def test_a_short_secret_hides_the_whole_text_and_an_absent_one_hides_nothing() -> None:
     assert SecretScrubber(["abc"])("it was abc") == "<hidden>"
     assert SecretScrubber(["abc"])("it was ab") == "it was ab"
 
 
-def test_the_user_name_in_the_plain_token_is_no_secret() -> None:
+def test_the_user_name_in_the_plain_token_is_not_hidden() -> None:
     scrub = SecretScrubber(["pl4nted-pw"], complete=["\0quota-planner\0pl4nted-pw"])
     assert scrub("User quota-planner is unknown") == "User quota-planner is unknown"
     assert "quota-planner" not in scrub("got \0quota-planner\0pl4nted-pw")

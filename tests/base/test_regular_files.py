@@ -11,7 +11,7 @@ import pytest
 from reconciler.base.regular_files import boundary_of, check_inside, read_regular
 
 
-def test_a_regular_file_is_read_to_its_end_and_no_further_than_allowed(tmp_path: Path):
+def test_a_regular_file_is_read_to_its_end_and_not_beyond_the_limit(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"12345")
     assert read_regular(tmp_path / "a", max_bytes=5) == b"12345"
     with pytest.raises(OSError, match="larger than 4 bytes"):
@@ -36,25 +36,25 @@ def special(folder: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str):
+def test_a_file_that_is_not_regular_is_refused_immediately(tmp_path: Path, kind: str):
     with pytest.raises(OSError, match=f"it is a {kind}, not a regular file"):
         read_regular(special(tmp_path, kind), max_bytes=10)
 
 
-def test_a_socket_is_refused_at_once(tmp_path: Path, monkeypatch):
+def test_a_socket_is_refused_immediately(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # names of sockets are short
     with pytest.raises(OSError, match="socket"):
         read_regular(special(Path(), "socket"), max_bytes=10)
 
 
-def test_a_size_that_the_kernel_tells_is_not_believed():
+def test_the_limit_applies_even_if_the_kernel_reports_a_smaller_size():
     assert Path("/proc/self/status").stat().st_size == 0
     assert read_regular("/proc/self/status", max_bytes=1 << 20)
     with pytest.raises(OSError, match="larger than 10 bytes"):
         read_regular("/proc/self/status", max_bytes=10)
 
 
-def test_a_link_may_not_leave_the_folder(tmp_path: Path):
+def test_a_link_that_leaves_the_folder_is_refused(tmp_path: Path):
     inside = tmp_path.resolve() / "in"
     inside.mkdir()
     (tmp_path / "outside").write_text("out")
@@ -71,7 +71,7 @@ def test_a_link_may_not_leave_the_folder(tmp_path: Path):
             check_inside(inside / name, inside)
 
 
-def test_what_a_shell_hands_over_is_read_though_it_is_a_pipe(tmp_path: Path):
+def test_a_pipe_of_a_shells_process_substitution_is_read(tmp_path: Path):
     code = "import sys; from reconciler.base.regular_files import read_regular; print(read_regular(sys.argv[1], max_bytes=9))"
     script = f"'{{python}}' -c '{code}' <(printf abc)"
     done = subprocess.run(
@@ -84,7 +84,7 @@ def test_what_a_shell_hands_over_is_read_though_it_is_a_pipe(tmp_path: Path):
     assert done.stdout.strip() == "b'abc'"
 
 
-def test_links_stay_in_the_repository_else_in_the_project_else_in_what_was_typed(tmp_path: Path):
+def test_links_must_stay_in_the_repository_or_the_project_or_the_typed_folder(tmp_path: Path):
     top = tmp_path.resolve()
     (top / "repo" / ".git").mkdir(parents=True)
     (top / "repo" / ".git" / "HEAD").touch()

@@ -10,17 +10,17 @@ PLANTED = "pl4nted-secret"
 
 
 @pytest.mark.parametrize("show", [str, repr, format, "{:>40}".format, "%s".__mod__, "{!r}".format])
-def test_no_text_form_shows_it(show) -> None:
+def test_no_text_form_of_a_secret_shows_it(show) -> None:
     assert PLANTED not in show(Secret(PLANTED))
 
 
 @pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_it_is_neither_pickled_nor_copied(take) -> None:
+def test_a_secret_can_be_neither_pickled_nor_copied(take) -> None:
     with pytest.raises(TypeError):
         take(Secret(PLANTED))
 
 
-def test_a_traceback_with_locals_does_not_show_it() -> None:
+def test_a_traceback_with_locals_does_not_show_a_secret() -> None:
     def fail(secret: Secret) -> None:
         raise RuntimeError(f"with {secret}")
 
@@ -38,7 +38,7 @@ def test_equal_texts_are_equal_secrets() -> None:
     assert not Secret("")
 
 
-def test_it_has_no_attribute_that_is_found_by_looking() -> None:
+def test_a_secret_has_no_attribute_that_reveals_it() -> None:
     assert not hasattr(Secret(PLANTED), "__dict__")
 
 
@@ -52,6 +52,6 @@ def test_it_has_no_attribute_that_is_found_by_looking() -> None:
         ("abc", ("b",), "<hidden>"),
     ],
 )
-def test_words_of_strangers_are_scrubbed(text, secrets, expected) -> None:
+def test_messages_of_peers_are_scrubbed(text, secrets, expected) -> None:
     hidden = [Secret(secret) if secret is not None else None for secret in secrets]
     assert scrubbed(text, *hidden) == expected

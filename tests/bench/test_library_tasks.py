@@ -16,7 +16,7 @@ LIBRARIES = {
 }
 
 
-def test_the_programs_of_the_comparison_print_what_the_page_says() -> None:
+def test_the_programs_of_the_comparison_print_the_output_on_the_page() -> None:
     for library in LIBRARIES:
         if importlib.util.find_spec(library) is not None:
             assert LIBRARIES[library][1] in output_of(library)
@@ -37,5 +37,5 @@ def output_of(library: str) -> str:
     return asyncio.run(run())
 
 
-def test_every_program_of_the_comparison_is_on_the_list() -> None:
+def test_every_program_of_the_comparison_is_listed() -> None:
     assert {path.name for path in TASKS.glob("*.py")} == {name for name, _ in LIBRARIES.values()}

@@ -38,7 +38,7 @@ def measured(target: str = "T3", **more: object) -> Measured:
     return Measured(target=target, row=row(**more), when="2026-11-21, load 1.0 to 1.0, 3 samples")
 
 
-def test_all_thirteen_targets_are_wired():
+def test_all_thirteen_targets_are_defined():
     assert list(use.TARGETS) == [f"T{number}" for number in range(1, 14)]
     assert all(
         list(inspect.signature(rows).parameters) == ["scale"] for _, rows in use.TARGETS.values()
@@ -54,7 +54,7 @@ def test_all_thirteen_targets_are_wired():
         (["plan", "T10", "T1"], ["plan"], ["T1", "T10"]),
     ],
 )
-def test_only_chooses(words, parts, targets):
+def test_only_selects_parts_and_targets(words, parts, targets):
     assert chosen_of(words) == (parts, targets)
 
 
@@ -77,7 +77,7 @@ def curve_rows(count: int, *, load: str, wall: float) -> list[Row]:
     ]
 
 
-def test_a_size_that_is_measured_again_takes_the_place_of_its_column_alone():
+def test_a_size_that_is_measured_again_replaces_its_column_alone():
     works = [figure.work for figure in operator_curve.FIGURES if figure.name in {"change", "ready"}]
     first = page.curve(curve_rows(5_000, load="1.0 to 2.0", wall=0.6), works, "not measured yet")
     both = page.curve(curve_rows(1_000, load="3.0 to 3.0", wall=0.9), works, first)
@@ -97,7 +97,7 @@ def test_each_figure_of_the_operator_has_a_line_of_its_own():
     assert len(set(works)) == len(works)
 
 
-def test_a_figure_that_the_page_has_not_is_not_measured_yet():
+def test_a_figure_that_was_not_measured_is_printed_as_not_measured_yet():
     rows = curve_rows(5_000, load="1.0 to 2.0", wall=0.6)
     assert "| another figure | not measured yet |" in page.curve(rows, ["another figure"])
 
@@ -112,7 +112,7 @@ def test_full_is_the_size_of_the_targets_and_small_is_smaller():
     assert small.seeds < full.seeds == 50
 
 
-def test_a_trial_says_that_it_is_one_and_how_busy_the_machine_was(monkeypatch):
+def test_a_trial_is_labelled_and_shows_the_load_of_the_machine(monkeypatch):
     monkeypatch.setitem(use.TARGETS, "T3", ("about", lambda scale: iter([row()])))
     (small,) = use.measured("T3", use.SMALL)
     (full,) = use.measured("T3", use.FULL)
@@ -121,7 +121,7 @@ def test_a_trial_says_that_it_is_one_and_how_busy_the_machine_was(monkeypatch):
     assert "load " in full.when
 
 
-def test_a_target_that_fails_is_said_and_the_next_is_taken(monkeypatch, capsys):
+def test_a_failed_target_is_reported_and_the_next_one_runs(monkeypatch, capsys):
     def fails(scale: object):
         raise SystemExit("no Java")
         yield
@@ -132,23 +132,23 @@ def test_a_target_that_fails_is_said_and_the_next_is_taken(monkeypatch, capsys):
     assert "T3 could not be measured: SystemExit('no Java')" in capsys.readouterr().err
 
 
-def test_a_missed_bar_is_printed_as_missed():
+def test_a_missed_target_is_printed_as_missed():
     assert "| 4.00 | <= 3x | **missed** |" in page.line(measured(value=4.0))
     assert "| 2.00 | <= 3x | met |" in page.line(measured())
 
 
-def test_where_there_is_no_bar_there_is_no_verdict():
+def test_a_target_without_a_bar_has_no_verdict():
     assert "| 2.00 | - |  | 2026" in page.line(measured(bar=page.NO_BAR))
 
 
-def test_what_nobody_measured_is_said_to_be_so():
+def test_targets_without_a_measurement_are_printed_as_not_measured_yet():
     text = written(PAGE, {}, [measured()])
     assert "| T3 | work | peer |" in text
     assert text.count("not measured yet") == 12
     assert all(line.count("|") == 10 for line in text.splitlines() if line.startswith("| T"))
 
 
-def test_rows_measured_now_take_the_place_of_their_target_and_others_stay():
+def test_new_rows_replace_the_rows_of_their_target_and_others_remain():
     first = written(PAGE, {}, [measured("T3", work="old"), measured("T9", work="kept")])
     second = written(first, {}, [measured("T3", work="new")])
     assert "old" not in page.between(second, "measured: use")
@@ -160,7 +160,7 @@ def test_rows_measured_now_take_the_place_of_their_target_and_others_stay():
     assert "old" in page.between(second, "measured: codec")
 
 
-def test_a_part_measured_now_replaces_its_own_table_only():
+def test_a_new_part_replaces_its_own_table_only():
     text = written(PAGE, {"codec": page.table([row(work="new")])}, [])
     assert "| new | peer |" in page.between(text, "measured: codec")
     assert "old" not in text
@@ -180,7 +180,7 @@ def test_the_marks_are_in_the_page_and_every_target_in_its_table():
     assert all(f"\n| {target} |" in table for target in ABOUT)
 
 
-def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
+def test_the_crossover_has_a_line_for_each_size_and_names_runs_that_did_not_finish():
     rows = [
         row(work=f"simulate {size} samples on 2 cores, warm", peer=peer)
         for size in ("1,000", "5,000")
@@ -201,7 +201,7 @@ def test_the_crossover_has_a_line_per_size_and_says_who_did_not_finish():
     assert lines[3] == "| 5,000 | 4 s (2-6) | did not finish | 1 s (1-1) | 1 s (1-1) |"
 
 
-def test_a_test_that_was_not_run_counts_as_one_that_did_not_pass():
+def test_a_test_that_was_not_run_counts_as_failed():
     report = '<testsuites><testsuite tests="9" failures="1" errors="1" skipped="2"/></testsuites>'
     assert counted(report) == (9, 4)
 
@@ -216,9 +216,11 @@ def test_a_test_that_was_not_run_counts_as_one_that_did_not_pass():
         (1, "AssertionError", False),
     ],
 )
-def test_only_a_lack_of_memory_is_no_finish_and_anything_else_is_an_error(status, stderr, short):
+def test_only_a_lack_of_memory_counts_as_not_finished_and_other_failures_are_errors(
+    status, stderr, short
+):
     assert is_short_of_memory(status, stderr) is short
 
 
-def test_heaps_are_compared_as_java_takes_them():
+def test_heap_sizes_are_compared_as_java_parses_them():
     assert [megabytes(text) for text in ("400m", "1g", "1300m")] == [400, 1024, 1300]

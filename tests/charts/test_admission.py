@@ -53,7 +53,7 @@ def finalizers(release: Placed, name: str) -> list[str]:
     return list(json.loads(stdout)["metadata"].get("finalizers", []))
 
 
-def people(release: Placed) -> None:
+def bind_users(release: Placed) -> None:
     """A stranger with the role edit, and a person with the release role besides."""
     inside = ("-n", release.watched)
     kubectl = release.kube.kubectl
@@ -66,7 +66,7 @@ def people(release: Placed) -> None:
 def policies(chart_kube: KubeCluster) -> Iterator[Placed]:
     """A release whose policies are in force."""
     with placed(chart_kube) as release:
-        people(release)
+        bind_users(release)
         chart_kube.apply(quota("first", release.watched), namespace=release.watched)
 
         def enforced() -> bool:
@@ -106,7 +106,7 @@ def remove(release: Placed, name: str) -> None:
     release.kube.api.call("PATCH", path, {"metadata": {"finalizers": []}}, kind=MERGE_PATCH)
 
 
-def test_a_stranger_can_neither_add_nor_remove_our_finalizer_by_any_verb(release: Placed) -> None:
+def test_other_users_can_neither_add_nor_remove_the_finalizer_by_any_verb(release: Placed) -> None:
     assert NOT_YOURS in patched(release, STRANGER, "first", ADD).stderr
     assert patched(release, release.operator, "first", ADD).returncode == 0
     assert NOT_YOURS in patched(release, STRANGER, "first", REMOVE).stderr
@@ -116,7 +116,7 @@ def test_a_stranger_can_neither_add_nor_remove_our_finalizer_by_any_verb(release
     assert finalizers(release, "first") == ["example.org/other", FINALIZER]
 
 
-def test_a_stranger_may_change_everything_else(release: Placed) -> None:
+def test_other_users_may_change_everything_else(release: Placed) -> None:
     assert patched(release, release.operator, "first", ADD).returncode == 0
     change = {
         "spec": {"limits": {"producerByteRate": "2Mi"}},
@@ -132,7 +132,9 @@ def test_a_stranger_may_change_everything_else(release: Placed) -> None:
 
 
 @pytest.mark.parametrize("who", ["operator", "hook", "person", "administrator"])
-def test_whoever_may_release_can_take_the_finalizer_off(release: Placed, who: str) -> None:
+def test_accounts_with_the_right_to_release_can_remove_the_finalizer(
+    release: Placed, who: str
+) -> None:
     user = {
         "operator": release.operator,
         "hook": release.releaser,
@@ -156,7 +158,7 @@ def test_whoever_may_release_can_take_the_finalizer_off(release: Placed, who: st
     ],
     ids=["limits", "suspend", "labels", "annotations"],
 )
-def test_our_own_accounts_change_nothing_but_the_finalizer(
+def test_accounts_of_the_operator_change_nothing_but_the_finalizer(
     release: Placed, who: str, change: object, why: str
 ) -> None:
     user = release.operator if who == "operator" else release.releaser
@@ -165,7 +167,7 @@ def test_our_own_accounts_change_nothing_but_the_finalizer(
     assert why in answer.stderr
 
 
-def test_the_operator_writes_the_status_and_nobody_else_of_us_does(release: Placed) -> None:
+def test_only_the_operator_account_writes_the_status(release: Placed) -> None:
     path = f"{collection(release)}/first/status"
     statuses = {}
     for account in (FULLNAME, f"{FULLNAME}-release"):
@@ -210,9 +212,7 @@ LARGE_METADATA = {
 
 
 @pytest.mark.parametrize("what", LARGE_METADATA)
-def test_metadata_is_bounded_and_what_is_stored_already_can_become_less(
-    release: Placed, what: str
-) -> None:
+def test_metadata_is_bounded_and_stored_metadata_can_be_reduced(release: Placed, what: str) -> None:
     fits, too_large = LARGE_METADATA[what]
 
     def create(metadata: dict[str, object], *more: str) -> Answer:
@@ -271,9 +271,7 @@ STATUSES = {
 
 
 @pytest.mark.parametrize("kind", STATUSES)
-def test_an_owner_of_a_namespace_with_every_right_writes_no_status(
-    release: Placed, kind: str
-) -> None:
+def test_a_namespace_owner_with_every_right_writes_no_status(release: Placed, kind: str) -> None:
     kube, owner = release.kube, f"owner-of-{release.watched}"
     kube.kubectl(
         "create", "clusterrolebinding", owner, "--clusterrole=cluster-admin", f"--user={owner}"
@@ -336,7 +334,7 @@ def test_an_owner_of_a_namespace_with_every_right_writes_no_status(
         )
 
 
-def test_a_namespace_that_is_not_watched_is_none_of_our_business(release: Placed) -> None:
+def test_the_policies_do_not_apply_to_a_namespace_that_is_not_watched(release: Placed) -> None:
     kube = release.kube
     elsewhere = kube.fresh_namespace()
     kube.kubectl(
@@ -395,7 +393,7 @@ def created(release: Placed, user: str, **spec: object) -> Answer:
 def rails(chart_kube: KubeCluster) -> Iterator[Placed]:
     """A release with guard rails in force."""
     with placed(chart_kube, *RAILS) as release:
-        people(release)
+        bind_users(release)
 
         def enforced() -> bool:
             return (
@@ -426,7 +424,7 @@ def rails(chart_kube: KubeCluster) -> Iterator[Placed]:
     ],
     ids=str,
 )
-def test_a_guard_rail_holds_exactly_at_its_bound(
+def test_a_guard_rail_applies_exactly_at_its_bound(
     rails: Placed, limits: object, why: str | None
 ) -> None:
     answer = created(rails, STRANGER, limits=limits)
@@ -449,7 +447,9 @@ def test_connections_of_an_ip_have_a_guard_rail_too(rails: Placed) -> None:
     ],
     ids=str,
 )
-def test_defaults_are_for_those_who_may_declare_them(rails: Placed, entity: object) -> None:
+def test_only_users_with_the_right_may_declare_default_entities(
+    rails: Placed, entity: object
+) -> None:
     assert "declare-defaults" in created(rails, STRANGER, entity=entity).stderr
     assert created(rails, ADMIN, entity=entity).returncode == 0
 
@@ -459,11 +459,11 @@ def test_the_default_ip_is_protected_too(rails: Placed) -> None:
     assert "declare-defaults" in created(rails, STRANGER, **spec).stderr
 
 
-def test_a_document_from_before_the_guard_rails_can_still_be_let_go(
+def test_a_document_from_before_the_guard_rails_can_still_be_released(
     chart_kube: KubeCluster,
 ) -> None:
     with placed(chart_kube) as old:
-        people(old)
+        bind_users(old)
         chart_kube.apply(
             quota("large", old.watched, limits={"producerByteRate": "900Mi"}), namespace=old.watched
         )
@@ -486,7 +486,7 @@ def test_a_document_from_before_the_guard_rails_can_still_be_let_go(
             assert patched(old, ADMIN, "large", {"metadata": {"finalizers": []}}).returncode == 0
 
 
-def test_a_guard_rail_can_merely_warn(chart_kube: KubeCluster) -> None:
+def test_a_guard_rail_can_be_set_to_warn_only(chart_kube: KubeCluster) -> None:
     with placed(chart_kube, *RAILS, "--set", "admissionPolicies.guardRails.action=Warn") as release:
 
         def warned() -> bool:

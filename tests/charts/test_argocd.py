@@ -50,7 +50,7 @@ def test_every_reason_of_the_operator_has_the_health_of_its_row(reason: Reason) 
     assert message == f"{reason}: so it is"
 
 
-def test_before_the_operator_has_looked_a_resource_is_on_its_way() -> None:
+def test_a_resource_without_a_status_is_progressing() -> None:
     waiting = ("Progressing", "Waiting for the operator")
     assert health(HEALTH, QUOTA) == waiting
     assert health(HEALTH, {**QUOTA, "status": {}}) == waiting
@@ -58,7 +58,7 @@ def test_before_the_operator_has_looked_a_resource_is_on_its_way() -> None:
     assert health(HEALTH, {**QUOTA, "status": {"observedGeneration": 3}}) == waiting
 
 
-def test_what_the_operator_says_of_an_old_spec_is_not_believed_whatever_it_is() -> None:
+def test_the_status_of_an_older_generation_is_shown_as_progressing() -> None:
     for reason in (Reason.BROKER_REJECTED, Reason.SUSPENDED):
         assert health(HEALTH, written(reason, observed=2))[0] == "Progressing"
 
@@ -68,13 +68,13 @@ def test_drift_that_is_only_reported_shows_in_the_message_of_a_healthy_resource(
     assert health(HEALTH, obj) == ("Healthy", "Drifted: producer_byte_rate is 5")
 
 
-def test_a_resource_is_suspended_and_resumed_and_nothing_else_of_it_changes() -> None:
+def test_a_resource_is_suspended_and_resumed_without_other_changes() -> None:
     frozen = acted("suspend", QUOTA)
     assert frozen == {**QUOTA, "spec": {**QUOTA["spec"], "suspend": True}}
     assert acted("resume", frozen) == QUOTA
 
 
-def test_a_pass_is_asked_for_by_the_annotation_that_the_operator_reads() -> None:
+def test_the_action_sets_the_annotation_that_the_operator_reads() -> None:
     annotated = acted("reconcile", QUOTA)
     stamp = annotated["metadata"].pop("annotations")
     assert annotated == QUOTA
@@ -88,16 +88,14 @@ def test_a_pass_is_asked_for_by_the_annotation_that_the_operator_reads() -> None
 @pytest.mark.parametrize(
     ("suspended", "offered"), [(False, {"suspend", "reconcile"}), (True, {"resume"})]
 )
-def test_only_actions_that_would_do_something_are_offered(
-    suspended: bool, offered: set[str]
-) -> None:
+def test_only_actions_with_an_effect_are_offered(suspended: bool, offered: set[str]) -> None:
     obj = {**QUOTA, "spec": {**QUOTA["spec"], "suspend": suspended}}
     actions = acted("discovery", obj)
     assert set(actions) == {"suspend", "resume", "reconcile"}
     assert {name for name, action in actions.items() if not action["disabled"]} == offered
 
 
-def test_a_cluster_has_the_same_actions() -> None:
+def test_a_quota_cluster_has_the_same_actions() -> None:
     cluster = {
         "kind": "QuotaCluster",
         "metadata": {"name": "prod"},

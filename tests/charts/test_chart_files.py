@@ -65,7 +65,7 @@ def test_the_chart_names_its_home_its_sources_its_maintainers_and_its_icon() -> 
     assert base64.b64decode(content) == (ROOT / "docs" / "pictures" / "icon.svg").read_bytes()
 
 
-def test_the_table_of_values_in_the_readme_is_the_present_one() -> None:
+def test_the_table_of_values_in_the_readme_is_up_to_date() -> None:
     text = values_table.README.read_text(encoding="utf-8")
     assert values_table.page(text) == text
     assert values_table.main(["--check"]) == 0
@@ -78,11 +78,11 @@ def test_a_readme_without_the_marks_of_the_table_is_refused() -> None:
         values_table.page("# A chart without a table\n")
 
 
-def test_the_chart_refuses_a_kubernetes_that_is_too_old() -> None:
+def test_the_chart_refuses_an_unsupported_kubernetes_version() -> None:
     assert ABOUT["kubeVersion"] == ">=1.32.0-0"
 
 
-def test_what_artifact_hub_shows_is_yaml_about_resources_that_exist() -> None:
+def test_the_artifact_hub_annotations_are_yaml_about_existing_resources() -> None:
     document = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crds"])
     real = [
         yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -105,14 +105,14 @@ def test_a_template_holds_its_definition_byte_for_byte(path: Any) -> None:
     assert crd_templates.stale() == []
 
 
-def test_a_definition_that_would_be_taken_for_a_template_is_refused() -> None:
+def test_a_definition_that_would_be_parsed_as_a_template_is_refused() -> None:
     with pytest.raises(ValueError, match="taken for a template"):
         crd_templates.wrapped("a: b\nmetadata:\n  name: '{{ x }}'\n")
     with pytest.raises(ValueError, match="one `metadata:`"):
         crd_templates.wrapped("a: b\n")
 
 
-def test_the_patch_for_argo_cd_is_what_the_scripts_say() -> None:
+def test_the_patch_for_argo_cd_contains_the_scripts() -> None:
     assert argocd_patch.PATCH.read_text(encoding="utf-8") == argocd_patch.patch()
     keys = yaml.safe_load(argocd_patch.patch())["data"]
     inner = yaml.safe_load(keys["resource.customizations.actions.kafka-quotas.io_ClientQuota"])
@@ -120,7 +120,7 @@ def test_the_patch_for_argo_cd_is_what_the_scripts_say() -> None:
     assert inner["definitions"][0]["action.lua"] == argocd_patch.script("actions/suspend.lua")
 
 
-def test_the_schema_is_a_schema_and_the_defaults_obey_it() -> None:
+def test_the_schema_is_valid_and_the_defaults_match_it() -> None:
     jsonschema.Draft7Validator.check_schema(SCHEMA)
     assert errors(DEFAULTS) == []
 
@@ -136,7 +136,7 @@ def test_every_object_of_the_schema_is_closed() -> None:
     assert SCHEMA["additionalProperties"] is False
 
 
-def test_every_field_of_the_schema_says_what_it_is() -> None:
+def test_every_field_of_the_schema_has_a_description() -> None:
     described = [
         path
         for path, schema in fields(SCHEMA)
@@ -145,7 +145,7 @@ def test_every_field_of_the_schema_says_what_it_is() -> None:
     assert described == []
 
 
-def test_the_schema_knows_every_default_and_every_default_is_written_down() -> None:
+def test_the_schema_and_the_values_file_contain_the_same_fields() -> None:
     def names(values: object, schema: dict[str, Any], path: str = "") -> Iterator[str]:
         properties = schema.get("properties")
         if isinstance(values, dict) and properties:
@@ -168,7 +168,7 @@ def test_the_schema_knows_every_default_and_every_default_is_written_down() -> N
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_the_table_of_values_obeys_the_schema(name: str) -> None:
+def test_the_table_of_values_matches_the_schema(name: str) -> None:
     values = yaml.safe_load(VALUES[name].read_text(encoding="utf-8"))
     assert errors(merged(DEFAULTS, values)) == []
     assert VALUES[name].read_text(encoding="utf-8").startswith("# ")
@@ -213,16 +213,16 @@ def test_the_table_of_values_obeys_the_schema(name: str) -> None:
     ],
     ids=str,
 )
-def test_a_typing_error_in_the_values_is_refused(values: object, why: str) -> None:
+def test_a_misspelled_value_is_refused(values: object, why: str) -> None:
     messages = errors(merged(DEFAULTS, values))
     assert any(why in message for message in messages), messages
 
 
-def test_a_parent_chart_may_hand_down_its_globals() -> None:
+def test_a_parent_chart_may_pass_its_globals() -> None:
     assert errors({**DEFAULTS, "global": {"anything": 1}}) == []
 
 
-def test_the_files_of_the_chart_name_no_placeholder() -> None:
+def test_the_files_of_the_chart_contain_no_placeholder() -> None:
     words = ("TODO", "FIXME", "example.org/changeme")
     texts = {path: path.read_text(encoding="utf-8") for path in CHART.rglob("*") if path.is_file()}
     assert [

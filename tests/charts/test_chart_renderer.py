@@ -77,7 +77,7 @@ def test_every_toggle_is_accepted_by_an_api_server(
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_names_fit_and_are_given_once(name: str) -> None:
+def test_names_fit_the_limit_and_are_unique(name: str) -> None:
     objects = with_values(name)
     named = [
         (manifest["kind"], manifest["metadata"].get("namespace"), manifest["metadata"]["name"])
@@ -105,7 +105,7 @@ def test_every_pod_is_restricted_and_has_no_user_of_its_own(name: str) -> None:
             assert pod_container["resources"]["limits"]["memory"]
 
 
-def test_the_arguments_of_the_operator_are_the_values() -> None:
+def test_the_arguments_of_the_operator_come_from_the_values() -> None:
     assert container(with_values("defaults"))["args"] == [
         "operator",
         f"--operator-namespace={NAMESPACE}",
@@ -142,7 +142,7 @@ def test_the_arguments_of_the_operator_are_the_values() -> None:
     ]
 
 
-def test_the_pod_knows_its_name_and_namespace() -> None:
+def test_the_pod_receives_its_name_and_namespace() -> None:
     variables = {
         variable["name"]: variable["valueFrom"]["fieldRef"]["fieldPath"]
         for variable in container(with_values("defaults"))["env"]
@@ -150,7 +150,7 @@ def test_the_pod_knows_its_name_and_namespace() -> None:
     assert variables == {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}
 
 
-def test_one_replica_is_replaced_and_more_are_rolled_behind_a_lease() -> None:
+def test_one_replica_is_recreated_and_several_are_rolled_with_a_lease() -> None:
     assert only(with_values("defaults"), "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
     many = with_values("replicas")
     assert only(many, "Deployment")["spec"]["strategy"]["type"] == "RollingUpdate"
@@ -164,7 +164,7 @@ def test_one_replica_is_replaced_and_more_are_rolled_behind_a_lease() -> None:
     assert lease["resourceNames"] == ["quota-writer"]
 
 
-def test_a_spread_without_a_selector_gets_ours() -> None:
+def test_a_topology_spread_without_a_selector_gets_the_selector_of_the_chart() -> None:
     first, second = only(with_values("replicas"), "Deployment")["spec"]["template"]["spec"][
         "topologySpreadConstraints"
     ]
@@ -190,7 +190,7 @@ def test_the_image_is_pinned_by_its_digest() -> None:
     )
 
 
-def test_a_namespaced_installation_makes_nothing_cluster_scoped() -> None:
+def test_a_namespaced_installation_creates_no_cluster_scoped_object() -> None:
     objects = with_values("namespaced-only")
     assert [manifest["kind"] for manifest in objects if manifest["kind"] in CLUSTER_SCOPED] == []
     assert {manifest["metadata"]["namespace"] for manifest in objects} == {NAMESPACE, "kqr-one"}
@@ -210,7 +210,7 @@ def test_changed_documents_restart_the_operator() -> None:
     assert checksum() != checksum("--set", "quotaClusters.fromFile.documents[0].spec.suspend=true")
 
 
-def test_definitions_are_kept_unless_it_is_said() -> None:
+def test_definitions_are_kept_on_uninstall_unless_configured_otherwise() -> None:
     def policies(name: str) -> list[Any]:
         manifests = of_kind(with_values(name), "CustomResourceDefinition")
         return [manifest["metadata"].get("annotations", {}) for manifest in manifests]
@@ -220,7 +220,7 @@ def test_definitions_are_kept_unless_it_is_said() -> None:
     assert policies("crds-installed-otherwise") == []
 
 
-def test_the_rules_and_the_dashboard_are_those_of_the_files() -> None:
+def test_the_rules_and_the_dashboard_equal_the_files() -> None:
     rules = only(with_values("prometheusrule"), "PrometheusRule")
     file = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text(encoding="utf-8"))
     assert rules["spec"]["groups"] == file["groups"]
@@ -231,7 +231,7 @@ def test_the_rules_and_the_dashboard_are_those_of_the_files() -> None:
     assert json.loads(board["data"]["kafka-quotas.json"]) == document
 
 
-def test_monitoring_is_rendered_as_the_mode_says() -> None:
+def test_monitoring_is_rendered_for_each_mode() -> None:
     kinds = {"PodMonitor", "PrometheusRule"}
     api_versions = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in sorted(kinds)]
     assert kinds & {manifest["kind"] for manifest in with_values("monitoring-if-known")} == set()
@@ -244,14 +244,14 @@ def test_monitoring_is_rendered_as_the_mode_says() -> None:
     assert "install the Prometheus operator" in answer.stderr
 
 
-def test_the_webhook_lets_everything_pass_when_nobody_answers() -> None:
+def test_the_webhook_admits_everything_when_it_does_not_answer() -> None:
     for name in ("webhook-cert-manager", "webhook-issuer", "webhook-given-certificate"):
         (hook,) = only(with_values(name), "ValidatingWebhookConfiguration")["webhooks"]
         assert (hook["failurePolicy"], hook["sideEffects"]) == ("Ignore", "None")
         assert hook["timeoutSeconds"] <= 5
 
 
-def test_the_webhook_talks_to_the_callers_of_an_authority_where_one_is_named() -> None:
+def test_the_webhook_accepts_only_callers_of_the_configured_authority() -> None:
     own = rendered(
         "--values", str(VALUES["webhook-issuer"]), "--set", "webhook.clientCA.configMap=callers"
     )
@@ -268,7 +268,7 @@ def test_the_webhook_talks_to_the_callers_of_an_authority_where_one_is_named() -
     }
 
 
-def test_a_webhook_is_asked_in_the_watched_namespaces_only() -> None:
+def test_a_webhook_is_called_for_the_watched_namespaces_only() -> None:
     (hook,) = only(with_values("webhook-issuer"), "ValidatingWebhookConfiguration")["webhooks"]
     assert hook["namespaceSelector"]["matchExpressions"] == [
         {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["kqr-one"]}
@@ -279,7 +279,7 @@ def test_a_webhook_is_asked_in_the_watched_namespaces_only() -> None:
     assert "namespaceSelector" not in hook
 
 
-def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_made_up() -> None:
+def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_generated() -> None:
     own = with_values("webhook-cert-manager")
     assert only(own, "Issuer")["spec"] == {"selfSigned": {}}
     certificate = only(own, "Certificate")
@@ -302,7 +302,7 @@ def test_a_certificate_comes_from_cert_manager_or_from_a_secret_and_is_never_mad
     assert rendered("--values", str(VALUES["webhook-cert-manager"])) == own
 
 
-def test_everything_that_releases_is_a_hook_and_leaves_with_it() -> None:
+def test_every_object_that_releases_documents_is_a_hook_and_is_deleted_afterwards() -> None:
     hooks = [
         manifest
         for manifest in with_values("defaults")
@@ -333,7 +333,7 @@ def test_everything_that_releases_is_a_hook_and_leaves_with_it() -> None:
     assert of_kind(with_values("no-release-hook"), "Job") == []
 
 
-def test_the_test_asks_as_the_operator_and_about_the_same() -> None:
+def test_the_helm_test_checks_as_the_operator_and_with_the_same_arguments() -> None:
     objects = with_values("namespaced-only")
     check = only(objects, "Pod")
     assert check["metadata"]["annotations"]["helm.sh/hook"] == "test"
@@ -352,7 +352,7 @@ def test_the_test_asks_as_the_operator_and_about_the_same() -> None:
     ]
 
 
-def test_what_is_extra_stands_as_it_was_written() -> None:
+def test_extra_objects_are_rendered_as_written() -> None:
     objects = with_values("extras")
     maps = {
         manifest["metadata"]["name"]: manifest["data"] for manifest in of_kind(objects, "ConfigMap")
@@ -363,7 +363,7 @@ def test_what_is_extra_stands_as_it_was_written() -> None:
     assert variables["KRB5_CONFIG"]["value"] == "/etc/krb5/krb5.conf"
 
 
-def test_numbers_of_guard_rails_are_written_out() -> None:
+def test_numbers_of_guard_rails_are_rendered_in_full() -> None:
     rails = next(
         manifest
         for manifest in of_kind(with_values("guard-rails"), "ValidatingAdmissionPolicy")
@@ -374,7 +374,7 @@ def test_numbers_of_guard_rails_are_written_out() -> None:
     assert "spec.limits.requestPercentage must be at most 400.5" in messages
 
 
-def test_policies_speak_of_the_watched_namespaces_only() -> None:
+def test_policies_apply_to_the_watched_namespaces_only() -> None:
     bindings = of_kind(with_values("guard-rails-warn"), "ValidatingAdmissionPolicyBinding")
     assert {
         binding["metadata"]["name"].rpartition(".")[0].removeprefix(f"{FULLNAME}-"): binding[
@@ -429,7 +429,9 @@ def test_policies_speak_of_the_watched_namespaces_only() -> None:
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else None,
 )
-def test_what_cannot_work_is_refused_in_words(arguments: tuple[str, ...], why: str) -> None:
+def test_values_that_cannot_work_are_refused_with_a_message(
+    arguments: tuple[str, ...], why: str
+) -> None:
     answer = template(*arguments)
     assert answer.returncode != 0
     assert why in answer.stderr

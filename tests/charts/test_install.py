@@ -71,7 +71,7 @@ def revision(kube: KubeCluster, home: str) -> int:
     return int(document[0]["revision"])
 
 
-def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
+def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_keep_remain(
     fresh_kube: KubeCluster, home: str
 ) -> None:
     kube = fresh_kube
@@ -132,7 +132,9 @@ def test_a_release_lives_and_leaves_nothing_but_what_is_to_stay(
     assert names(kube, "clientquotas", "-A") == ["alice"]
 
 
-def test_pods_that_are_not_restricted_are_refused_there(fresh_kube: KubeCluster, home: str) -> None:
+def test_pods_that_are_not_restricted_are_refused_in_that_namespace(
+    fresh_kube: KubeCluster, home: str
+) -> None:
     # The counterproof: the namespace does enforce, and a values file that loosens the chart shows it.
     answer = fresh_kube.helm(
         "install",
@@ -156,7 +158,7 @@ def test_pods_that_are_not_restricted_are_refused_there(fresh_kube: KubeCluster,
     fresh_kube.wait_until(refused, "refuse the pod", seconds=30)
 
 
-def test_an_upgrade_of_the_chart_upgrades_the_definitions_and_they_go_with_it_where_that_is_wanted(
+def test_an_upgrade_also_upgrades_the_definitions_and_an_uninstall_removes_them_if_configured(
     fresh_kube: KubeCluster, home: str, tmp_path: Path
 ) -> None:
     kube = fresh_kube

@@ -163,7 +163,7 @@ def test_the_nightly_job_is_accepted(example_kube: KubeCluster) -> None:
 
 
 @pytest.mark.integration
-def test_a_mistyped_field_would_be_refused(example_kube: KubeCluster) -> None:
+def test_a_mistyped_field_is_refused(example_kube: KubeCluster) -> None:
     text = (FOLDER / "tenant.yaml").read_text(encoding="utf-8")
     answer = example_kube.kubectl(
         "apply",
@@ -179,7 +179,7 @@ def test_a_mistyped_field_would_be_refused(example_kube: KubeCluster) -> None:
 
 
 @pytest.mark.integration
-def test_objects_of_argo_cd_and_flux_have_the_published_types_and_a_misspelled_field_is_found() -> (
+def test_objects_of_argo_cd_and_flux_match_the_published_types_and_a_misspelled_field_is_reported() -> (
     None
 ):
     documents = [document for name in GITOPS for document in of_gitops(name)]

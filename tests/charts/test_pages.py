@@ -69,7 +69,7 @@ def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> Non
 
 
 @pytest.mark.integration
-def test_the_pages_do_what_they_say(fresh_kube: KubeCluster, tmp_path: Path) -> None:
+def test_the_commands_of_the_pages_work(fresh_kube: KubeCluster, tmp_path: Path) -> None:
     for page in ("install-kubernetes.md", "backup-and-restore.md", "uninstall.md"):
         for step in commands(page):
             followed(step, fresh_kube, tmp_path, "broker-1:9093")
@@ -104,7 +104,7 @@ def operator(kube: KubeCluster, folder: Path) -> Iterator[Child]:
 
 
 @pytest.mark.integration
-def test_the_page_about_installing_leads_to_a_limit_in_force(
+def test_the_page_about_installing_ends_with_a_limit_in_effect(
     fresh_kube: KubeCluster, kafka: StartKafka, tmp_path: Path
 ) -> None:
     cluster = kafka(NEWEST)

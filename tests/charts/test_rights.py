@@ -79,7 +79,7 @@ def spots(release: Placed) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_operators_rights_are_the_table(mode: str, chart_kube: KubeCluster) -> None:
+def test_the_rights_of_the_operator_equal_the_table(mode: str, chart_kube: KubeCluster) -> None:
     with placed(chart_kube, *MODES[mode], narrow=mode != "a") as release:
         where = spots(release)
 
@@ -152,7 +152,7 @@ def test_the_release_hook_may_release_and_stop_and_keep_records(
         assert not may("get", "/secrets", release.home)
 
 
-def test_people_with_the_clusters_own_roles_may_declare_but_not_write_status_nor_clusters(
+def test_users_with_the_clusters_own_roles_may_declare_but_write_neither_status_nor_clusters(
     chart_kube: KubeCluster,
 ) -> None:
     with placed(chart_kube) as release:

@@ -72,7 +72,7 @@ def bound(release: Placed, user: str) -> None:
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
 @pytest.mark.parametrize("elects", [False, True], ids=["alone", "elected"])
-def test_the_check_of_helm_test_finds_every_right(
+def test_the_check_of_helm_test_confirms_every_right(
     narrow: bool, elects: bool, chart_kube: KubeCluster
 ) -> None:
     values = ("--set", f"leaderElection.enabled={str(elects).lower()}")
@@ -85,7 +85,7 @@ def test_the_check_of_helm_test_finds_every_right(
     assert answer.returncode == 0, answer.stderr
 
 
-def test_the_check_sees_a_right_that_is_missing(chart_kube: KubeCluster) -> None:
+def test_the_check_reports_a_missing_right(chart_kube: KubeCluster) -> None:
     with placed(chart_kube, with_pods=True) as release:
         bound(release, release.operator)
         answer = typed(release, f"{FULLNAME}-release", arguments(release.objects, "Pod"))
@@ -94,7 +94,7 @@ def test_the_check_sees_a_right_that_is_missing(chart_kube: KubeCluster) -> None
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["all", "list"])
-def test_the_release_job_stops_the_operator_and_frees_every_document(
+def test_the_release_job_stops_the_operator_and_releases_every_document(
     narrow: bool, chart_kube: KubeCluster
 ) -> None:
     with (
@@ -118,7 +118,7 @@ def test_the_release_job_stops_the_operator_and_frees_every_document(
         assert chart_kube.kubectl("-n", release.home, "get", "pods", "-o", "name").stdout == ""
 
 
-def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_kept(
+def test_a_user_with_the_release_role_releases_documents_and_is_warned_about_lost_records(
     chart_kube: KubeCluster,
 ) -> None:
     with placed(chart_kube, "--set", "admissionPolicies.statusWriters={admin}") as release:
@@ -156,7 +156,7 @@ def test_whoever_has_the_release_role_frees_documents_and_is_told_what_is_not_ke
         assert chart_kube.kubectl("get", "clientquotas", *inside, "-o", "name").stdout == ""
 
 
-def test_the_operator_knows_every_argument_that_the_chart_gives_it() -> None:
+def test_the_operator_accepts_every_argument_of_the_chart() -> None:
     answer = subprocess.run(
         [str(KQUOTA), "operator", "--help"], capture_output=True, text=True, check=True
     )

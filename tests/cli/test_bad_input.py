@@ -54,7 +54,7 @@ def assert_failure(ran, *words: str, code: int = 1) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_wrong_password_is_told_at_once(kquota, folder, guarded, mechanism):
+def test_a_wrong_password_is_reported_immediately(kquota, folder, guarded, mechanism):
     project(folder, guarded.bootstrap, quota("a"), more=sasl("reader", WRONG, mechanism))
     for command in (("plan",), ("apply", "--yes"), ("drift",), ("describe",), ("snapshot",)):
         assert_failure(kquota(*command, "--timeout", "20s"), "failed", "hint: ")
@@ -68,7 +68,7 @@ def test_an_unreachable_broker_is_named(kquota, folder):
     )
 
 
-def test_a_name_without_an_address_is_told(kquota, folder):
+def test_an_unresolvable_name_is_reported(kquota, folder):
     project(folder, "no-such-host.invalid:9092", quota("a"))
     assert_failure(kquota("plan", "--timeout", "2s"), "no-such-host.invalid")
 
@@ -90,7 +90,9 @@ def test_a_missing_right_to_write_is_named_and_nothing_is_recorded(kquota, folde
     "effect", [Truncate(keep=10), CutBefore(), WrongCorrelation(), Delay(seconds=3)], ids=repr
 )
 @pytest.mark.parametrize("api", [3, 18, 48, 60])
-def test_a_broken_answer_is_an_error_and_writes_nothing(kquota, folder, sandbox, effect, api):
+def test_a_malformed_response_is_an_error_and_nothing_is_written(
+    kquota, folder, sandbox, effect, api
+):
     project(folder, sandbox.bootstrap, quota("a"))
     sandbox.fail(Fault(effect=effect, api=api, times=-1))
     assert_failure(kquota("apply", "--yes", "--timeout", "400ms"))
@@ -115,7 +117,7 @@ def test_a_port_that_speaks_another_protocol_gets_a_hint(kquota, folder, guarded
         ("\x00", "kquota.yaml"),
     ],
 )
-def test_a_wrong_project_file_is_told_with_its_line(kquota, folder, text, message):
+def test_an_invalid_project_file_is_reported_with_its_line(kquota, folder, text, message):
     (folder / "kquota.yaml").write_text(text)
     assert_failure(kquota("plan"), message)
 
@@ -125,18 +127,18 @@ def test_a_missing_variable_is_named(kquota, folder):
     assert_failure(kquota("plan"), "NO_SUCH_VARIABLE")
 
 
-def test_a_project_file_that_is_a_folder_is_told(kquota, folder):
+def test_a_project_file_that_is_a_folder_is_reported(kquota, folder):
     (folder / "kquota.yaml").mkdir()
     assert_failure(kquota("plan"), "kquota.yaml")
 
 
-def test_a_manifest_that_is_not_text_is_told(kquota, folder, sandbox):
+def test_a_manifest_that_is_not_text_is_reported(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap)
     (folder / "quotas/bad.yaml").write_bytes(b"a: \xff\xfe")
     assert_failure(kquota("plan"), "quotas/bad.yaml:1:4")
 
 
-def test_damaged_records_are_never_taken_for_none(kquota, folder, sandbox):
+def test_damaged_records_are_never_read_as_empty(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     kquota("apply", "--yes")
     path = folder / ".kquota/inventory.json"
@@ -147,7 +149,9 @@ def test_damaged_records_are_never_taken_for_none(kquota, folder, sandbox):
     assert list(sandbox.values().values()) == [{"producer_byte_rate": 10485760.0}]
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_sent(kquota, folder, sandbox):
+def test_a_folder_that_cannot_be_written_is_reported_before_anything_is_sent(
+    kquota, folder, sandbox
+):
     project(folder, sandbox.bootstrap, quota("a"))
     (folder / ".kquota").write_text("a file where a folder should be")
     assert_failure(kquota("apply", "--yes"), ".kquota")
@@ -181,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_sent(kquota,
     ],
     ids=" ".join,
 )
-def test_wrong_usage_exits_1_in_words(kquota, folder, arguments):
+def test_a_usage_error_exits_1_with_a_message(kquota, folder, arguments):
     project(folder, "127.0.0.1:1", quota("a"))
     assert_failure(kquota(*arguments), "error: ")
 
@@ -215,7 +219,7 @@ def grep(folder, ran) -> list[str]:
 @pytest.mark.parametrize("debug", ["", "1"])
 @pytest.mark.parametrize("password", [PLANTED, WRONG], ids=["right", "wrong"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_no_path_prints_or_writes_a_password(
+def test_no_command_prints_or_writes_a_password(
     kquota, guarded, monkeypatch, *, mechanism, password, debug
 ):
     folder = Path.cwd()
@@ -239,7 +243,7 @@ def test_no_path_prints_or_writes_a_password(
     ],
     ids=lambda line: line[:40],
 )
-def test_no_wrong_properties_file_prints_its_secret(kquota, folder, monkeypatch, line):
+def test_an_invalid_properties_file_does_not_print_its_secret(kquota, folder, monkeypatch, line):
     monkeypatch.setenv("KQUOTA_DEBUG", "1")
     (folder / "client.properties").write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n" + line.format(PLANTED) + "\n"

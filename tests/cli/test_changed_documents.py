@@ -29,7 +29,9 @@ def proposal(kquota, base: str) -> tuple[str, dict]:
     return ran.out, json.loads(Path("p.json").read_text())
 
 
-def test_only_documents_that_the_proposal_changes_have_their_warnings_listed(kquota, folder, base):
+def test_only_documents_that_the_pull_request_changes_have_their_warnings_listed(
+    kquota, folder, base
+):
     manifests(
         folder, quota("odd", "{producerByteRate: 20Mi}", entity=ODD), quota("other", entity=OTHER)
     )
@@ -40,7 +42,7 @@ def test_only_documents_that_the_proposal_changes_have_their_warnings_listed(kqu
     assert "warnings about other documents 1" in text
 
 
-def test_a_moved_document_is_compared_with_the_commit_in_common_and_not_with_the_newest_base(
+def test_a_moved_document_is_compared_with_the_merge_base_and_not_with_the_newest_base(
     kquota, folder, base
 ):
     git(folder, "checkout", "-q", "-b", "change")
@@ -86,7 +88,7 @@ def test_only_the_trusted_project_file_accepts_warnings(kquota, folder, base):
     assert "wildcards" not in kquota("validate").err + kquota("validate").out
 
 
-def test_without_a_trusted_revision_the_documents_that_the_plan_writes_for_count(
+def test_without_a_trusted_revision_warnings_cover_the_documents_of_the_planned_changes(
     kquota, folder, base
 ):
     ran = kquota("plan", "--out", "p.json")

@@ -14,7 +14,7 @@ from tests.cli.kip_examples import ALTER, EXAMPLES
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_each_example_of_the_kip_prints_what_the_kip_prints(name, sandbox, kip):
+def test_each_example_of_the_kip_prints_the_output_of_the_kip(name, sandbox, kip):
     example = EXAMPLES[name]
     sandbox.seed(dict(example.before))
     ran = kip(*example.arguments)
@@ -43,7 +43,7 @@ def test_each_example_of_the_kip_prints_the_same_on_a_real_broker(name, empty_ka
     assert capsys.readouterr() == (example.prints, "")
 
 
-def test_alter_sets_and_removes_in_one_request(sandbox, kip):
+def test_alter_sets_and_removes_values_in_one_request(sandbox, kip):
     sandbox.seed(dict(ALTER.before))
     kip(*ALTER.arguments)
     assert list(sandbox.values().values()) == [{"consumer_byte_rate": 2_000_000.0}]
@@ -55,7 +55,7 @@ def test_validate_only_changes_nothing(sandbox, kip):
     assert sandbox.values() == {}
 
 
-def test_no_filter_describes_everything_sorted_with_ips_and_foreign_keys(sandbox, kip):
+def test_without_a_filter_everything_is_described_in_order_with_ips_and_foreign_keys(sandbox, kip):
     sandbox.seed(
         {
             (("ip", None),): {"connection_creation_rate": 5},
@@ -79,7 +79,7 @@ def test_an_empty_cluster_prints_nothing(kip):
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
-def test_names_with_commas_are_set_and_found_again(sandbox, kip):
+def test_names_with_commas_are_set_and_described(sandbox, kip):
     assert kip("--alter", r"--names=user=CN=a\,O=b", "--add=producer_byte_rate=1024").code == 0
     assert list(sandbox.values()) == [(("user", "CN=a,O=b"),)]
     assert kip("--describe", r"--names=user=CN=a\,O=b").out.startswith("{user=CN%3Da%2CO%3Db}")
@@ -96,7 +96,7 @@ def test_without_a_client_id_only_user_quotas_apply(sandbox, kip):
     assert kip("--resolve", "--names=user=a").out == "producer_byte_rate=2 {user=<default>}\n"
 
 
-def test_an_address_is_resolved_beside_a_user(sandbox, kip):
+def test_an_ip_is_resolved_together_with_a_user(sandbox, kip):
     sandbox.seed({(("ip", "10.0.0.1"),): {"connection_creation_rate": 5}})
     ran = kip("--resolve", "--names=user=a,ip=10.0.0.1")
     assert ran.out == "connection_creation_rate=5 {ip=10.0.0.1}\n"
@@ -111,7 +111,9 @@ def test_an_address_is_resolved_beside_a_user(sandbox, kip):
         (("--names=ip=no.such.host.invalid", "--add=connection_creation_rate=1"), "not a valid IP"),
     ],
 )
-def test_what_the_broker_refuses_is_told_in_its_words_and_exits_1(arguments, message, kip, sandbox):
+def test_a_rejection_is_printed_with_the_message_of_the_broker_and_exits_1(
+    arguments, message, kip, sandbox
+):
     ran = kip("--alter", *arguments)
     assert ran.code == 1
     assert message in ran.err
@@ -122,7 +124,7 @@ def test_what_the_broker_refuses_is_told_in_its_words_and_exits_1(arguments, mes
 PREFIX = {(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3}}
 
 
-def test_types_that_kafka_does_not_have_are_sent_and_refused_in_the_brokers_words(kip):
+def test_types_that_kafka_does_not_have_are_sent_and_rejected_with_the_message_of_the_broker(kip):
     ran = kip("--alter", "--names=group=g", "--add=producer_byte_rate=1")
     assert (ran.code, ran.out) == (1, "")
     assert "Unhandled client quota entity type: group" in ran.err
@@ -133,7 +135,7 @@ def test_types_that_kafka_does_not_have_are_sent_and_refused_in_the_brokers_word
     assert "IP entity shouldnot be combined" in ran.err
 
 
-def test_any_finds_named_and_default_entities_of_a_type(sandbox, kip):
+def test_any_selects_named_and_default_entities_of_a_type(sandbox, kip):
     sandbox.seed(
         {
             (("user", "a"),): {"producer_byte_rate": 1},
@@ -146,7 +148,7 @@ def test_any_finds_named_and_default_entities_of_a_type(sandbox, kip):
     )
 
 
-def test_a_resolve_says_that_a_limit_of_another_type_may_apply(sandbox, kip):
+def test_resolve_warns_that_a_limit_of_another_type_may_apply(sandbox, kip):
     sandbox.seed(
         PREFIX | {(("client-id", None),): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
     )
@@ -156,13 +158,13 @@ def test_a_resolve_says_that_a_limit_of_another_type_may_apply(sandbox, kip):
     assert "producer_byte_rate=1" in kip("--resolve", "--names=client-id=web").out
 
 
-def test_with_validate_only_the_broker_judges_what_is_refused_here_otherwise(kip):
+def test_validate_only_leaves_locally_refused_values_to_the_broker(kip):
     ran = kip("--alter", "--names=user=a", "--add=producer_byte_rate=0", "--validate-only")
     assert "must be greater than 0" in ran.err
     assert kip("--alter", "--names=user=a", "--add=producer_byte_rate=0").code == 1
 
 
-def test_the_sandbox_with_an_extra_type_takes_sets_shows_and_removes_it(capsys, folder):
+def test_the_sandbox_with_an_extra_type_sets_describes_and_removes_it(capsys, folder):
     settings = SandboxSettings(profile=profile_named("redpanda"))
     with SandboxThread(settings) as redpanda:
         at = ("--bootstrap-server", redpanda.bootstrap)

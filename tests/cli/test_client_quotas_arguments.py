@@ -17,12 +17,12 @@ def escaped(text: str) -> str:
 
 
 @given(st.lists(NAMES, min_size=1, max_size=5))
-def test_any_list_of_names_can_be_written_with_the_two_escapes(names):
+def test_any_list_of_names_can_be_written_with_two_escapes(names):
     assert kip.split(",".join(map(escaped, names)), option="--defaults") == names
 
 
 @given(st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), NAMES, min_size=1))
-def test_any_pairs_can_be_written_and_names_may_hold_equals_signs(pairs):
+def test_any_pairs_can_be_written_and_names_may_contain_equals_signs(pairs):
     text = ",".join(f"{kind}={escaped(name)}" for kind, name in pairs.items())
     assert kip.pairs(text, option="--names") == pairs
 
@@ -34,7 +34,7 @@ def test_an_x509_name_is_written_with_escaped_commas():
     }
 
 
-def test_a_name_may_be_empty_because_a_live_cluster_may_hold_one():
+def test_a_name_may_be_empty_because_a_live_cluster_may_contain_one():
     assert kip.pairs("user=", option="--names") == {"user": ""}
 
 
@@ -52,27 +52,27 @@ def test_a_name_may_be_empty_because_a_live_cluster_may_hold_one():
         ("user=\udcff", "UTF-8"),
     ],
 )
-def test_what_cannot_be_read_as_pairs_is_refused_in_words(text, message):
+def test_malformed_pairs_are_refused_with_a_message(text, message):
     with pytest.raises(UsageError, match=message):
         kip.pairs(text, option="--names")
 
 
-def test_a_word_twice_is_refused():
+def test_a_repeated_name_is_refused():
     with pytest.raises(UsageError, match="twice"):
         kip.parse_names("user,user", option="--defaults")
 
 
-def test_values_have_no_decimals_where_there_are_none_and_keys_are_sorted():
+def test_whole_values_are_printed_without_decimals_and_keys_are_sorted():
     assert list(kip.value_lines([("b", 4_000_000.0), ("a", 50.5)])) == ["a=50.5", "b=4000000"]
 
 
 @pytest.mark.parametrize("text", ["", "10Mi", "nan", "inf", "1_000", "٣", "0x10"])
-def test_what_is_no_decimal_number_is_refused(text):
+def test_invalid_decimal_numbers_are_refused(text):
     with pytest.raises(UsageError, match="decimal number"):
         kip.number(text, key="producer_byte_rate")
 
 
-def test_zero_and_less_are_left_to_the_broker_to_refuse():
+def test_zero_and_negative_values_are_left_to_the_broker():
     assert kip.number("-1", key="producer_byte_rate") == -1.0
 
 
@@ -104,7 +104,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_a_contradiction_is_told_and_exits_1(arguments, message, capsys):
+def test_contradictory_options_are_reported_and_exit_1(arguments, message, capsys):
     assert main([NOWHERE, *arguments]) == 1
     output, err = capsys.readouterr()
     assert output == ""
@@ -112,12 +112,12 @@ def test_a_contradiction_is_told_and_exits_1(arguments, message, capsys):
     assert "Traceback" not in err
 
 
-def test_without_a_bootstrap_server_nothing_can_be_asked(capsys):
+def test_a_missing_bootstrap_server_is_an_error(capsys):
     assert main(["--describe"]) == 1
     assert "--bootstrap-server is missing" in capsys.readouterr().err
 
 
-def test_names_and_defaults_spell_one_entity():
+def test_names_and_defaults_build_one_entity():
     call = read_call(
         "alter",
         names=["client-id=my-client"],

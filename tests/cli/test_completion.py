@@ -55,7 +55,7 @@ def test_clusters_of_the_project_file_are_completed(folder):
     assert completed(folder, "kquota plan --cluster pro") == ["plain,prod", "plain,proto"]
 
 
-def test_live_entities_and_their_parts_are_completed(prod):
+def test_live_entities_and_their_names_are_completed(prod):
     assert completed(prod, "kquota plan --only ") == [
         'plain,user="CN=alice,O=Acme",client-id=etl',
         "plain,user=a",
@@ -65,7 +65,7 @@ def test_live_entities_and_their_parts_are_completed(prod):
     assert completed(prod, "kquota resolve --client-id ") == ["plain,etl"]
 
 
-def test_named_brokers_are_asked_without_a_project(prod, sandbox, tmp_path_factory):
+def test_brokers_given_as_options_are_queried_without_a_project(prod, sandbox, tmp_path_factory):
     empty = tmp_path_factory.mktemp("empty")
     line = f"kquota describe --bootstrap-server {sandbox.bootstrap} --matching user=a"
     assert completed(empty, line) == ["plain,user=a"]
@@ -73,19 +73,19 @@ def test_named_brokers_are_asked_without_a_project(prod, sandbox, tmp_path_facto
     assert completed(empty, "kquota describe --matching user=a", **variables) == ["plain,user=a"]
 
 
-def test_a_project_that_was_only_cloned_is_not_connected_to(folder, sandbox):
+def test_completion_does_not_connect_to_a_project_that_was_only_cloned(folder, sandbox):
     sandbox.seed({(("user", "a"),): {"producer_byte_rate": 1.0}})
     project(folder, sandbox.bootstrap, quota("a"))
     assert completed(folder, "kquota plan --only ") == []
 
 
-def test_records_that_a_commit_brings_make_no_project_known(prod):
+def test_records_of_a_commit_do_not_make_a_project_trusted_for_completion(prod):
     git(prod, "init", "--quiet")
     commit_all(prod)
     assert completed(prod, "kquota plan --only ") == []
 
 
-def test_a_cluster_that_does_not_answer_gives_no_names_and_no_words(prod, folder):
+def test_a_cluster_that_does_not_answer_completes_nothing_and_prints_nothing(prod, folder):
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(
         text.replace("bootstrapServers: ", "bootstrapServers: 127.0.0.1:1 #")
@@ -93,7 +93,7 @@ def test_a_cluster_that_does_not_answer_gives_no_names_and_no_words(prod, folder
     assert completed(prod, "kquota plan --only ") == []
 
 
-def test_a_broken_project_file_gives_no_names(folder):
+def test_an_invalid_project_file_completes_nothing(folder):
     (folder / "kquota.yaml").write_text("{")
     assert completed(folder, "kquota plan --cluster ") == []
 
@@ -115,7 +115,7 @@ def test_saved_plans_are_completed_before_other_files(prod, kquota):
         ("kquota resolve --user CN=al", r"alice\,O=Acme"),
     ],
 )
-def test_bash_replaces_what_follows_its_own_word_break(prod, line, reply):
+def test_in_bash_the_completion_replaces_the_part_after_the_word_break(prod, line, reply):
     script = subprocess.run(
         [sys.executable, "-m", "reconciler", "completion", "bash"],
         check=True,

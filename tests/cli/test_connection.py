@@ -20,7 +20,9 @@ def test_a_refused_connection_is_reported_within_five_seconds_with_each_attempt(
     assert re.search(r"error: .*Connection refused \(\d+ attempts in [234]\.\d s\)", ran.err)
 
 
-def test_a_broker_that_accepts_and_never_answers_is_announced_and_reported_in_time(kquota, folder):
+def test_a_broker_that_accepts_and_never_answers_is_announced_and_reported_before_the_deadline(
+    kquota, folder
+):
     with socket.create_server(("127.0.0.1", 0)) as server:  # its backlog accepts, no process reads
         address = f"127.0.0.1:{server.getsockname()[1]}"
         project(folder, address, quota("a"))

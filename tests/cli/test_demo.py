@@ -12,7 +12,7 @@ DEMO = Path(__file__).parents[2] / "examples/demo.py"
 @pytest.mark.parametrize(
     "broker", ["sandbox", pytest.param("kafka", marks=pytest.mark.integration)]
 )
-def test_the_demo_sees_everything_it_should(broker):
+def test_the_demo_runs_every_command_with_its_expected_output(broker):
     done = subprocess.run(
         [sys.executable, str(DEMO), "--broker", broker],
         capture_output=True,
@@ -26,7 +26,7 @@ def test_the_demo_sees_everything_it_should(broker):
     assert done.stdout.splitlines()[-1].startswith("Seen in ")
 
 
-def test_the_demo_fails_when_a_step_does_not_show_what_it_should(tmp_path):
+def test_the_demo_fails_when_a_step_has_unexpected_output(tmp_path):
     broken = tmp_path / "examples"
     broken.mkdir()
     text = DEMO.read_text().replace('shows=["Nothing to do"]', 'shows=["something else"]')

@@ -50,7 +50,7 @@ def report_of(kquota, folder, guarded, user: str):
     return kquota("doctor", *where, "--format", "json", "--timeout", "5s")
 
 
-def test_everything_that_works_is_ok(kquota, folder, sandbox):
+def test_every_working_check_is_reported_as_ok(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"), more=f"  expectedClusterId: {'A' * 22}\n")
     kquota("apply", "--yes")
     ran = kquota("doctor", "--format", "json")
@@ -62,7 +62,7 @@ def test_everything_that_works_is_ok(kquota, folder, sandbox):
     assert "1 managed quota key" in kquota("doctor").out
 
 
-def test_rights_are_told_with_the_command_that_grants_them(kquota, folder, guarded):
+def test_missing_rights_are_reported_with_the_command_that_grants_them(kquota, folder, guarded):
     planner = checks(report_of(kquota, folder, guarded, "planner"))
     assert planner["may read"][0] == "ok"
     assert planner["may write"][0] == "warning"
@@ -76,13 +76,13 @@ def test_rights_are_told_with_the_command_that_grants_them(kquota, folder, guard
     assert "DescribeConfigs" in advice
 
 
-def test_a_custom_callback_is_warned_of(kquota, folder, guarded):
+def test_a_custom_callback_causes_a_warning(kquota, folder, guarded):
     assert checks(report_of(kquota, folder, guarded, "planner"))["quota callback"][0] == "warning"
     where = ("--bootstrap-server", guarded.bootstrap, "--command-config", "p.properties")
     assert "com.example.Own" in kquota("resolve", "--user", "a", *where).err
 
 
-def test_every_bootstrap_address_is_tried_by_itself(kquota, folder, sandbox):
+def test_every_bootstrap_address_is_checked_separately(kquota, folder, sandbox):
     ran = kquota(
         "doctor", "--bootstrap-server", f"{sandbox.bootstrap},127.0.0.1:1,nohost.invalid:1"
     )
@@ -93,7 +93,7 @@ def test_every_bootstrap_address_is_tried_by_itself(kquota, folder, sandbox):
     assert "broker 1" in ran.out
 
 
-def test_another_cluster_than_expected_is_a_failure(kquota, folder, sandbox):
+def test_an_unexpected_cluster_id_is_a_failure(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"), more=f"  expectedClusterId: {'B' * 22}\n")
     ran = kquota("doctor")
     assert ran.code == 1
@@ -108,7 +108,7 @@ def test_a_cluster_that_does_not_answer_ends_the_checks(kquota, folder, sandbox)
     assert "may read" not in ran.out
 
 
-def test_records_from_the_future_mean_that_a_clock_is_wrong(kquota, folder, sandbox):
+def test_records_from_the_future_indicate_a_wrong_clock(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     kquota("apply", "--yes")
     path = folder / ".kquota/inventory.json"
@@ -119,7 +119,7 @@ def test_records_from_the_future_mean_that_a_clock_is_wrong(kquota, folder, sand
     assert checks(ran)["clock"][0] == "warning"
 
 
-def test_every_cluster_of_a_project_is_examined(kquota, folder, sandbox):
+def test_every_cluster_of_a_project_is_checked(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(
@@ -159,7 +159,7 @@ def test_problems_conflicts_and_warnings_are_all_listed_with_their_places(kquota
     assert ran.err == ""
 
 
-def test_values_outside_their_bounds_exit_3_and_slips_of_the_unit_are_warnings(kquota, files):
+def test_values_outside_their_bounds_exit_3_and_unit_slips_are_warnings(kquota, files):
     manifests(files, quota("a", "{producerByteRate: 100}"))
     ran = kquota("validate")
     assert ran.code == 0
@@ -181,7 +181,7 @@ def test_a_document_that_is_not_granted_is_a_problem(kquota, files):
     assert "grant" in ran.out
 
 
-def test_json_and_sarif_hold_the_same_findings(kquota, files):
+def test_json_and_sarif_contain_the_same_findings(kquota, files):
     manifests(
         files, quota("a", "{producerByteRate: -1}"), quota("b", entity='{user: {name: "User:b"}}')
     )

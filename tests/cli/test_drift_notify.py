@@ -35,9 +35,7 @@ def drifted(sandbox, value: float = 5000.0) -> None:
     sandbox.seed({USER_A: {"producer_byte_rate": value}})
 
 
-def test_drift_is_told_once_however_often_somebody_looks_then_its_end(
-    kquota, applied, sandbox, inbox
-):
+def test_drift_is_reported_once_for_many_runs_and_then_its_end(kquota, applied, sandbox, inbox):
     assert kquota(*WEBHOOK).code == 0
     assert inbox.posts == []
     drifted(sandbox)
@@ -56,7 +54,7 @@ def test_drift_is_told_once_however_often_somebody_looks_then_its_end(
     assert is_signed(Got(path="", headers=began.headers, body=began.body), key=KEY, now=time)
 
 
-def test_several_receivers_get_forms_of_their_own(kquota, applied, sandbox, inbox, monkeypatch):
+def test_each_receiver_gets_its_own_format(kquota, applied, sandbox, inbox, monkeypatch):
     (applied / "events").write_text(inbox.url("/events") + "\n")
     monkeypatch.setenv("SLACK", inbox.url("/slack"))
     drifted(sandbox)
@@ -69,7 +67,7 @@ def test_several_receivers_get_forms_of_their_own(kquota, applied, sandbox, inbo
     assert "X-Kquota-Signature" not in by_path["/slack"].headers
 
 
-def test_a_message_that_was_not_taken_is_an_error_and_is_offered_again(
+def test_a_message_that_was_not_accepted_is_an_error_and_is_sent_again(
     kquota, applied, sandbox, inbox
 ):
     drifted(sandbox)
@@ -85,7 +83,9 @@ def test_a_message_that_was_not_taken_is_an_error_and_is_offered_again(
     assert [post.json["event"] for post in inbox.posts] == ["began", "began"]
 
 
-def test_the_memory_is_private_holds_no_secret_and_may_stand_elsewhere(kquota, applied, sandbox):
+def test_the_notification_state_is_private_contains_no_secret_and_its_path_is_configurable(
+    kquota, applied, sandbox
+):
     drifted(sandbox)
     assert kquota(*WEBHOOK, "--notify-state", "told.json").code == 0
     memory = applied / "told.json"
@@ -96,7 +96,7 @@ def test_the_memory_is_private_holds_no_secret_and_may_stand_elsewhere(kquota, a
     assert stat.S_IMODE((applied / ".kquota").stat().st_mode) == 0o700
 
 
-def test_a_damaged_memory_is_named_and_nothing_is_told(kquota, applied, sandbox, inbox):
+def test_a_damaged_notification_state_is_named_and_nothing_is_sent(kquota, applied, sandbox, inbox):
     drifted(sandbox)
     (applied / "told.json").write_text("{")
     ran = kquota(*WEBHOOK, "--notify-state", "told.json")
@@ -125,7 +125,7 @@ def test_a_damaged_memory_is_named_and_nothing_is_told(kquota, applied, sandbox,
         (("--watch", "--metrics-address", "nowhere"), "not a listen address"),
     ],
 )
-def test_what_does_not_fit_is_refused_before_anything_is_done_and_shows_no_secret(
+def test_contradictory_options_are_refused_before_anything_is_sent_and_show_no_secret(
     kquota, applied, inbox, arguments, words
 ):
     ran = kquota("drift", *arguments)
@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_done_and_shows_no_secre
     assert inbox.posts == []
 
 
-def test_unsigned_messages_and_open_lines_are_warned_of(kquota, applied, monkeypatch):
+def test_unsigned_messages_and_unencrypted_connections_cause_warnings(kquota, applied, monkeypatch):
     monkeypatch.setenv("OPEN", "http://receiver.example/T0SECRET")
     ran = kquota("drift", "--notify", "webhook=env:OPEN")
     assert ran.code == 0
@@ -147,7 +147,7 @@ def test_unsigned_messages_and_open_lines_are_warned_of(kquota, applied, monkeyp
 @pytest.mark.parametrize(
     ("shape", "is_warned_of"), [("webhook", True), ("cloudevents", True), ("slack", False)]
 )
-def test_of_the_shapes_that_a_key_can_sign_unsigned_messages_are_warned_of(
+def test_unsigned_messages_cause_a_warning_for_formats_that_can_be_signed(
     kquota, applied, shape, is_warned_of
 ):
     completed = kquota("drift", "--notify", f"{shape}=env:HOOK")
@@ -155,7 +155,7 @@ def test_of_the_shapes_that_a_key_can_sign_unsigned_messages_are_warned_of(
     assert (f"{shape}=env:HOOK: messages are not signed" in completed.err) == is_warned_of
 
 
-def test_a_missing_extra_is_named_with_what_to_type(kquota, applied, monkeypatch):
+def test_a_missing_extra_is_named_with_the_install_command(kquota, applied, monkeypatch):
     monkeypatch.setattr("reconciler.base.installation.MODULES", {"http": ("no_such_module",)})
     ran = kquota(*WEBHOOK)
     assert ran.code == 1

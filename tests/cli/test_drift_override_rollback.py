@@ -26,7 +26,7 @@ def rate(sandbox) -> float | None:
     return sandbox.values().get(USER_A, {}).get("producer_byte_rate")
 
 
-def test_drift_is_told_with_both_values_and_left_alone(kquota, applied, sandbox):
+def test_drift_is_printed_with_both_values_and_not_corrected(kquota, applied, sandbox):
     assert kquota("drift", "--detailed-exitcode").code == 0
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     ran = kquota("drift", "--detailed-exitcode")
@@ -37,9 +37,7 @@ def test_drift_is_told_with_both_values_and_left_alone(kquota, applied, sandbox)
     assert rate(sandbox) == 5000.0
 
 
-def test_drift_that_an_ignore_rule_acts_on_is_shown_and_is_no_reason_to_fail(
-    kquota, applied, sandbox
-):
+def test_ignored_drift_is_shown_and_does_not_fail_the_command(kquota, applied, sandbox):
     with (applied / "kquota.yaml").open("a") as file:
         file.write("  ignore:\n    - user: {exact: a}\n      reason: the canary sets its own\n")
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
@@ -48,7 +46,7 @@ def test_drift_that_an_ignore_rule_acts_on_is_shown_and_is_no_reason_to_fail(
     assert json.loads(ran.out)["drift"][0]["section"] == "ignored"
 
 
-def test_drift_is_known_since_it_was_first_seen(kquota, applied, sandbox):
+def test_drift_keeps_the_time_of_its_first_observation(kquota, applied, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     first = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
     second = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
@@ -63,7 +61,7 @@ def test_read_only_drift_writes_nothing(kquota, applied, sandbox):
     assert (applied / ".kquota/inventory.json").read_bytes() == before
 
 
-def test_apply_corrects_drift_only_where_it_is_told_to(kquota, applied, sandbox):
+def test_apply_corrects_drift_only_where_it_is_configured(kquota, applied, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": 5000000.0}})
     assert kquota("apply", "--yes").code == 0
     assert rate(sandbox) == 5000000.0
@@ -71,7 +69,7 @@ def test_apply_corrects_drift_only_where_it_is_told_to(kquota, applied, sandbox)
     assert rate(sandbox) == TEN
 
 
-def test_an_override_holds_against_an_apply_and_is_listed_and_ends(kquota, applied, sandbox):
+def test_an_override_survives_an_apply_is_listed_and_ends(kquota, applied, sandbox):
     words = ("--for", "2h", "--reason", "INC-1", "--yes")
     assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
     assert rate(sandbox) == 5 * TEN
@@ -89,7 +87,7 @@ def test_an_override_holds_against_an_apply_and_is_listed_and_ends(kquota, appli
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
-def test_an_expired_override_gives_way_to_what_is_declared(kquota, applied, sandbox):
+def test_an_expired_override_is_replaced_by_the_declared_value(kquota, applied, sandbox):
     words = ("--for", "1ms", "--reason", "x", "--yes")
     kquota("override", "user=a", "producer_byte_rate=50Mi", *words)
     assert rate(sandbox) == 5 * TEN
@@ -97,7 +95,7 @@ def test_an_expired_override_gives_way_to_what_is_declared(kquota, applied, sand
     assert rate(sandbox) == TEN
 
 
-def test_an_override_of_what_nobody_declares_brings_back_what_was_there(kquota, applied, sandbox):
+def test_an_override_of_an_undeclared_pair_restores_the_earlier_value(kquota, applied, sandbox):
     sandbox.seed({(("user", "z"),): {"consumer_byte_rate": 2048.0}})
     words = ("--for", "1h", "--reason", "x", "--yes")
     assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *words).code == 0
@@ -106,7 +104,7 @@ def test_an_override_of_what_nobody_declares_brings_back_what_was_there(kquota, 
     assert sandbox.values()[("user", "z"),]["consumer_byte_rate"] == 2048.0
 
 
-def test_an_override_may_lift_a_limit_for_a_while(kquota, applied, sandbox):
+def test_an_override_may_remove_a_limit_temporarily(kquota, applied, sandbox):
     words = ("--for", "1h", "--reason", "x", "--yes")
     assert kquota("override", "user=a", "producer_byte_rate=unset", *words).code == 0
     assert sandbox.values() == {}
@@ -114,14 +112,14 @@ def test_an_override_may_lift_a_limit_for_a_while(kquota, applied, sandbox):
     assert rate(sandbox) == TEN
 
 
-def test_an_override_passes_the_guards(kquota, applied, sandbox):
+def test_an_override_is_not_refused_by_guards(kquota, applied, sandbox):
     words = ("--for", "1h", "--reason", "x", "--yes")
     assert kquota("override", "user=a", "producer_byte_rate=100", *words).code == 0
     assert kquota("override", "user=<default>", "producer_byte_rate=100", *words).code == 0
     assert rate(sandbox) == 100.0
 
 
-def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sandbox):
+def test_an_override_works_with_invalid_manifests(kquota, applied, sandbox):
     manifests(applied, "nonsense: [")
     words = ("--for", "1h", "--reason", "x", "--yes")
     ran = kquota("override", "user=a", "producer_byte_rate=20Mi", *words)
@@ -145,14 +143,14 @@ def test_an_override_works_although_the_manifests_are_broken(kquota, applied, sa
         (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),
     ],
 )
-def test_a_wrong_override_is_refused_in_words(kquota, applied, arguments, message):
+def test_an_invalid_override_is_refused_with_a_message(kquota, applied, arguments, message):
     ran = kquota("override", *arguments)
     assert ran.code == 1
     assert message in ran.err
     assert "Traceback" not in ran.err
 
 
-def test_a_rollback_brings_the_values_back_and_the_next_apply_leaves_them(kquota, applied, sandbox):
+def test_a_rollback_restores_the_values_and_the_next_apply_keeps_them(kquota, applied, sandbox):
     manifests(applied, quota("a", "{producerByteRate: 20Mi, consumerByteRate: 1Mi}"))
     ran = kquota("apply", "--yes", "--out", "outcome.json")
     assert "kquota rollback outcome.json" in ran.err
@@ -181,14 +179,14 @@ def test_an_apply_whose_outcome_cannot_be_saved_writes_nothing(
     assert sandbox.values() == before
 
 
-def test_an_apply_keeps_its_outcome_by_itself(kquota, applied, sandbox):
+def test_an_apply_saves_its_outcome_by_default(kquota, applied, sandbox):
     (path,) = (applied / ".kquota/outcomes").glob("*.json")
     assert path.name.endswith("-prod.json")
     assert kquota("rollback", str(path), "--yes").code == 0
     assert sandbox.values() == {}
 
 
-def test_a_rollback_of_something_else_is_refused(kquota, applied):
+def test_a_rollback_of_another_file_is_refused(kquota, applied):
     kquota("snapshot", "--out", "s.json")
     ran = kquota("rollback", "s.json", "--yes")
     assert ran.code == 1
@@ -196,7 +194,7 @@ def test_a_rollback_of_something_else_is_refused(kquota, applied):
     assert kquota("rollback", "none.json", "--yes").code == 1
 
 
-def test_without_records_drift_says_that_nothing_can_be_known(kquota, folder, sandbox):
+def test_without_records_drift_reports_that_it_cannot_be_determined(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     ran = kquota("drift", "--detailed-exitcode")
     assert ran.code == 0
@@ -214,7 +212,7 @@ def advance_intents(folder, seconds: float) -> list:
     return cluster["intents"]
 
 
-def test_a_value_that_another_writer_sets_after_a_lost_write_is_left_alone(kquota, folder, sandbox):
+def test_a_value_that_another_writer_sets_after_a_lost_write_is_kept(kquota, folder, sandbox):
     bob = (("user", "bob"),)
     sync = "  policy: Sync\n  expectedClusterId: AAAAAAAAAAAAAAAAAAAAAA\n"
     project(folder, sandbox.bootstrap, quota("bob", "{producerByteRate: 4000000}"), more=sync)
@@ -233,7 +231,7 @@ def test_a_value_that_another_writer_sets_after_a_lost_write_is_left_alone(kquot
     assert (ran.code, sandbox.values()[bob]) == (0, {"producer_byte_rate": 4000000.0})
 
 
-def test_another_spelling_of_a_declared_address_is_told_by_plan_and_drift(kquota, folder, sandbox):
+def test_an_ip_alias_of_a_declared_address_is_reported_by_plan_and_drift(kquota, folder, sandbox):
     document = quota("one", "{connectionCreationRate: 5}", entity='{ip: {name: "::1"}}')
     project(folder, sandbox.bootstrap, document)
     assert kquota("apply", "--yes").code == 0
@@ -282,7 +280,7 @@ def test_the_json_of_drift_has_expired_overrides_beside_drift(kquota, expired):
     assert row["document"] == "team/a"
 
 
-def test_a_limit_that_an_expired_override_took_away_comes_back(kquota, applied, sandbox):
+def test_a_limit_that_an_expired_override_removed_is_restored(kquota, applied, sandbox):
     assert kquota("override", "user=a", "producer_byte_rate=unset", *BRIEFLY).code == 0
     assert rate(sandbox) is None
     assert kquota("drift", "--detailed-exitcode").code == 2
@@ -305,7 +303,7 @@ def test_doctor_reports_an_expired_override_with_exit_code_2(kquota, expired):
     assert "kquota override end --expired" in ran.out
 
 
-def test_a_schedule_reverts_expired_overrides_and_leaves_the_others(kquota, expired, sandbox):
+def test_a_schedule_reverts_expired_overrides_and_keeps_the_others(kquota, expired, sandbox):
     sandbox.seed({(("user", "z"),): {"consumer_byte_rate": 2048.0}})
     assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *BRIEFLY).code == 0
     words = ("--for", "1h", "--reason", "x", "--yes")
@@ -322,7 +320,7 @@ def test_a_schedule_reverts_expired_overrides_and_leaves_the_others(kquota, expi
     assert (again.code, sandbox.values()[USER_A]) == (0, {"producer_byte_rate": TEN})
 
 
-def test_an_expired_override_ends_from_the_records_where_no_manifest_can_be_read(
+def test_an_expired_override_is_reverted_from_the_records_without_readable_manifests(
     kquota, expired, sandbox
 ):
     manifests(expired, "nonsense: [")
@@ -330,7 +328,7 @@ def test_an_expired_override_ends_from_the_records_where_no_manifest_can_be_read
     assert rate(sandbox) == TEN
 
 
-def test_an_override_in_force_ends_from_the_records_where_no_manifest_can_be_read(
+def test_an_override_in_force_is_ended_from_the_records_without_readable_manifests(
     kquota, applied, sandbox
 ):
     words = ("--for", "1h", "--reason", "x", "--yes")
@@ -340,7 +338,7 @@ def test_an_override_in_force_ends_from_the_records_where_no_manifest_can_be_rea
     assert rate(sandbox) == TEN
 
 
-def test_the_declared_value_that_another_tool_wrote_back_is_no_drift(kquota, expired, sandbox):
+def test_a_declared_value_that_another_tool_wrote_back_is_not_drift(kquota, expired, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": TEN}})
     assert kquota("drift", "--detailed-exitcode").code == 0
     sandbox.seed({USER_A: {"producer_byte_rate": 7.0}})
@@ -356,7 +354,9 @@ def test_the_declared_value_that_another_tool_wrote_back_is_no_drift(kquota, exp
         (("user=a", "--all"), "give one entity and one cluster"),
     ],
 )
-def test_what_end_cannot_do_is_refused_with_the_next_step(kquota, applied, arguments, message):
+def test_an_override_that_cannot_be_ended_is_refused_with_the_next_step(
+    kquota, applied, arguments, message
+):
     ran = kquota("override", "end", *arguments, "--yes")
     assert ran.code == 1
     assert message in ran.err
@@ -387,7 +387,7 @@ def test_the_printed_undo_command_works_as_printed(kquota, two_clusters, sandbox
     assert rate(sandbox) is None
 
 
-def test_the_printed_undo_command_names_brokers_that_were_named(kquota, folder, sandbox):
+def test_the_printed_undo_command_contains_the_typed_brokers(kquota, folder, sandbox):
     manifests(folder, quota("a"))
     ran = kquota("apply", "--bootstrap-server", sandbox.bootstrap, "--yes", "quotas")
     _, *arguments = undo_command(ran)
@@ -395,7 +395,9 @@ def test_the_printed_undo_command_names_brokers_that_were_named(kquota, folder, 
     assert rate(sandbox) is None
 
 
-def test_an_outcome_without_a_name_is_known_by_the_cluster_id(kquota, two_clusters, sandbox):
+def test_an_outcome_without_a_cluster_name_is_identified_by_the_cluster_id(
+    kquota, two_clusters, sandbox
+):
     _, _, path = undo_command(kquota("apply", "--cluster", "prod", "--yes"))
     document = json.loads(Path(path).read_text())
     del document["origin"]["cluster"]
@@ -432,7 +434,9 @@ def test_the_outcome_of_one_cluster_never_changes_another(
     assert '"overrides":[\n]' in (applied / ".kquota/inventory.json").read_text()
 
 
-def test_an_override_by_address_works_beside_the_project_and_before_it(kquota, applied, sandbox):
+def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
+    kquota, applied, sandbox
+):
     """In an incident a folder with records of a project must not be in the way, nor the override in the project's."""
     override = ("override", "user=b", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
     by_address = (*override, "--yes", "--bootstrap-server", sandbox.bootstrap)
@@ -443,7 +447,7 @@ def test_an_override_by_address_works_beside_the_project_and_before_it(kquota, a
     assert kquota("apply", "--yes").code == 0
 
 
-def test_a_cluster_with_a_new_name_is_applied_as_the_refusal_says(kquota, applied, sandbox):
+def test_a_renamed_cluster_is_applied_with_the_command_of_the_refusal(kquota, applied, sandbox):
     for file in (applied / "kquota.yaml", applied / "quotas/all.yaml"):
         file.write_text(file.read_text().replace("name: prod", "name: europe"))
     refused = kquota("apply", "--yes")
@@ -462,7 +466,7 @@ def test_a_cluster_with_a_new_name_is_applied_as_the_refusal_says(kquota, applie
 
 
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])
-def test_the_hint_names_all_only_where_the_command_has_it(kquota, two_clusters, command):
+def test_the_hint_names_the_all_option_only_where_the_command_has_it(kquota, two_clusters, command):
     ran = kquota(*command)
     assert ran.code == 1
     assert "choose with --cluster (other, prod)" in ran.err

@@ -116,7 +116,9 @@ def rate(sandbox) -> float | None:
     return sandbox.values().get(USER_A, {}).get("producer_byte_rate")
 
 
-def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox, monkeypatch):
+def test_drift_is_observed_reported_and_ended_and_the_process_exits_0(
+    applied, sandbox, monkeypatch
+):
     with Inbox() as inbox:
         monkeypatch.setenv("HOOK", inbox.url("/T0SECRET"))
         with Watch(applied, "--notify", "webhook=env:HOOK", "--format", "json") as watch:
@@ -147,7 +149,7 @@ def test_drift_is_seen_told_and_over_and_the_process_ends_well(applied, sandbox,
     assert "stopped" in watch.err.read_text()
 
 
-def test_one_look_alone_is_not_believed(applied, sandbox):
+def test_a_single_observation_does_not_confirm_drift(applied, sandbox):
     with Watch(applied, "--confirm-after", "1000") as watch:
         seed(sandbox, 5000.0)
         passes = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
@@ -159,7 +161,7 @@ def test_one_look_alone_is_not_believed(applied, sandbox):
     assert '"drift":[\n["a"' in (applied / ".kquota/inventory.json").read_text()
 
 
-def test_confirmed_drift_is_corrected_where_that_was_asked_for(applied, sandbox):
+def test_confirmed_drift_is_corrected_where_it_is_configured(applied, sandbox):
     seed(sandbox, 5000000.0)
     with Watch(applied, "--correct-drift") as watch:
         watch.waits_for(lambda: rate(sandbox) == TEN, "correction")
@@ -173,7 +175,7 @@ def test_confirmed_drift_is_corrected_where_that_was_asked_for(applied, sandbox)
     assert [entry["cause"] for entry in entries] == ["Create", "Create", "Drift", "Drift"]
 
 
-def test_somebody_who_sets_it_again_and_again_is_named_and_left_alone(applied, sandbox):
+def test_a_writer_that_reverts_corrections_is_reported_and_no_longer_corrected(applied, sandbox):
     seeds = 0
     with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
 
@@ -192,7 +194,7 @@ def test_somebody_who_sets_it_again_and_again_is_named_and_left_alone(applied, s
     assert "corrections were reverted repeatedly" in watch.out.read_text()
 
 
-def test_a_correction_that_a_guard_speaks_against_is_withheld_and_counted(applied, sandbox):
+def test_a_correction_that_a_guard_refuses_is_withheld_and_counted(applied, sandbox):
     seed(sandbox, 5000.0)  # to correct it, the limit grows by more than ten times
     with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
         name = 'kquota_withheld_operations{cluster="prod",guard="maxChangeFactor"}'
@@ -202,7 +204,7 @@ def test_a_correction_that_a_guard_speaks_against_is_withheld_and_counted(applie
         assert watch.stop() == 0
 
 
-def test_a_cluster_that_fails_is_counted_and_comes_back_by_itself(applied, sandbox):
+def test_a_failed_cluster_is_counted_and_recovers_without_intervention(applied, sandbox):
     with Watch(applied) as watch:
         watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
         sandbox.fail(
@@ -220,7 +222,7 @@ def test_a_cluster_that_fails_is_counted_and_comes_back_by_itself(applied, sandb
     assert "warning: prod: " in watch.err.read_text()
 
 
-def test_an_apply_at_the_same_time_fails_neither(applied, sandbox, kquota):
+def test_a_concurrent_apply_and_the_watch_both_succeed(applied, sandbox, kquota):
     with Watch(applied, "--interval", "50ms") as watch:
         watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
         for value in (11, 12, 13):
@@ -234,7 +236,7 @@ def test_an_apply_at_the_same_time_fails_neither(applied, sandbox, kquota):
     assert rate(sandbox) == 13 * 1024 * 1024
 
 
-def test_an_address_that_is_taken_is_an_error_at_once(applied, kquota):
+def test_a_listen_address_in_use_is_an_immediate_error(applied, kquota):
     with Watch(applied) as watch:
         watch.waits_for(lambda: watch.ask("/healthz")[0] == 200, "the server")
         ran = kquota("drift", "--watch", "--metrics-address", f"127.0.0.1:{watch.port}")
@@ -242,7 +244,7 @@ def test_an_address_that_is_taken_is_an_error_at_once(applied, kquota):
         assert "cannot listen on" in ran.err
 
 
-def test_a_reader_that_goes_away_ends_it_without_words(applied, sandbox):
+def test_a_closed_reader_ends_the_watch_without_a_message(applied, sandbox):
     words = [
         sys.executable,
         "-m",

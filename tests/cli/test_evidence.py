@@ -57,7 +57,7 @@ def rows_of(ran) -> dict:
     return {(row["user"], row["broker_id"]): row for row in simulation["rows"]}
 
 
-def test_who_will_be_throttled_is_said_where_evidence_is_configured(kquota, evidence):
+def test_throttled_clients_are_shown_where_evidence_is_configured(kquota, evidence):
     ran = kquota("plan", "--no-inventory")
     assert ran.code == 3, ran.err
     assert "Effect by recorded use" in ran.out
@@ -69,7 +69,7 @@ def test_who_will_be_throttled_is_said_where_evidence_is_configured(kquota, evid
     assert "zoe" not in ran.out
 
 
-def test_the_document_has_every_figure_and_only_of_what_changes(kquota, evidence):
+def test_the_json_contains_every_figure_of_changed_limits_only(kquota, evidence):
     rows = rows_of(kquota("plan", "--no-inventory", "--format", "json"))
     assert {user for user, _ in rows} == {"a", "b"}
     worst = rows["a", "1"]
@@ -82,13 +82,13 @@ def test_the_document_has_every_figure_and_only_of_what_changes(kquota, evidence
     assert rows["b", "1"]["verdict"] == "same"
 
 
-def test_no_evidence_leaves_it_out(kquota, evidence):
+def test_the_no_evidence_option_omits_the_impact(kquota, evidence):
     ran = kquota("plan", "--no-inventory", "--no-evidence", "--format", "json")
     assert ran.code == 0
     assert "simulation" not in json.loads(ran.out)
 
 
-def test_the_digest_does_not_know_of_evidence(kquota, evidence):
+def test_the_plan_digest_does_not_depend_on_evidence(kquota, evidence):
     with_, without = (
         json.loads(kquota("plan", "--no-inventory", "--format", "json", *more).out)
         for more in ((), ("--no-evidence",))
@@ -97,7 +97,7 @@ def test_the_digest_does_not_know_of_evidence(kquota, evidence):
 
 
 @pytest.mark.parametrize("output", ["text", "markdown", "sarif", "html"])
-def test_every_format_tells_it(kquota, evidence, output):
+def test_every_format_contains_the_impact(kquota, evidence, output):
     ran = kquota("plan", "--no-inventory", "--format", output)
     assert ran.code == 3
     for words in ("newly throttled per day", "worst delay"):
@@ -115,7 +115,7 @@ def test_every_format_tells_it(kquota, evidence, output):
         assert "Effect by recorded use" in ran.out
 
 
-def test_a_saved_plan_with_it_is_read_and_applied(kquota, cluster, evidence):
+def test_a_saved_plan_with_impact_is_read_and_applied(kquota, cluster, evidence):
     assert kquota("plan", "--out", "plan.json").code == 3
     assert kquota("apply", "plan.json", "--yes").code == 0
     assert cluster.values()[USER_A] == {"producer_byte_rate": 10.0 * MIB}
@@ -130,7 +130,7 @@ def test_an_edited_figure_is_refused(kquota, folder, evidence):
     assert "simulation.enough" in ran.err
 
 
-def test_the_comment_on_a_pull_request_tells_it(kquota, folder, evidence, monkeypatch):
+def test_the_comment_on_a_pull_request_contains_the_impact(kquota, folder, evidence, monkeypatch):
     assert kquota("plan", "--out", "plan.json").code == 3
     with GitHubApi() as api:
         api.pull(7, sha="a" * 40)
@@ -152,32 +152,32 @@ def test_the_comment_on_a_pull_request_tells_it(kquota, folder, evidence, monkey
 # ---- where nothing can be said -----------------------------------------------------------------
 
 
-def test_without_any_evidence_it_is_not_known_and_not_fatal(kquota, cluster):
+def test_missing_evidence_is_reported_as_unknown_and_is_not_fatal(kquota, cluster):
     ran = kquota("plan", "--no-inventory")
     assert ran.code == 0
     assert "no evidence counts" in ran.out
     assert "evidence of prod" in ran.err
 
 
-def test_required_evidence_that_is_missing_is_5(kquota, cluster):
+def test_missing_required_evidence_exits_5(kquota, cluster):
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
 
 
-def test_required_evidence_that_is_there_is_enough(kquota, folder, evidence):
+def test_present_required_evidence_is_accepted(kquota, folder, evidence):
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(text.replace(POLICY, ""))
     ran = kquota("plan", "--no-inventory", "--require-evidence", "--detailed-exitcode")
     assert ran.code == 2, ran.out + ran.err
 
 
-def test_a_plan_without_changes_asks_for_nothing(kquota, folder, cluster):
+def test_a_plan_without_changes_reads_no_evidence(kquota, folder, cluster):
     project(folder, cluster.bootstrap, quota("a", "{producerByteRate: 20Mi}"), more=TELEMETRY)
     ran = kquota("plan", "--no-inventory", "--require-evidence")
     assert ran.code == 0
     assert "recorded use" not in ran.out
 
 
-def test_stale_evidence_says_nothing(kquota, folder, cluster):
+def test_stale_evidence_is_not_used(kquota, folder, cluster):
     _ = published(
         folder / "evidence", CLUSTER_ID, {"a": busy(15 * MIB)}, end_ms=today_ms() - 5 * DAY_MS
     )
@@ -189,7 +189,7 @@ def test_stale_evidence_says_nothing(kquota, folder, cluster):
     assert kquota("plan", "--no-inventory", "--require-evidence").code == 5
 
 
-def test_evidence_of_another_cluster_says_nothing(kquota, folder, cluster):
+def test_evidence_of_another_cluster_is_not_used(kquota, folder, cluster):
     _ = published(folder / "other", "lkc-2", {"a": busy(15 * MIB)}, end_ms=today_ms())
     (folder / "other" / "lkc-2").rename(folder / "other" / CLUSTER_ID)
     ran = kquota("plan", "--no-inventory", "--evidence", "other", "--format", "json")
@@ -199,7 +199,7 @@ def test_evidence_of_another_cluster_says_nothing(kquota, folder, cluster):
     assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
 
 
-def test_damaged_evidence_says_nothing(kquota, folder, evidence):
+def test_damaged_evidence_is_not_used(kquota, folder, evidence):
     for file in (folder / "evidence").rglob("usage_sample/*.parquet"):
         content = file.read_bytes()
         file.write_bytes(content[: len(content) // 2] + b"\0" * (len(content) - len(content) // 2))
@@ -208,7 +208,7 @@ def test_damaged_evidence_says_nothing(kquota, folder, evidence):
     assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
 
 
-def test_a_client_that_was_never_seen_is_no_data(kquota, folder, evidence, cluster):
+def test_a_client_that_was_never_recorded_has_no_data(kquota, folder, evidence, cluster):
     project(folder, cluster.bootstrap, quota("new"), more=TELEMETRY)
     ran = kquota("plan", "--no-inventory")
     assert "no data: no such client was seen" in ran.out
@@ -224,9 +224,7 @@ def test_series_recorded_under_another_limit_are_named(kquota, folder, cluster):
     assert "1 of 2 buckets were recorded under another limit than today's" in ran.out
 
 
-def test_series_that_were_counted_otherwise_within_the_window_are_not_replayed(
-    kquota, folder, cluster
-):
+def test_series_whose_bucket_changed_within_the_window_are_not_replayed(kquota, folder, cluster):
     use = {"a": busy(15 * MIB), "b": busy(1000)}
     limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
     _ = published(
@@ -239,7 +237,7 @@ def test_series_that_were_counted_otherwise_within_the_window_are_not_replayed(
     }
 
 
-def test_a_tier_that_tolerates_more_is_not_refused(kquota, folder, sandbox):
+def test_a_tier_with_a_higher_tolerance_is_not_refused(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("batch-a"), more=TELEMETRY)
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(
@@ -281,31 +279,31 @@ def test_the_label_of_a_document_tightens_the_gate_of_its_entity(kquota, folder,
     assert "strict" in ran.out
 
 
-def test_offline_with_a_snapshot_works_too(kquota, folder, evidence):
+def test_an_offline_plan_with_a_snapshot_reads_evidence(kquota, folder, evidence):
     (folder / "now.json").write_text(kquota("snapshot").out)
     ran = kquota("plan", "--offline", "--snapshot", "now.json", "--no-inventory")
     assert ran.code == 3, ran.err
     assert "1 client of 2 will be worse off" in ran.out
 
 
-def test_nobody_knows_the_cluster(kquota, folder, evidence):
+def test_an_unknown_cluster_id_is_reported(kquota, folder, evidence):
     ran = kquota("plan", "--offline", "--no-inventory")
     assert ran.code == 0
     assert "the cluster id is not known" in ran.err
 
 
-def test_an_address_that_is_none_is_an_error_where_it_was_typed(kquota, cluster):
+def test_an_invalid_address_is_an_error_of_the_option(kquota, cluster):
     ran = kquota("plan", "--no-inventory", "--evidence", "gopher://x/y")
     assert ran.code == 1
     assert "gopher" in ran.err
 
 
-def test_what_was_typed_must_fit_together():
+def test_contradictory_options_are_refused():
     with pytest.raises(UsageError, match="contradicts"):
         EvidenceRequest(evidence="auto", no_evidence=True, require_evidence=True)
 
 
-def test_a_missing_extra_is_a_warning_unless_it_was_asked_for(kquota, evidence, monkeypatch):
+def test_a_missing_extra_is_a_warning_unless_evidence_is_required(kquota, evidence, monkeypatch):
     monkeypatch.setitem(extras.MODULES, "usage", ("a_module_that_nobody_has",))
     ran = kquota("plan", "--no-inventory")
     assert ran.code == 0
@@ -328,7 +326,7 @@ def test_each_cluster_has_its_own_evidence(kquota, folder, evidence, cluster):
     assert ran.out.count("Effect by recorded use") == 2
 
 
-def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
+def test_with_a_custom_quota_callback_the_impact_is_unknown(kquota, folder):
     own = {"client.quota.callback.class": "com.example.Own"}
     settings = SandboxSettings(cluster_id=CLUSTER_ID, broker_settings=own)
     with SandboxThread(settings) as running:
@@ -342,13 +340,13 @@ def test_a_custom_quota_callback_leaves_nothing_to_say(kquota, folder):
 
 
 @pytest.mark.parametrize("evidence", ["", " "])
-def test_an_empty_address_is_refused_and_not_taken_for_none(kquota, cluster, evidence):
+def test_an_empty_address_is_refused(kquota, cluster, evidence):
     ran = kquota("plan", "--no-inventory", "--evidence", evidence)
     assert ran.code == 1
     assert "--evidence is empty" in ran.err
 
 
-def test_a_relative_address_starts_from_the_project_wherever_the_command_runs(
+def test_a_relative_address_is_relative_to_the_project_for_any_working_directory(
     kquota, folder, evidence, monkeypatch
 ):
     (folder / "elsewhere").mkdir()
@@ -358,7 +356,7 @@ def test_a_relative_address_starts_from_the_project_wherever_the_command_runs(
     assert "1 client of 2 will be worse off" in ran.out
 
 
-def test_a_store_that_does_not_answer_is_told_and_not_fatal(kquota, cluster):
+def test_a_store_that_does_not_answer_is_reported_and_is_not_fatal(kquota, cluster):
     ran = kquota("plan", "--no-inventory", "--evidence", "http://127.0.0.1:1/x", "--format", "json")
     assert ran.code == 0, ran.err
     assert "could not be reached" in ran.err

@@ -39,7 +39,9 @@ def summary(text: str) -> list[list[str]]:
     return [line.split()[:-1] for line in lines[1 : 1 + len(NAMES)]]
 
 
-def test_plans_of_all_clusters_come_in_the_order_of_the_project_with_a_summary(fleet, kquota):
+def test_plans_of_all_clusters_are_printed_in_the_order_of_the_project_with_a_summary(
+    fleet, kquota
+):
     ran = kquota("plan", "--all")
     assert ran.code == 0
     assert [line for line in ran.out.splitlines() if line.startswith("== ")] == [
@@ -62,7 +64,7 @@ def test_one_cluster_at_a_time_gives_the_same_output(fleet, kquota):
     assert digests[0] == digests[1]
 
 
-def test_a_cluster_that_is_down_stops_no_other(fleet, kquota):
+def test_an_unreachable_cluster_does_not_stop_the_others(fleet, kquota):
     fleet["beta"].stop()
     ran = kquota("plan", "--all", "--timeout", "500ms")
     assert ran.code == 1
@@ -74,7 +76,7 @@ def test_a_cluster_that_is_down_stops_no_other(fleet, kquota):
     assert ran.err.index("== beta") < ran.err.index("error: ")
 
 
-def test_an_apply_writes_to_the_others_and_says_which_failed(fleet, kquota):
+def test_an_apply_writes_to_the_other_clusters_and_names_those_that_failed(fleet, kquota):
     fleet["beta"].stop()
     ran = kquota("apply", "--all", "--yes", "--timeout", "500ms")
     assert ran.code == 1
@@ -90,7 +92,7 @@ def test_stop_on_error_writes_nothing_unless_every_cluster_has_a_plan(fleet, kqu
     assert not any(fleet[name].values() for name in ("alpha", "gamma"))
 
 
-def test_a_refused_cluster_is_3_and_the_others_are_written(fleet, folder, kquota):
+def test_a_refused_cluster_exits_3_and_the_others_are_written(fleet, folder, kquota):
     documents = [quota(f"user-{name}", cluster=name) for name in ("alpha", "gamma")]
     manifests(folder, *documents, quota("any", entity="{user: {default: true}}", cluster="beta"))
     ran = kquota("apply", "--all", "--yes")
@@ -99,9 +101,7 @@ def test_a_refused_cluster_is_3_and_the_others_are_written(fleet, folder, kquota
     assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
 
 
-def test_a_cluster_that_fails_beside_a_refused_one_is_1_with_the_table_of_all(
-    fleet, folder, kquota
-):
+def test_a_failed_cluster_beside_a_refused_one_exits_1_with_the_table_of_all(fleet, folder, kquota):
     for name in ("alpha", "gamma"):
         fleet[name].stop()
     manifests(folder, quota("any", entity="{user: {default: true}}", cluster="beta"))
@@ -114,7 +114,7 @@ def test_a_cluster_that_fails_beside_a_refused_one_is_1_with_the_table_of_all(
     ]
 
 
-def test_a_write_that_the_broker_refuses_is_1_with_a_row_of_its_own(fleet, kquota):
+def test_a_rejected_write_exits_1_with_its_own_row(fleet, kquota):
     failure = BrokerFailure(code=42, message="planted")
     fleet["beta"].fail(
         Fault(effect=Refuse(failure=failure, names=(("user", "user-beta"),)), api=49, times=-1)
@@ -130,7 +130,7 @@ def test_a_write_that_the_broker_refuses_is_1_with_a_row_of_its_own(fleet, kquot
     assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
 
 
-def test_a_write_whose_outcome_is_not_known_is_1_and_its_row_has_no_change(fleet, kquota):
+def test_a_write_with_unknown_outcome_exits_1_and_its_row_has_no_change(fleet, kquota):
     fleet["beta"].fail(Fault(effect=CutBefore(), api=49, times=-1))
     ran = kquota("apply", "--all", "--yes", "--validate", "none", "--timeout", "30s")
     assert ran.code == 1
@@ -217,7 +217,7 @@ def test_addresses_alone_have_no_labels(fleet, folder, kquota):
     assert checked.code == 0, checked.err
 
 
-def test_a_report_without_any_cluster_still_has_the_table(fleet, kquota):
+def test_a_report_without_any_cluster_contains_the_table(fleet, kquota):
     for sandbox in fleet.values():
         sandbox.stop()
     ran = kquota("report", "--all", "--out", "report.html", "--timeout", "500ms")
@@ -225,7 +225,7 @@ def test_a_report_without_any_cluster_still_has_the_table(fleet, kquota):
     assert "3 clusters: 3 unreachable" in ran.err
 
 
-def test_an_apply_of_all_is_one_document_for_programs(fleet, kquota):
+def test_the_json_of_apply_for_all_clusters_is_one_document(fleet, kquota):
     ran = kquota("apply", "--all", "--yes", "--format", "json")
     document = json.loads(ran.out)
     assert [outcome["cluster"] for outcome in document["outcomes"]] == list(NAMES)
@@ -259,13 +259,13 @@ def test_doctor_and_report_of_all_clusters(fleet, folder, kquota):
     assert "beta" in (folder / "report.html").read_text()
 
 
-def test_a_comment_begins_with_the_clusters(fleet, kquota):
+def test_a_comment_begins_with_the_table_of_clusters(fleet, kquota):
     lines = kquota("plan", "--all", "--format", "markdown").out.splitlines()
     assert lines[0] == "**3 clusters: 3 ok; 3 changes, 0 drifted**"
     assert lines[4].startswith("| `alpha` | ok | 1 |")
 
 
-def test_hung_clusters_end_with_the_deadline_and_not_one_after_the_other(fleet, folder, kquota):
+def test_hung_clusters_end_together_at_the_deadline(fleet, folder, kquota):
     with (
         socket.create_server(("127.0.0.1", 0)) as deaf,
         socket.create_server(("127.0.0.1", 0)) as dumb,
@@ -283,5 +283,5 @@ def test_hung_clusters_end_with_the_deadline_and_not_one_after_the_other(fleet, 
     ]
 
 
-def test_the_bound_is_a_positive_number(fleet, kquota):
+def test_the_bound_must_be_a_positive_number(fleet, kquota):
     assert "--concurrency" in kquota("plan", "--all", "--concurrency", "0").err

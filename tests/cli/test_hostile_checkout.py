@@ -23,9 +23,7 @@ def repository(folder, sandbox, monkeypatch):
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "../../secret.yaml"])
 @pytest.mark.parametrize("command", ["plan", "validate", "apply --yes", "report"])
-def test_manifests_that_lead_out_of_the_repository_are_an_error(
-    kquota, repository, command, target
-):
+def test_manifests_outside_the_repository_are_an_error(kquota, repository, command, target):
     (repository / "quotas" / "x.yaml").symlink_to(target)
     ran = kquota(*command.split())
     assert ran.code == 1
@@ -34,7 +32,7 @@ def test_manifests_that_lead_out_of_the_repository_are_an_error(
     assert "leaked" not in ran.out
 
 
-def test_a_folder_that_leads_to_proc_is_one_problem(kquota, repository):
+def test_a_folder_that_links_to_proc_is_one_problem(kquota, repository):
     (repository / "quotas" / "x").symlink_to("/proc")
     ran = kquota("plan")
     assert ran.code == 1
@@ -52,7 +50,7 @@ def test_a_project_file_that_is_a_device_is_an_error(kquota, repository):
     assert "project file of the head revision cannot be used" in ran.err
 
 
-def test_a_project_file_of_the_machine_is_not_shown_as_that_of_the_head(kquota, repository, folder):
+def test_a_project_file_of_the_machine_is_not_shown_as_one_of_the_head(kquota, repository, folder):
     text = (repository / "kquota.yaml").read_text()
     (folder / "other.yaml").write_text(text + "  guards: {maxRemovals: 424242}\n")
     (repository / "kquota.yaml").unlink()
@@ -77,7 +75,9 @@ def test_a_project_file_of_the_machine_is_not_shown_as_that_of_the_head(kquota, 
     ids=" ".join,
 )
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_no_file_that_is_read_may_be_a_pipe_or_a_device(kquota, repository, command, kind):
+def test_pipes_and_devices_are_refused_for_every_file_that_is_read(
+    kquota, repository, command, kind
+):
     (name,) = (text for text in command if text.startswith("x."))
     if kind == "pipe":
         os.mkfifo(repository / name)

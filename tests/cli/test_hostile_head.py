@@ -51,7 +51,7 @@ def tls_sandbox(authority: Authority) -> SandboxThread:
     return SandboxThread(SandboxSettings(listeners=(door,), users={"planner": "pw"}))
 
 
-def test_the_head_does_not_bring_the_authority_that_signs_for_brokers(
+def test_the_head_does_not_choose_the_authority_that_signs_for_brokers(
     kquota, folder, tmp_path_factory
 ):
     good = Authority.make(tmp_path_factory.mktemp("good"))
@@ -120,7 +120,7 @@ WAYS = pytest.mark.parametrize("how", ["a file", "a link", "a folder that is a l
 
 
 @WAYS
-def test_records_of_the_head_do_not_make_a_quota_ours(kquota, folder, sandbox, forged, how):
+def test_records_of_the_head_do_not_make_a_quota_owned(kquota, folder, sandbox, forged, how):
     brought(folder, forged, how)
     ran = kquota("plan", *BASE, "--format", "json")
     assert ran.code == 0, ran.err
@@ -152,9 +152,7 @@ def test_records_of_the_head_do_not_make_a_quota_ours(kquota, folder, sandbox, f
         "override user=a producer_byte_rate=1Mi --for 1h --reason x --yes",
     ],
 )
-def test_records_that_a_commit_brings_are_refused_after_the_merge_too(
-    kquota, folder, forged, how, command
-):
+def test_records_of_a_commit_are_refused_after_the_merge_too(kquota, folder, forged, how, command):
     brought(folder, forged, how)
     if command == "plan --offline":
         text = (folder / "kquota.yaml").read_text()
@@ -166,7 +164,7 @@ def test_records_that_a_commit_brings_are_refused_after_the_merge_too(
 
 
 @WAYS
-def test_the_printed_command_ends_the_refusal_also_in_a_folder_of_the_repository(
+def test_the_printed_command_resolves_the_refusal_also_in_a_folder_of_the_repository(
     kquota, folder, sandbox, monkeypatch, how
 ):
     git(folder, "init", "-q")
@@ -187,7 +185,7 @@ def test_the_printed_command_ends_the_refusal_also_in_a_folder_of_the_repository
     assert "removals cannot be known" not in ran.out
 
 
-def test_records_that_kquota_keeps_in_an_ignored_folder_are_believed(
+def test_records_that_kquota_keeps_in_an_ignored_folder_are_trusted(
     kquota, folder, sandbox, forged
 ):
     assert kquota("apply", "--yes").code == 0
@@ -196,7 +194,7 @@ def test_records_that_kquota_keeps_in_an_ignored_folder_are_believed(
     assert "1 managed quota key" in kquota("drift").out
 
 
-def test_records_at_the_trusted_revision_and_outside_of_the_checkout_are_believed(
+def test_records_at_the_trusted_revision_and_outside_the_checkout_are_trusted(
     kquota, folder, sandbox, forged, tmp_path_factory
 ):
     git(folder, "checkout", "-q", "base")
@@ -218,7 +216,9 @@ def test_records_at_the_trusted_revision_and_outside_of_the_checkout_are_believe
 @pytest.mark.parametrize(
     "name", ["audit.jsonl", "outcomes", ".inventory.json.AAAAAAAAAAAAAAAAAAAAAA.lock"]
 )
-def test_no_link_of_a_commit_decides_where_is_written(kquota, folder, sandbox, forged, name):
+def test_a_committed_link_does_not_choose_where_files_are_written(
+    kquota, folder, sandbox, forged, name
+):
     victim = folder.parent / f"{folder.name}-victim"
     if name == "outcomes":
         victim.mkdir()
@@ -268,7 +268,7 @@ def test_evidence_in_the_checkout_is_refused(kquota, folder, sandbox):
 
 
 @pytest.mark.parametrize("more", [(), ("--evidence=auto",), ("--require-evidence",)])
-def test_without_a_trusted_project_nothing_that_the_head_names_is_contacted(
+def test_without_a_trusted_project_no_address_of_the_head_is_contacted(
     kquota, folder, attacker, more
 ):
     (folder / "README").write_text("x")
@@ -288,7 +288,7 @@ def test_without_a_trusted_project_nothing_that_the_head_names_is_contacted(
     assert attacker.received == []
 
 
-def test_without_a_trusted_project_no_records_that_the_head_names_are_read(
+def test_without_a_trusted_project_no_records_of_the_head_are_read(
     kquota, folder, attacker, tmp_path_factory
 ):
     (folder / "README").write_text("x")

@@ -27,7 +27,7 @@ CHOSEN = {"strimzi": "blue", "helmsman": "west"}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_every_tools_sample_becomes_manifests_and_what_is_lost_is_exit_1(kquota, tool):
+def test_the_sample_of_every_tool_becomes_manifests_and_losses_exit_1(kquota, tool):
     name, count = SAMPLES[tool]
     arguments = ["--cluster", "prod", "--namespace", "platform", str(GOLDEN / name)]
     if tool in CHOSEN:
@@ -44,7 +44,9 @@ def test_every_tools_sample_becomes_manifests_and_what_is_lost_is_exit_1(kquota,
     assert "error:" not in again.err
 
 
-def test_losses_are_listed_with_place_entity_and_limit_and_no_name_can_forge_a_line(kquota, folder):
+def test_losses_are_listed_with_place_entity_and_limit_and_names_cannot_forge_a_line(
+    kquota, folder
+):
     (folder / "users.txt").write_text(LINE + ODD)
     ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "users.txt")
     assert ran.err.splitlines() == [
@@ -54,13 +56,13 @@ def test_losses_are_listed_with_place_entity_and_limit_and_no_name_can_forge_a_l
     ]
 
 
-def test_a_complete_import_says_nothing_and_reads_standard_input(kquota):
+def test_a_complete_import_prints_no_loss_and_reads_standard_input(kquota):
     ran = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=LINE)
     assert (ran.code, ran.err) == (0, "")
     assert "producerByteRate: 10M" in ran.out
 
 
-def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder):
+def test_a_folder_gets_one_file_per_document_and_files_are_never_overwritten(kquota, folder):
     (folder / "users.txt").write_text(LINE)
     arguments = (
         "import",
@@ -86,7 +88,7 @@ def test_a_folder_gets_one_file_per_document_and_never_loses_one(kquota, folder)
     assert not (folder / "q" / "prod" / "user.new.yaml").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
+def test_a_folder_that_cannot_be_created_is_an_error(kquota, folder):
     (folder / "users.txt").write_text(LINE)
     (folder / "file").write_text("")
     ran = kquota(
@@ -111,7 +113,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(kquota, folder):
         (["--from", "kafka-configs", "--cluster", "prod", "latin.txt"], "UTF-8 text"),
     ],
 )
-def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, words):
+def test_invalid_options_or_files_are_an_error_with_a_message(kquota, folder, arguments, words):
     (folder / "users.txt").write_text(LINE)
     (folder / "latin.txt").write_bytes(b"\xe9")
     ran = kquota("import", *arguments)
@@ -119,7 +121,9 @@ def test_a_wrong_call_or_file_is_an_error_in_words(kquota, folder, arguments, wo
     assert words in ran.err
 
 
-def test_what_was_imported_is_what_a_cluster_that_has_it_needs_nothing_for(kquota, sandbox, folder):
+def test_an_imported_quota_has_an_empty_plan_on_the_cluster_that_it_came_from(
+    kquota, sandbox, folder
+):
     sandbox.seed({(("user", "billing"),): {"producer_byte_rate": 1e7}})
     assert (
         kquota(

@@ -30,7 +30,7 @@ LIVE = {
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", ["3.9.1", "4.3.1"])
-def test_what_kafka_configs_prints_imports_to_what_an_export_writes(kquota, sandbox, version):
+def test_the_output_of_kafka_configs_imports_to_the_same_as_an_export(kquota, sandbox, version):
     sandbox.seed(LIVE)
     printed = ""
     for kind in KINDS:

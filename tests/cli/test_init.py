@@ -38,14 +38,14 @@ def test_a_second_run_changes_nothing_and_other_content_is_never_replaced(kquota
     assert not (folder / "quotas" / "example.yaml").exists()
 
 
-def test_without_a_terminal_the_bootstrap_servers_are_needed(kquota, folder):
+def test_without_a_terminal_the_bootstrap_servers_are_required(kquota, folder):
     ran = kquota("init")
     assert ran.code == 1
     assert "--bootstrap-server" in ran.err
     assert written(folder) == set()
 
 
-def test_at_a_terminal_it_asks_and_an_empty_answer_takes_the_default(folder, monkeypatch):
+def test_on_a_terminal_init_asks_and_an_empty_answer_selects_the_default(folder, monkeypatch):
     screen = Screen(asks=True)
     monkeypatch.setattr("sys.stdin", io.StringIO("broker-9:9092\n\n"))
     code = init.main([], standalone_mode=False, obj=screen.console)
@@ -56,7 +56,7 @@ def test_at_a_terminal_it_asks_and_an_empty_answer_takes_the_default(folder, mon
     assert 'bootstrapServers: "broker-9:9092"' in text
 
 
-def test_a_name_that_is_none_of_a_cluster_is_refused_before_anything_is_written(kquota, folder):
+def test_an_invalid_cluster_name_is_refused_before_anything_is_written(kquota, folder):
     ran = kquota("init", "--bootstrap-server", "a:1", "--cluster", "Not A Name")
     assert ran.code == 1
     assert "is not a valid resource name" in ran.err
@@ -68,9 +68,7 @@ def test_the_project_may_be_in_another_folder(kquota, folder):
     assert "sub/project/kquota.yaml" in written(folder)
 
 
-def test_the_workflows_of_github_are_those_of_the_examples_with_the_name_of_the_cluster(
-    kquota, folder
-):
+def test_the_workflows_of_github_equal_the_examples_with_the_name_of_the_cluster(kquota, folder):
     assert kquota(*BASE, "--workflows", "github").code == 0
     names = {path.name for path in (ROOT / "examples/github").glob("quotas-*.yml")}
     assert {path.name for path in (folder / ".github/workflows").iterdir()} == names
@@ -85,7 +83,7 @@ def test_the_pipeline_of_gitlab_is_written_on_request(kquota, folder):
 
 
 @pytest.mark.parametrize("kind", ["github", "gitlab"])
-def test_the_shipped_workflows_are_the_examples(kind):
+def test_the_packaged_workflows_equal_the_examples(kind):
     """`make generate` copies them."""
     for path in (SHIPPED / kind).iterdir():
         assert path.read_text() == (ROOT / "examples" / kind / path.name).read_text(), path.name

@@ -24,7 +24,7 @@ def at(sandbox):
     return "--bootstrap-server", sandbox.bootstrap
 
 
-def test_describe_shows_three_things_that_look_alike_as_three_things(kquota, sandbox, at):
+def test_describe_distinguishes_default_literal_and_absent_names(kquota, sandbox, at):
     sandbox.seed(ODD)
     output = kquota("describe", *at).out
     assert 'user="<default>" ' in output
@@ -34,7 +34,9 @@ def test_describe_shows_three_things_that_look_alike_as_three_things(kquota, san
     assert "Limits apply per broker" in output
 
 
-def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sandbox, at):
+def test_describe_selects_entities_with_a_part_and_entities_with_exactly_these_parts(
+    kquota, sandbox, at
+):
     sandbox.seed(
         {
             (("user", "a"),): {"producer_byte_rate": 1.0},
@@ -48,14 +50,14 @@ def test_describe_finds_what_has_a_part_and_with_exactly_nothing_else(kquota, sa
     assert [len(both["entries"]), len(document["entries"])] == [2, 1]
 
 
-def test_describe_as_yaml_tells_what_no_manifest_holds(kquota, sandbox, at):
+def test_describe_as_yaml_reports_quotas_that_no_manifest_can_represent(kquota, sandbox, at):
     sandbox.seed(ODD | FOREIGN)
     output = kquota("describe", *at, "--format", "yaml").out
     assert output.count("kind: ClientQuota") == 4
     assert "# not expressible in a manifest: user=a odd_key=7" in output
 
 
-def test_a_snapshot_reads_back_to_everything(kquota, sandbox, at, folder):
+def test_a_snapshot_is_read_back_completely(kquota, sandbox, at, folder):
     sandbox.seed(ODD | FOREIGN)
     assert kquota("snapshot", *at, "--out", "s.json").out == ""
     text = (folder / "s.json").read_text()
@@ -68,7 +70,7 @@ def test_a_snapshot_reads_back_to_everything(kquota, sandbox, at, folder):
     )
 
 
-def test_a_snapshot_that_cannot_be_written_leaves_the_old_one(kquota, at, folder):
+def test_a_snapshot_that_cannot_be_written_keeps_the_old_one(kquota, at, folder):
     (folder / "s").mkdir()
     ran = kquota("snapshot", *at, "--out", "s/no/s.json")
     assert ran.code == 1
@@ -76,7 +78,7 @@ def test_a_snapshot_that_cannot_be_written_leaves_the_old_one(kquota, at, folder
     assert list((folder / "s").iterdir()) == []
 
 
-def test_resolve_tells_value_level_source_and_what_lost(kquota, sandbox, at):
+def test_resolve_prints_value_level_source_and_the_limits_without_effect(kquota, sandbox, at):
     sandbox.seed(
         {
             (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 1048576.0},
@@ -113,13 +115,13 @@ def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
         ("user\n" + "a" * 140_000, "-:2: not CSV"),
     ],
 )
-def test_a_bad_list_of_clients_is_refused_with_its_line(kquota, at, stdin, message):
+def test_an_invalid_list_of_clients_is_refused_with_its_line(kquota, at, stdin, message):
     ran = kquota("resolve", *at, "--from", "-", stdin=stdin)
     assert ran.code == 1
     assert message in ran.err
 
 
-def test_resolve_needs_a_client(kquota, at):
+def test_resolve_requires_a_client(kquota, at):
     ran = kquota("resolve", *at)
     assert ran.code == 1
     assert "specify a client" in ran.err
@@ -133,7 +135,7 @@ def test_export_of_everything_declarable_exits_0(kquota, sandbox, at):
     assert ran.err == ""
 
 
-def test_export_lists_what_it_cannot_carry_and_exits_1_unless_partial(kquota, sandbox, at):
+def test_export_lists_what_it_cannot_represent_and_exits_1_unless_partial(kquota, sandbox, at):
     sandbox.seed(ODD | FOREIGN)
     ran = kquota("export", *at, "--cluster", "prod")
     assert ran.code == 1
@@ -146,7 +148,7 @@ def test_export_lists_what_it_cannot_carry_and_exits_1_unless_partial(kquota, sa
     assert "warning: 4 values" in partial.err
 
 
-def test_export_needs_a_name_for_the_cluster(kquota, at):
+def test_export_requires_a_name_for_the_cluster(kquota, at):
     ran = kquota("export", *at)
     assert ran.code == 1
     assert "--cluster" in ran.err
@@ -158,7 +160,7 @@ LOOPBACK = {
 }
 
 
-def test_resolve_reads_an_address_as_brokers_do(kquota, kip, sandbox, at):
+def test_resolve_parses_an_address_as_brokers_do(kquota, kip, sandbox, at):
     sandbox.seed(LOOPBACK)
     ran = kquota("resolve", *at, "--ip", "127.0.0.1")
     assert "ip=127.1" in ran.out
@@ -169,9 +171,7 @@ def test_resolve_reads_an_address_as_brokers_do(kquota, kip, sandbox, at):
     assert "connection_creation_rate=1 {ip=127.1}" in kip("--resolve", "--names=ip=127.0.0.1").out
 
 
-def test_resolve_says_that_two_spellings_of_an_address_leave_the_limit_unknown(
-    kquota, kip, sandbox, at
-):
+def test_resolve_reports_that_two_ip_aliases_leave_the_limit_unknown(kquota, kip, sandbox, at):
     sandbox.seed(LOOPBACK | {(("ip", "127.0.0.1"),): {"connection_creation_rate": 5.0}})
     ran = kquota("resolve", *at, "--ip", "127.0.0.1")
     assert ran.code == 0
@@ -209,7 +209,7 @@ def test_describe_matches_any_name_and_types_of_other_brokers(kquota, sandbox, a
     assert "Unsupported entity type client-id-prefix" in refused.err
 
 
-def test_resolve_shows_one_key_and_says_where_a_limit_is_unknown(kquota, sandbox, at):
+def test_resolve_shows_one_key_and_reports_an_unknown_limit(kquota, sandbox, at):
     sandbox.seed(
         {
             (("client-id", None),): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0},
@@ -228,7 +228,7 @@ def test_resolve_shows_one_key_and_says_where_a_limit_is_unknown(kquota, sandbox
     assert "unknown" not in kquota("resolve", *at, "--client-id", "web").out
 
 
-def test_doctor_names_entities_whose_types_are_not_kafkas(kquota, sandbox, at):
+def test_doctor_names_entities_of_types_that_kafka_does_not_have(kquota, sandbox, at):
     sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0}})
     output = kquota("doctor", *at).out
     assert "1 entities of types that are not Kafka's: client-id-prefix=etl-" in output

@@ -57,7 +57,7 @@ def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str,
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
+def test_an_interrupted_apply_reports_its_changes_and_the_next_run_continues(
     many, sandbox, kquota, number
 ):
     code, output, err = stopped_after_first_request(many, sandbox, number)
@@ -77,7 +77,9 @@ def test_an_interrupted_apply_says_what_was_done_and_the_next_run_goes_on(
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
-def test_after_kill_9_the_next_run_owns_what_was_applied_and_does_the_rest(many, sandbox, kquota):
+def test_after_kill_9_the_next_run_owns_the_applied_values_and_applies_the_rest(
+    many, sandbox, kquota
+):
     code, _, _ = stopped_after_first_request(many, sandbox, signal.SIGKILL)
     assert code == -signal.SIGKILL
     until(lambda: len(sandbox.values()) > 0)
@@ -99,9 +101,7 @@ def killed_broker(folder, sandbox) -> tuple[int, str, str]:
     return code, (folder / "out").read_text(), (folder / "err").read_text()
 
 
-def test_a_broker_that_ends_in_the_middle_of_an_apply_leaves_a_summary_and_the_next_commands(
-    many, sandbox
-):
+def test_a_broker_that_stops_during_an_apply_leaves_a_summary_and_the_next_commands(many, sandbox):
     code, text, err = killed_broker(many, sandbox)
     (path,) = (many / ".kquota/outcomes").glob("*.json")
     counts = json.loads(path.read_text())["counts"]
@@ -118,7 +118,7 @@ def test_a_broker_that_ends_in_the_middle_of_an_apply_leaves_a_summary_and_the_n
     ]
 
 
-def test_ctrl_c_while_reading_is_130_and_one_line(folder, sandbox):
+def test_ctrl_c_while_reading_exits_130_with_one_line(folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     sandbox.fail(Fault(effect=Delay(seconds=20), api=48))
     process = start(folder, "plan", stdin=subprocess.DEVNULL)
@@ -169,7 +169,7 @@ class Terminal:
 @pytest.mark.parametrize(
     ("answer", "code", "entities"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("\x04", 1, 0)]
 )
-def test_on_a_terminal_apply_asks_and_only_yes_is_yes(folder, sandbox, answer, code, entities):
+def test_on_a_terminal_apply_asks_and_only_yes_confirms(folder, sandbox, answer, code, entities):
     project(folder, sandbox.bootstrap, quota("a"))
     terminal = Terminal(folder, "apply")
     terminal.expect("Apply this to prod? [y/N] ")
@@ -179,7 +179,7 @@ def test_on_a_terminal_apply_asks_and_only_yes_is_yes(folder, sandbox, answer, c
     assert len(sandbox.values()) == entities
 
 
-def test_ctrl_c_at_the_question_is_heard_at_once(folder, sandbox):
+def test_ctrl_c_at_the_question_is_handled_immediately(folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     terminal = Terminal(folder, "apply")
     terminal.expect("[y/N] ")
@@ -189,7 +189,7 @@ def test_ctrl_c_at_the_question_is_heard_at_once(folder, sandbox):
     assert "Traceback" not in terminal.seen
 
 
-def test_a_plan_on_a_terminal_is_coloured_and_not_with_no_color(folder, sandbox, monkeypatch):
+def test_a_plan_on_a_terminal_has_colours_unless_no_color_is_set(folder, sandbox, monkeypatch):
     project(folder, sandbox.bootstrap, quota("a"))
     terminal = Terminal(folder, "plan")
     assert terminal.end() == 0
@@ -200,7 +200,7 @@ def test_a_plan_on_a_terminal_is_coloured_and_not_with_no_color(folder, sandbox,
     assert "\x1b[" not in plain.seen
 
 
-def test_nothing_to_do_asks_nothing(folder, sandbox, kquota):
+def test_an_apply_without_changes_asks_no_question(folder, sandbox, kquota):
     project(folder, sandbox.bootstrap, quota("a"))
     kquota("apply", "--yes")
     terminal = Terminal(folder, "apply")
@@ -208,7 +208,7 @@ def test_nothing_to_do_asks_nothing(folder, sandbox, kquota):
     assert "[y/N]" not in terminal.seen
 
 
-def test_a_reader_that_goes_away_before_it_saw_the_plan_stops_the_apply(many, sandbox):
+def test_a_reader_that_closes_before_the_plan_was_printed_stops_the_apply(many, sandbox):
     with start(many, "apply", "--yes") as process:
         process.stdout.close()
         err = process.stderr.read()
@@ -217,7 +217,7 @@ def test_a_reader_that_goes_away_before_it_saw_the_plan_stops_the_apply(many, sa
     assert sandbox.values() == {}
 
 
-def test_the_sandbox_command_says_where_it_listens_and_stops_when_told(folder, kquota):
+def test_the_sandbox_command_prints_its_address_and_stops_on_a_signal(folder, kquota):
     process = start(
         folder, "sandbox", "--format", "json", "--behave-as", "3.9", "--state", "s.json"
     )
@@ -272,7 +272,7 @@ main()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("script", [EARLY, LATE, LAST], ids=["early", "late", "last"])
-def test_a_signal_before_or_after_the_work_is_130_and_silent(folder, script, number):
+def test_a_signal_before_or_after_the_work_exits_130_without_a_message(folder, script, number):
     ran = subprocess.run(
         [sys.executable, "-c", script.format(number=int(number))],
         cwd=folder,
@@ -285,7 +285,7 @@ def test_a_signal_before_or_after_the_work_is_130_and_silent(folder, script, num
     assert (ran.returncode, ran.stderr) == (130, "")
 
 
-def test_a_broker_that_ends_before_the_first_request_leaves_the_count_and_the_next_command(
+def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_next_command(
     folder, sandbox
 ):
     project(folder, sandbox.bootstrap, quota("a"))

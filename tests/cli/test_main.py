@@ -45,12 +45,12 @@ def test_no_arguments_is_a_usage_error_that_shows_the_help(capsys):
     assert "Commands:" in err
 
 
-def test_a_misspelt_command_gets_a_near_match(capsys):
+def test_a_misspelled_command_gets_a_suggestion(capsys):
     assert main(["aply"]) == 1
     assert "Did you mean apply?" in capsys.readouterr().err
 
 
-def test_a_wrong_option_exits_1_because_2_means_changes(capsys):
+def test_an_invalid_option_exits_1_because_2_means_changes(capsys):
     assert main(["completion", "bash", "--colour"]) == 1
     assert "kquota completion --help" in capsys.readouterr().err
 
@@ -62,7 +62,7 @@ def test_completion_scripts_complete_both_programs(capsys):
     assert "_KAFKA_CLIENT_QUOTAS_COMPLETE=bash_complete" in output
 
 
-def test_the_shell_gets_completions():
+def test_the_shell_receives_completions():
     variables = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": "kquota do", "COMP_CWORD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "reconciler"],
@@ -74,7 +74,7 @@ def test_the_shell_gets_completions():
     assert done.stdout == "plain,doctor\n"
 
 
-def test_a_reader_that_goes_away_early_hears_no_complaint():
+def test_a_reader_that_closes_early_causes_no_message():
     with subprocess.Popen(
         [sys.executable, "-m", "reconciler", "--help"],
         stdout=subprocess.PIPE,
@@ -86,7 +86,7 @@ def test_a_reader_that_goes_away_early_hears_no_complaint():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself_with_an_example(name, capsys):
+def test_the_help_of_every_command_contains_an_example(name, capsys):
     assert main([name, "--help"]) == 0
     output = capsys.readouterr().out
     assert "Example:" in output

@@ -23,7 +23,7 @@ def prod(folder, sandbox):
     return folder
 
 
-def test_a_plan_tells_each_change_with_its_place_and_writes_nothing(kquota, prod, sandbox):
+def test_a_plan_shows_each_change_with_its_place_and_writes_nothing(kquota, prod, sandbox):
     ran = kquota("plan")
     assert ran.code == 0
     assert ran.err == ""
@@ -34,13 +34,13 @@ def test_a_plan_tells_each_change_with_its_place_and_writes_nothing(kquota, prod
     assert not (prod / ".kquota").exists()
 
 
-def test_changes_are_exit_code_2_only_where_that_is_asked_for(kquota, prod):
+def test_changes_exit_2_only_with_the_detailed_exit_code_option(kquota, prod):
     assert kquota("plan", "--detailed-exitcode").code == 2
     kquota("apply", "--yes")
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
-def test_apply_sends_verifies_records_and_the_second_run_has_nothing_to_do(kquota, prod, sandbox):
+def test_apply_sends_verifies_records_and_the_second_run_has_no_changes(kquota, prod, sandbox):
     ran = kquota("apply", "--yes")
     assert ran.code == 0
     assert "2 of 2 changes applied and visible" in ran.out
@@ -56,14 +56,14 @@ def test_apply_sends_verifies_records_and_the_second_run_has_nothing_to_do(kquot
     assert len((prod / ".kquota/audit.jsonl").read_text().splitlines()) == 4
 
 
-def test_without_a_terminal_apply_needs_yes(kquota, prod, sandbox):
+def test_without_a_terminal_apply_requires_the_yes_option(kquota, prod, sandbox):
     ran = kquota("apply")
     assert ran.code == 1
     assert "--yes" in ran.err
     assert sandbox.values() == {}
 
 
-def test_json_of_plan_and_outcome_are_one_document_each(kquota, prod):
+def test_the_json_of_plan_and_outcome_is_one_document_each(kquota, prod):
     plan = json.loads(kquota("plan", "--format", "json").out)
     assert (plan["kind"], plan["counts"]["create"]) == ("kquota-plan", 2)
     outcome = json.loads(kquota("apply", "--yes", "--format", "json").out)
@@ -82,7 +82,7 @@ def test_markdown_and_sarif_are_printed(kquota, prod):
     assert uris == {"quotas/all.yaml"}
 
 
-def test_a_guard_refuses_the_whole_plan_with_exit_3_and_names_its_flag(kquota, prod, sandbox):
+def test_a_guard_refuses_the_whole_plan_with_exit_3_and_names_its_option(kquota, prod, sandbox):
     manifests(prod, quota("a"), quota("every", entity="{user: {default: true}}"))
     for command in (("plan",), ("apply", "--yes")):
         ran = kquota(*command)
@@ -93,7 +93,7 @@ def test_a_guard_refuses_the_whole_plan_with_exit_3_and_names_its_flag(kquota, p
     assert len(sandbox.values()) == 2
 
 
-def test_a_conflict_is_told_at_both_places_and_exits_1(kquota, prod, sandbox):
+def test_a_conflict_is_reported_with_both_places_and_exits_1(kquota, prod, sandbox):
     manifests(
         prod, quota("one", entity="{user: {name: a}}"), quota("two", entity="{user: {name: a}}")
     )
@@ -104,21 +104,21 @@ def test_a_conflict_is_told_at_both_places_and_exits_1(kquota, prod, sandbox):
     assert sandbox.values() == {}
 
 
-def test_policy_may_only_be_stricter(kquota, prod, sandbox):
+def test_command_line_options_can_only_tighten_the_policy(kquota, prod, sandbox):
     assert kquota("plan", "--policy", "Sync").code == 1
     ran = kquota("apply", "--yes", "--policy", "Observe")
     assert ran.code == 0
     assert sandbox.values() == {}
 
 
-def test_only_an_entity_leaves_the_others_alone(kquota, prod, sandbox):
+def test_the_only_option_limits_the_plan_to_one_entity(kquota, prod, sandbox):
     assert kquota("apply", "--yes", "--only", "user=b").code == 0
     assert list(sandbox.values()) == [USER_B]
     assert kquota("plan", "--detailed-exitcode", "--only", "user=b").code == 0
     assert kquota("plan", "--detailed-exitcode").code == 2
 
 
-def test_a_path_plans_nothing_but_its_documents(kquota, prod, sandbox):
+def test_a_path_limits_the_plan_to_its_documents(kquota, prod, sandbox):
     kquota("apply", "--yes")
     (prod / "quotas" / "c.yaml").write_text(quota("c"))
     ran = kquota("plan", "quotas/c.yaml")
@@ -129,7 +129,9 @@ def test_a_path_plans_nothing_but_its_documents(kquota, prod, sandbox):
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_key_that_left_its_document_is_removed_and_a_gone_document_is_kept(kquota, prod, sandbox):
+def test_a_key_removed_from_its_document_is_removed_and_a_deleted_document_keeps_its_limits(
+    kquota, prod, sandbox
+):
     manifests(prod, quota("a", "{producerByteRate: 10Mi, consumerByteRate: 10Mi}"), quota("b"))
     kquota("apply", "--yes")
     manifests(prod, quota("a"))
@@ -172,7 +174,7 @@ def test_documents_of_several_clusters_need_a_name_beside_addresses(kquota, fold
     assert "user=a" not in two.out
 
 
-def test_one_entity_that_the_broker_refuses_does_not_stop_the_others(kquota, prod, sandbox):
+def test_an_entity_that_the_broker_rejects_does_not_stop_the_others(kquota, prod, sandbox):
     failure = BrokerFailure(code=44, message="not you")
     sandbox.fail(Fault(effect=Refuse(failure=failure, names=USER_A), api=49, skip=1, times=-1))
     ran = kquota("apply", "--yes")
@@ -182,7 +184,7 @@ def test_one_entity_that_the_broker_refuses_does_not_stop_the_others(kquota, pro
     assert list(sandbox.values()) == [USER_B]
 
 
-def test_an_unknown_fate_is_told_and_the_next_run_finds_out(kquota, prod, sandbox):
+def test_an_unknown_outcome_is_reported_and_the_next_run_settles_it(kquota, prod, sandbox):
     sandbox.fail(Fault(effect=CutAfter(), api=49, skip=1))
     ran = kquota("apply", "--yes")
     assert ran.code in {0, 1}
@@ -216,7 +218,9 @@ def test_several_outcomes_are_one_document(kquota, folder, sandbox):
     assert all(len(outcome["outcome"]["pairs"]) == 1 for outcome in document["outcomes"])
 
 
-def test_all_clusters_are_done_and_one_that_fails_does_not_stop_the_others(kquota, folder, sandbox):
+def test_all_clusters_are_applied_and_a_failed_one_does_not_stop_the_others(
+    kquota, folder, sandbox
+):
     text = PROJECT + "---\n" + CLUSTER.format(name="gone", bootstrap="127.0.0.1:1") + "---\n"
     (folder / "kquota.yaml").write_text(
         text + CLUSTER.format(name="prod", bootstrap=sandbox.bootstrap)
@@ -230,7 +234,7 @@ def test_all_clusters_are_done_and_one_that_fails_does_not_stop_the_others(kquot
     assert "2 clusters" in kquota("plan").err
 
 
-def test_the_line_that_removes_another_spelling_works_as_printed(kquota, kip, folder, sandbox):
+def test_the_printed_command_that_removes_an_ip_alias_works(kquota, kip, folder, sandbox):
     sandbox.seed({(("ip", "0:0:0:0:0:0:0:1"),): {"connection_creation_rate": 5.0}})
     gate = quota("gate", "{connectionCreationRate: 10}", entity='{ip: {name: "::1"}}')
     project(folder, sandbox.bootstrap, gate, quota("a"))
@@ -245,7 +249,7 @@ def test_the_line_that_removes_another_spelling_works_as_printed(kquota, kip, fo
     assert (("ip", "::1"),) in sandbox.values()
 
 
-def test_a_line_to_type_names_the_command_config_too(kquota, folder, sandbox):
+def test_a_printed_command_contains_the_command_config_option(kquota, folder, sandbox):
     sandbox.seed({(("ip", "10.1"),): {"connection_creation_rate": 5.0}})
     (folder / "my client.properties").write_text(f"bootstrap.servers={sandbox.bootstrap}\n")
     gate = quota("gate", "{connectionCreationRate: 10}", entity="{ip: {name: 10.0.0.1}}")
@@ -263,7 +267,7 @@ def test_the_wrong_cluster_is_never_written_to(kquota, folder, sandbox):
     assert sandbox.values() == {}
 
 
-def test_a_suspended_cluster_is_looked_at_and_not_written(kquota, folder, sandbox):
+def test_a_suspended_cluster_is_observed_and_not_written(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"), more="  suspend: true\n")
     ran = kquota("apply", "--yes")
     assert ran.code == 0
@@ -271,7 +275,7 @@ def test_a_suspended_cluster_is_looked_at_and_not_written(kquota, folder, sandbo
     assert sandbox.values() == {}
 
 
-def test_sync_removes_what_is_gone_once_it_is_confirmed(kquota, folder, sandbox):
+def test_sync_removes_undeclared_limits_after_confirmation(kquota, folder, sandbox):
     more = f"  expectedClusterId: {'A' * 22}\n  policy: Sync\n"
     project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=more)
     kquota("apply", "--yes")
@@ -285,7 +289,7 @@ def test_sync_removes_what_is_gone_once_it_is_confirmed(kquota, folder, sandbox)
     assert list(sandbox.values()) == [USER_A]
 
 
-def test_no_inventory_keeps_no_records(kquota, prod, sandbox):
+def test_no_inventory_writes_no_records(kquota, prod, sandbox):
     assert kquota("apply", "--yes", "--no-inventory").code == 0
     assert not (prod / ".kquota/inventory.json").exists()
     assert "Nothing to do" in kquota("plan", "--no-inventory").out
@@ -300,12 +304,12 @@ def test_an_apply_of_a_reviewed_plan_shows_a_summary_and_not_the_plan_again(kquo
     assert "2 of 2 changes applied and visible" in ran.out
 
 
-def test_verbose_shows_a_reviewed_plan_again(kquota, prod):
+def test_verbose_prints_a_reviewed_plan_again(kquota, prod):
     kquota("plan", "--out", "plan.json")
     assert "quotas/all.yaml" in kquota("apply", "plan.json", "--yes", "--verbose").out
 
 
-def test_apply_shows_the_scram_users_that_plan_shows(kquota, folder):
+def test_apply_shows_the_same_scram_users_as_plan(kquota, folder):
     settings = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
     with SandboxThread(settings) as sandbox:
         project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
@@ -315,12 +319,12 @@ def test_apply_shows_the_scram_users_that_plan_shows(kquota, folder):
     assert row in applied
 
 
-def test_a_plan_names_the_cluster_as_the_project_does(kquota, prod):
+def test_a_plan_names_the_cluster_as_in_the_project(kquota, prod):
     first = kquota("plan").out.splitlines()[0]
     assert first.startswith("Plan for prod (cluster id AAAAAAAAAAAAAAAAAAAAAA), ")
 
 
-def test_equal_limits_are_counted_when_they_are_adopted(kquota, prod, sandbox):
+def test_adopted_equal_limits_are_counted(kquota, prod, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": TEN_MEBIBYTES}})
     manifests(prod, quota("a"))
     assert "1 equal limit to adopt" in kquota("plan").out

@@ -35,7 +35,9 @@ def violations(ran) -> dict[str, dict]:
     return {violation["guard"]: violation for violation in json.loads(ran.out)["violations"]}
 
 
-def test_every_rule_of_the_policy_is_told_with_file_and_line_and_exit_3(kquota, prod, sandbox):
+def test_every_violation_of_the_policy_is_reported_with_file_and_line_and_exits_3(
+    kquota, prod, sandbox
+):
     manifests(prod, quota("admin-root"), DEFAULT, quota("etl-one", "{producerByteRate: 30Mi}"))
     ran = kquota("plan", "--format", "json")
     assert ran.code == 3
@@ -53,14 +55,14 @@ def test_every_rule_of_the_policy_is_told_with_file_and_line_and_exit_3(kquota, 
     assert sandbox.values() == {}
 
 
-def test_a_document_with_its_labels_may_speak_of_defaults(kquota, prod):
+def test_a_document_with_the_required_labels_may_declare_defaults(kquota, prod):
     manifests(prod, OWNED)
     assert kquota("plan").code == 0
     manifests(prod, OWNED.replace("platform", '""'))
     assert kquota("plan").code == 3
 
 
-def test_labels_are_read_alike_however_many_documents_look_alike(kquota, prod):
+def test_labels_are_read_correctly_for_many_similar_documents(kquota, prod):
     manifests(
         prod,
         *(quota(f"u{number}") for number in range(9)),
@@ -72,7 +74,7 @@ def test_labels_are_read_alike_however_many_documents_look_alike(kquota, prod):
     assert kquota("plan").code == 0
 
 
-def test_what_is_protected_stays_when_its_document_goes(kquota, prod, sandbox):
+def test_a_protected_limit_remains_when_its_document_is_removed(kquota, prod, sandbox):
     project(prod, sandbox.bootstrap, quota("admin-root"), quota("a"))
     assert kquota("apply", "--yes").code == 0
     project(prod, sandbox.bootstrap, quota("a"), more=GUARDS)
@@ -86,7 +88,7 @@ def test_what_is_protected_stays_when_its_document_goes(kquota, prod, sandbox):
     ]
 
 
-def test_validate_says_which_labels_are_missing_without_a_cluster(kquota, prod):
+def test_validate_reports_missing_labels_without_a_cluster(kquota, prod):
     manifests(prod, DEFAULT)
     ran = kquota("validate")
     assert ran.code == 3
@@ -98,7 +100,7 @@ STRICT_DEFAULT = quota("every", "{producerByteRate: 1Mi}", entity="{user: {defau
 OPEN_DEFAULTS = "  guards: {protectDefaults: false}\n"
 
 
-def test_a_default_of_1_mib_and_a_named_user_at_20_mib_need_no_permission(kquota, folder, sandbox):
+def test_a_default_of_1_mib_and_a_named_user_at_20_mib_need_no_approval(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
     assert kquota("apply", "--yes").code == 0
     manifests(folder, STRICT_DEFAULT, quota("b", "{producerByteRate: 20Mi}"))
@@ -108,7 +110,7 @@ def test_a_default_of_1_mib_and_a_named_user_at_20_mib_need_no_permission(kquota
 
 
 @pytest.mark.integration
-def test_on_a_real_broker_a_named_user_passes_and_its_slip_needs_an_approval(
+def test_on_a_real_broker_a_named_user_passes_and_its_unit_slip_needs_an_approval(
     kquota, folder, empty_kafka
 ):
     bootstrap = empty_kafka("4.3.1").bootstrap()
@@ -126,7 +128,7 @@ def test_on_a_real_broker_a_named_user_passes_and_its_slip_needs_an_approval(
 
 
 @pytest.mark.parametrize("slip", ["20Gi", "20k", "100Mi"])
-def test_a_named_user_far_from_the_default_is_refused_and_the_refusal_says_what_approves_it(
+def test_a_named_user_far_from_the_default_is_refused_and_the_refusal_names_the_approval(
     kquota, folder, sandbox, slip
 ):
     project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
@@ -157,7 +159,7 @@ APPROVALS = {
 
 
 @pytest.mark.parametrize("approval", APPROVALS.values(), ids=APPROVALS)
-def test_a_bound_on_the_trusted_side_approves_the_value_and_not_its_slip(
+def test_a_bound_at_the_trusted_revision_approves_the_value_and_not_its_unit_slip(
     kquota, folder, sandbox, approval
 ):
     project(folder, sandbox.bootstrap, STRICT_DEFAULT, more=OPEN_DEFAULTS)
@@ -194,7 +196,7 @@ def git(*arguments: str) -> None:
     )
 
 
-def test_the_base_revision_decides_and_what_the_head_loosens_is_shown(kquota, prod, sandbox):
+def test_the_base_revision_decides_and_weaker_rules_of_the_head_are_shown(kquota, prod, sandbox):
     git("init", "-q", "-b", "main")
     git("add", "kquota.yaml")
     git("commit", "-q", "-m", "base")

@@ -114,7 +114,7 @@ def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, 
     assert "comment created" in ran.err
 
 
-def test_no_name_forges_anything_anywhere(kquota, folder, api, plan):
+def test_names_cannot_forge_markup_in_any_output(kquota, folder, api, plan):
     ran = kquota(
         "post", "github", plan, "--pull", "7", "--summary", "--annotations", "--label", "@all -->"
     )
@@ -127,7 +127,9 @@ def test_no_name_forges_anything_anywhere(kquota, folder, api, plan):
         assert "##[" not in line
 
 
-def test_a_comment_is_one_screen_and_the_summary_lists_what_the_runner_takes(kquota, folder, api):
+def test_a_comment_is_one_screen_and_the_summary_lists_as_much_as_the_runner_accepts(
+    kquota, folder, api
+):
     saved(folder, plan_document(long(9000)))
     url = "https://github.com/octo/quotas/actions/runs/1"
     assert (
@@ -144,7 +146,7 @@ def test_a_comment_is_one_screen_and_the_summary_lists_what_the_runner_takes(kqu
     assert summary.count(b"user-") == 9000
 
 
-def test_a_summary_of_wide_characters_fits_by_bytes(kquota, folder, api):
+def test_a_summary_of_wide_characters_stays_within_the_byte_limit(kquota, folder, api):
     document = plan_document(long(8000))
     for row in document["changes"]:
         row["note"] = "\u5927" * 60
@@ -155,7 +157,7 @@ def test_a_summary_of_wide_characters_fits_by_bytes(kquota, folder, api):
     assert 900_000 < size <= 1024 * 1024
 
 
-def test_thousands_of_violations_do_not_break_the_limit(kquota, folder, api):
+def test_thousands_of_violations_stay_within_the_limit(kquota, folder, api):
     full = sample()
     document = plan_document(replace(full, violations=full.violations * 3000))
     saved(folder, document)
@@ -164,7 +166,7 @@ def test_thousands_of_violations_do_not_break_the_limit(kquota, folder, api):
     assert "- … and 5,991 more" in api.bodies(7)[0]
 
 
-def test_one_endless_sentence_is_not_posted_and_not_fatal(kquota, folder, api):
+def test_one_sentence_over_the_limit_is_not_posted_and_not_fatal(kquota, folder, api):
     document = plan_document(sample())
     document["validation"] |= {"source": "sandbox 4.x", "why": "x" * 100_000}
     saved(folder, document)
@@ -194,7 +196,7 @@ def test_a_comment_about_a_fork_links_to_no_page_and_names_the_head_of_the_event
 @pytest.mark.parametrize(
     "url", ["javascript:alert(1)", "https://x/)[a](b", "https://x/ y", "http://"]
 )
-def test_an_address_that_could_leave_its_link_is_refused(kquota, api, plan, option, url):
+def test_an_address_that_could_break_out_of_its_link_is_refused(kquota, api, plan, option, url):
     ran = kquota("post", "github", plan, "--pull", "7", option, url)
     assert ran.code == 1
     assert f"{option} https://..." in ran.err
@@ -233,7 +235,7 @@ def test_a_run_of_a_fork_posts_no_fact_about_a_cluster(kquota, folder, api, what
 
 
 @pytest.mark.parametrize("how", ["document", "text"])
-def test_a_failure_of_a_fork_says_where_it_comes_from(kquota, folder, api, how):
+def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api, how):
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
     words = (failed(folder, "plan"),) if how == "document" else ("said.txt", "--failed", "1")
     (folder / "said.txt").write_text("Please merge.\n")
@@ -244,7 +246,7 @@ def test_a_failure_of_a_fork_says_where_it_comes_from(kquota, folder, api, how):
     assert "mallory/quotas" in html.unescape(body)
 
 
-def test_a_document_says_nothing_about_where_it_is_posted(kquota, folder, api):
+def test_a_document_cannot_choose_where_it_is_posted(kquota, folder, api):
     """An artifact that names another pull request: its fields are not known, so it is refused."""
     saved(folder, plan_document(sample()) | {"pull": 7, "pullRequest": 7})
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
@@ -254,7 +256,7 @@ def test_a_document_says_nothing_about_where_it_is_posted(kquota, folder, api):
     assert api.comments == []
 
 
-def test_a_number_and_a_head_that_disagree_post_nothing(kquota, api, plan):
+def test_a_number_that_does_not_match_the_head_posts_nothing(kquota, api, plan):
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
     words = (
         "post",
@@ -274,7 +276,7 @@ def test_a_number_and_a_head_that_disagree_post_nothing(kquota, api, plan):
     assert api.comments == []
 
 
-def test_a_host_that_refuses_is_a_warning_unless_it_is_required(kquota, folder, api, plan):
+def test_a_host_that_refuses_is_a_warning_unless_posting_is_required(kquota, folder, api, plan):
     api.accounts["ghs_workflow"] = Account(BOT, rights=frozenset(), is_app=True)
     ran = kquota("post", "github", plan, "--pull", "7", "--outputs")
     assert ran.code == 0
@@ -285,7 +287,7 @@ def test_a_host_that_refuses_is_a_warning_unless_it_is_required(kquota, folder, 
 
 
 @pytest.mark.parametrize("token", [None, "", "  "])
-def test_without_a_token_nothing_is_asked(kquota, api, plan, monkeypatch, token):
+def test_without_a_token_no_request_is_sent(kquota, api, plan, monkeypatch, token):
     monkeypatch.delenv("GITHUB_TOKEN")
     if token is not None:
         monkeypatch.setenv("GITHUB_TOKEN", token)
@@ -322,7 +324,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_document_is_told_and_posted_nowhere(kquota, folder, api, plan, name):
+def test_a_malformed_document_is_reported_and_not_posted(kquota, folder, api, plan, name):
     change, code, says = BROKEN[name]
     (folder / plan).write_text(change((folder / plan).read_text()))
     ran = kquota("post", "github", plan, "--pull", "7", "--summary", "--outputs", "--annotations")
@@ -334,7 +336,7 @@ def test_a_broken_document_is_told_and_posted_nowhere(kquota, folder, api, plan,
     assert not (folder / "summary").exists()
 
 
-def test_what_another_run_made_has_at_most_five_megabytes(kquota, folder, api, plan):
+def test_a_document_of_another_run_is_limited_to_five_megabytes(kquota, folder, api, plan):
     (folder / plan).write_text((folder / plan).read_text() + " " * (5 * 1024 * 1024))
     ran = kquota("post", "github", plan, "--head-repo", "octo/quotas", "--sha", SHA)
     assert ran.code == 1
@@ -358,7 +360,7 @@ def test_what_another_run_made_has_at_most_five_megabytes(kquota, folder, api, p
         ("--label", "x" * 101),
     ],
 )
-def test_a_wrong_call_is_an_error(kquota, api, folder, words):
+def test_invalid_options_are_an_error(kquota, api, folder, words):
     saved(folder, plan_document(sample()))
     ran = kquota("post", "github", "plan.json", *words)
     assert ran.code == 1
@@ -366,14 +368,14 @@ def test_a_wrong_call_is_an_error(kquota, api, folder, words):
     assert api.comments == []
 
 
-def test_outside_of_a_workflow_its_files_are_not_there(kquota, api, plan, monkeypatch):
+def test_outside_of_a_workflow_its_files_are_not_written(kquota, api, plan, monkeypatch):
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     monkeypatch.delenv("GITHUB_OUTPUT")
     assert kquota("post", "github", plan, "--summary").code == 1
     assert kquota("post", "github", plan, "--outputs").code == 1
 
 
-def test_a_plan_with_nothing_to_say_begins_no_comment_on_change(kquota, folder, api):
+def test_a_plan_without_changes_creates_no_comment_on_change(kquota, folder, api):
     saved(folder, plan_document(empty()))
     assert kquota("post", "github", "plan.json", "--pull", "7", "--method", "on-change").code == 0
     assert api.comments == []
@@ -381,13 +383,13 @@ def test_a_plan_with_nothing_to_say_begins_no_comment_on_change(kquota, folder, 
     assert "Nothing to do" in api.bodies(7)[0]
 
 
-def test_an_author_that_was_not_expected_is_told(kquota, api, plan):
+def test_an_unexpected_author_is_reported(kquota, api, plan):
     api.accounts["ghs_workflow"] = Account("my-app[bot]", is_app=True)
     ran = kquota("post", "github", plan, "--pull", "7")
     assert "--author my-app[bot]" in ran.err
 
 
-def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
+def test_a_failure_replaces_an_older_plan(kquota, folder, api, plan):
     kquota("post", "github", plan, "--pull", "7", "--label", "prod")
     messages = [
         "error: quotas/a.yaml:3:1: no `such` <b>thing</b> @team",
@@ -432,7 +434,7 @@ def test_a_failure_takes_the_place_of_an_older_plan(kquota, folder, api, plan):
     assert kquota(*words).code == 1
 
 
-def test_remarks_are_also_sarif(kquota, folder, api, plan):
+def test_remarks_are_also_written_as_sarif(kquota, folder, api, plan):
     assert kquota("post", "github", plan, "--sarif", "r.sarif", "--path-prefix", "infra").code == 0
     (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
     places = [
@@ -444,7 +446,7 @@ def test_remarks_are_also_sarif(kquota, folder, api, plan):
     assert all(place.startswith("infra/quotas/") for place in places)
 
 
-def test_an_outcome_is_a_comment_of_its_own(kquota, folder, api, plan):
+def test_an_outcome_has_its_own_comment(kquota, folder, api, plan):
     kquota("post", "github", plan, "--pull", "7", "--label", "prod")
     saved(folder, outcome_document(result()), "outcome.json")
     ran = kquota(
@@ -491,7 +493,7 @@ def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
     assert "No drift any more" in api.comments[0].body
 
 
-def test_drift_without_an_issue_is_only_told(kquota, folder, api):
+def test_drift_without_an_issue_is_only_printed(kquota, folder, api):
     assert kquota("post", "github", drift(folder), "--outputs", "--summary").code == 0
     assert api.requests == []
     assert read_outputs((folder / "output").read_text()) == {"drift": "1", "has-drift": "true"}
@@ -505,7 +507,7 @@ def test_drift_without_an_issue_is_only_told(kquota, folder, api):
         lambda d: d["drift"][0].update(text="x"),
     ],
 )
-def test_a_report_of_drift_that_is_none_is_refused(kquota, folder, api, change):
+def test_a_malformed_drift_report_is_refused(kquota, folder, api, change):
     name = drift(folder)
     document = json.loads((folder / name).read_text())
     change(document)
@@ -514,7 +516,7 @@ def test_a_report_of_drift_that_is_none_is_refused(kquota, folder, api, change):
     assert api.requests == []
 
 
-def test_what_was_reviewed_is_fetched_and_checked(kquota, folder, api, plan):
+def test_the_reviewed_plan_is_downloaded_and_checked(kquota, folder, api, plan):
     api.pulls[7].merged_as = MERGE
     text = (folder / plan).read_text()
     run = api.run("plan.yml", SHA, artifacts={"kquota-plan-prod": zipped(plan_json=text)})
@@ -579,7 +581,7 @@ def test_a_merge_request_gets_a_note_and_its_widgets(kquota, folder, gitlab, pla
     assert {remark["severity"] for remark in remarks} <= {"critical", "minor", "info"}
 
 
-def test_another_head_or_no_rights_is_a_warning_on_gitlab_too(
+def test_a_changed_head_or_missing_rights_are_a_warning_on_gitlab_too(
     kquota, folder, gitlab, plan, monkeypatch
 ):
     ran = kquota("post", "gitlab", plan, "--sha", "b" * 40)
@@ -601,7 +603,7 @@ def test_gitlab_issues_follow_drift(kquota, folder, gitlab):
     assert [issue.state for issue in gitlab.issues] == ["closed"]
 
 
-def test_reports_for_widgets_are_of_plans(kquota, folder, gitlab):
+def test_gitlab_widget_reports_are_written_for_plans_only(kquota, folder, gitlab):
     assert kquota("post", "gitlab", drift(folder), "--terraform-report", "x.json").code == 1
     assert kquota("post", "gitlab", drift(folder), "--project", "").code in (0, 1)
 
@@ -614,7 +616,7 @@ def plans_of(*names: str) -> dict[str, object]:
     return {"kind": "kquota-plans", "format": 1, "plans": plans, "summary": rows}
 
 
-def test_many_clusters_are_one_comment_with_outputs(kquota, folder, api):
+def test_many_clusters_have_one_comment_with_outputs(kquota, folder, api):
     plans = plans_of("eu", "us")
     unreachable = dict.fromkeys(("changes", "drift", "refused"))
     plans["summary"].append({"cluster": "lost", "result": "unreachable"} | unreachable)
@@ -631,6 +633,6 @@ def test_many_clusters_are_one_comment_with_outputs(kquota, folder, api):
     assert (outputs["has-changes"], outputs["errored"]) == ("true", "true")
 
 
-def test_plans_are_no_report_of_drift(kquota, folder, api):
+def test_a_plan_is_refused_as_a_report_of_drift(kquota, folder, api):
     ran = kquota("post", "github", saved(folder, plans_of("eu")), "--pull", "7", "--issue")
     assert ran.code == 1

@@ -44,7 +44,7 @@ def gitlab(folder, monkeypatch):
     assert running.complaints == []
 
 
-def test_a_pull_request_follows_the_nights(kquota, folder, api) -> None:
+def test_a_pull_request_is_updated_by_the_nightly_runs(kquota, folder, api) -> None:
     words = ("post", "recommendations", "github", *WORDS, "--author", "my-app[bot]", "--required")
     ran = kquota(*words)
     assert (ran.code, ran.out) == (0, "")
@@ -66,7 +66,7 @@ def test_a_pull_request_follows_the_nights(kquota, folder, api) -> None:
     assert "no pull request: nothing is recommended" in kquota(*words).err
 
 
-def test_a_merge_request_follows_too(kquota, folder, gitlab) -> None:
+def test_a_merge_request_is_updated_too(kquota, folder, gitlab) -> None:
     words = ("post", "recommendations", "gitlab", *WORDS, "--required")
     assert "opened https://gitlab.example/-/merge_requests/" in kquota(*words).err
     gitlab.opened[0].state = "closed"
@@ -76,7 +76,7 @@ def test_a_merge_request_follows_too(kquota, folder, gitlab) -> None:
     assert len(gitlab.opened) == 2
 
 
-def test_an_author_that_was_not_expected_is_said(kquota, api) -> None:
+def test_an_unexpected_author_is_reported(kquota, api) -> None:
     ran = kquota("post", "recommendations", "github", *WORDS)
     assert ran.code == 0
     assert "pass --author my-app[bot]" in ran.err
@@ -86,7 +86,7 @@ def test_an_author_that_was_not_expected_is_said(kquota, api) -> None:
 
 
 @pytest.mark.parametrize("token", [None, "unknown", "ghs_workflow"])
-def test_a_host_that_refuses_is_a_warning_unless_it_is_required(
+def test_a_host_that_refuses_is_a_warning_unless_posting_is_required(
     kquota, api, monkeypatch, token
 ) -> None:
     """No token, a wrong one, and one that may not write."""
@@ -102,14 +102,14 @@ def test_a_host_that_refuses_is_a_warning_unless_it_is_required(
     assert BRANCH not in api.git.branches
 
 
-def test_a_host_that_is_not_there_is_a_warning(kquota, gitlab, monkeypatch) -> None:
+def test_an_unreachable_host_is_a_warning(kquota, gitlab, monkeypatch) -> None:
     monkeypatch.setenv("CI_API_V4_URL", "http://127.0.0.1:1")
     ran = kquota("post", "recommendations", "gitlab", *WORDS)
     assert ran.code == 0
     assert "posting failed" in ran.err
 
 
-def test_a_branch_with_commits_of_others_is_said_with_what_to_do(kquota, api) -> None:
+def test_a_branch_with_foreign_commits_is_reported_with_the_next_step(kquota, api) -> None:
     words = ("post", "recommendations", "github", *WORDS, "--author", "my-app[bot]")
     kquota(*words)
     api.git.commit(BRANCH, {"x": "y"})
@@ -132,7 +132,7 @@ def test_a_branch_with_commits_of_others_is_said_with_what_to_do(kquota, api) ->
         ((*WORDS, "--api-url", "http://example.com"), "unencrypted"),
     ],
 )
-def test_a_wrong_call_is_an_error(kquota, api, words, message) -> None:
+def test_invalid_options_are_an_error(kquota, api, words, message) -> None:
     ran = kquota("post", "recommendations", "github", *words)
     assert ran.code == 1
     assert message in ran.err

@@ -100,7 +100,7 @@ def unparsed_words(line: str) -> str:
     return f"{line}: {' '.join(arguments)}" if arguments else ""
 
 
-def test_commands_that_texts_name_exist_with_their_options() -> None:
+def test_commands_in_printed_texts_exist_with_their_options() -> None:
     mentioned = mentions()
     assert len(mentioned) > 100
     assert [
@@ -171,7 +171,7 @@ def test_every_option_that_a_page_or_an_example_names_exists() -> None:
     ] == []
 
 
-def test_each_program_of_others_is_still_named_with_its_options() -> None:
+def test_each_named_command_of_another_program_has_its_options() -> None:
     named = {
         option for path in PAGES for option in OPTION.findall(path.read_text(encoding="utf-8"))
     }
@@ -191,5 +191,5 @@ def test_examples_of_help_texts_can_be_parsed() -> None:
 @pytest.mark.parametrize(
     "text", ["no-such-command --yes", "plan --no-such-option", "apply --cluster prod --no-such"]
 )
-def test_an_unknown_command_or_option_is_seen(text: str) -> None:
+def test_the_check_reports_an_unknown_command_or_option(text: str) -> None:
     assert unknown_options(text)

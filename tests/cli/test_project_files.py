@@ -37,7 +37,9 @@ def below(folder, sandbox, monkeypatch) -> Path:
     return inner
 
 
-def test_the_project_file_of_a_folder_above_is_used_with_its_own_paths(kquota, below, sandbox):
+def test_the_project_file_of_a_parent_folder_is_used_with_paths_relative_to_it(
+    kquota, below, sandbox
+):
     assert "1 to create" in kquota("plan").out
     assert kquota("apply", "--yes").code == 0
     assert (below.parents[1] / ".kquota" / "inventory.json").is_file()
@@ -60,7 +62,7 @@ def test_the_search_ends_at_the_root_of_the_work_tree(kquota, below, monkeypatch
     assert "up to the root of the git work tree" in ran.err
 
 
-def test_outside_of_a_work_tree_only_the_current_folder_counts(tmp_path):
+def test_outside_a_work_tree_only_the_current_folder_is_searched(tmp_path):
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (tmp_path / "kquota.yaml").touch()
@@ -79,7 +81,9 @@ def test_a_folder_of_another_user_ends_the_search(tmp_path, monkeypatch):
     assert search_path(inner) == (Path("kquota.yaml"),)
 
 
-def test_a_trusted_revision_says_itself_which_project_file_is_the_nearest(kquota, below, sandbox):
+def test_with_a_trusted_revision_the_nearest_project_file_of_that_revision_is_used(
+    kquota, below, sandbox
+):
     """A file that the head puts closer by does not hide the trusted one."""
     top = below.parents[1]
     commit_all(top)
@@ -92,7 +96,7 @@ def test_a_trusted_revision_says_itself_which_project_file_is_the_nearest(kquota
     assert "../../kquota.yaml" in ran.err or "1 to create" in ran.out
 
 
-def test_variables_name_the_project_the_cluster_and_the_brokers(
+def test_environment_variables_set_the_project_the_cluster_and_the_brokers(
     kquota, folder, sandbox, monkeypatch
 ):
     text = PROJECT + "".join(
@@ -108,7 +112,7 @@ def test_variables_name_the_project_the_cluster_and_the_brokers(
     assert kquota("describe").out == "No quotas.\n"
 
 
-def test_a_typed_option_overrules_a_variable_that_contradicts_it(
+def test_an_option_takes_precedence_over_a_variable_that_contradicts_it(
     kquota, folder, sandbox, monkeypatch
 ):
     project(folder, sandbox.bootstrap, quota("a"))
@@ -125,9 +129,7 @@ def test_a_typed_option_overrules_a_variable_that_contradicts_it(
     assert kquota("describe", "--bootstrap-server", sandbox.bootstrap).code == 0
 
 
-def test_variables_that_contradict_each_other_are_an_error_that_names_them(
-    kquota, folder, monkeypatch
-):
+def test_contradictory_variables_are_an_error_that_names_them(kquota, folder, monkeypatch):
     monkeypatch.setenv("KQUOTA_PROJECT", "kquota.yaml")
     monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", NOWHERE)
     ran = kquota("describe")
@@ -151,12 +153,12 @@ def test_a_command_config_is_added_to_the_settings_of_the_project(kquota, folder
     assert "bootstrap.servers of more.properties is not used" in ran.err
 
 
-def test_without_a_project_a_command_config_names_the_brokers(kquota, folder, sandbox):
+def test_without_a_project_a_command_config_provides_the_brokers(kquota, folder, sandbox):
     (folder / "client.properties").write_text(f"bootstrap.servers={sandbox.bootstrap}\n")
     assert kquota("describe", "--command-config", "client.properties").out == "No quotas.\n"
 
 
-def test_with_a_trusted_revision_a_command_config_of_the_checkout_is_that_of_the_revision(
+def test_with_a_trusted_revision_a_command_config_is_read_from_the_revision(
     kquota, folder, sandbox
 ):
     project(folder, sandbox.bootstrap, quota("a"))

@@ -32,7 +32,7 @@ def repository(kquota, folder, sandbox):
     return first
 
 
-def test_what_a_revision_declared_is_known_to_be_ours(kquota, folder, sandbox, repository):
+def test_values_that_a_revision_declared_count_as_owned(kquota, folder, sandbox, repository):
     manifests(folder, quota("a", "{consumerByteRate: 1Mi}"))
     second = commit(folder)
     without = json.loads(kquota("plan", "--no-inventory", "--format", "json").out)
@@ -47,7 +47,7 @@ def test_what_a_revision_declared_is_known_to_be_ours(kquota, folder, sandbox, r
     assert second
 
 
-def test_a_value_that_is_not_the_revisions_is_left_alone(kquota, folder, sandbox, repository):
+def test_a_value_that_differs_from_the_revision_is_kept(kquota, folder, sandbox, repository):
     sandbox.seed({(("user", "b"),): {"producer_byte_rate": 777.0}})
     manifests(folder, quota("a"))
     commit(folder)
@@ -55,7 +55,7 @@ def test_a_value_that_is_not_the_revisions_is_left_alone(kquota, folder, sandbox
     assert sandbox.values()[(("user", "b"),)] == {"producer_byte_rate": 777.0}
 
 
-def test_an_inventory_beats_the_revision(kquota, folder, sandbox, repository):
+def test_an_inventory_takes_precedence_over_the_revision(kquota, folder, sandbox, repository):
     kquota("apply", "--yes")
     manifests(folder, quota("a"))
     commit(folder)
@@ -70,7 +70,7 @@ def test_an_unknown_revision_is_an_error(kquota, folder, repository, revision):
     assert "Traceback" not in ran.err
 
 
-def test_a_revision_that_is_no_ancestor_is_an_error(kquota, folder, repository):
+def test_a_revision_that_is_not_an_ancestor_is_an_error(kquota, folder, repository):
     git(folder, "checkout", "-q", "-b", "side")
     manifests(folder, quota("a"))
     side = commit(folder)
@@ -90,13 +90,13 @@ def test_a_parse_error_at_the_revision_is_an_error(kquota, folder, repository):
     assert "quotas/all.yaml" in ran.err
 
 
-def test_since_needs_a_project(kquota, folder, sandbox, repository):
+def test_since_requires_a_project(kquota, folder, sandbox, repository):
     ran = kquota("plan", "quotas", "--bootstrap-server", sandbox.bootstrap, "--since", repository)
     assert ran.code == 1
     assert "project file" in ran.err
 
 
-def test_the_base_revision_decides_where_to_connect_and_what_may_be_done(
+def test_the_base_revision_decides_the_connection_and_the_permissions(
     kquota, folder, sandbox, repository
 ):
     text = (folder / "kquota.yaml").read_text()
@@ -124,7 +124,7 @@ def test_properties_files_come_from_the_base_revision_too(kquota, folder, sandbo
     assert kquota("plan").code == 1
 
 
-def test_what_the_head_changes_stands_in_comments_and_saved_plans(
+def test_changes_of_the_head_are_shown_in_comments_and_saved_plans(
     kquota, folder, sandbox, repository
 ):
     text = (folder / "kquota.yaml").read_text()
@@ -139,7 +139,7 @@ def test_what_the_head_changes_stands_in_comments_and_saved_plans(
     assert "this change is ignored: QuotaCluster/" in message
 
 
-def test_a_project_file_that_the_base_does_not_have_is_not_trusted(kquota, folder, repository):
+def test_a_project_file_that_is_missing_at_the_base_is_not_trusted(kquota, folder, repository):
     (folder / "new.yaml").write_text((folder / "kquota.yaml").read_text())
     git(folder, "add", "new.yaml")
     commit(folder)
@@ -152,14 +152,14 @@ def test_a_project_file_that_the_base_does_not_have_is_not_trusted(kquota, folde
     assert "so the earlier declarations are unknown" in ran.err
 
 
-def test_a_head_project_file_that_is_broken_does_not_matter(kquota, folder, repository):
+def test_an_invalid_project_file_of_the_head_has_no_effect(kquota, folder, repository):
     (folder / "kquota.yaml").write_text("kind: [")
     ran = kquota("plan", "--config-from", repository)
     assert ran.code == 0
     assert "head revision cannot be used" in ran.err
 
 
-def test_offline_the_revision_stands_for_the_cluster(kquota, folder, repository):
+def test_an_offline_plan_uses_the_revision_instead_of_the_cluster(kquota, folder, repository):
     manifests(folder, quota("a", "{producerByteRate: 20Mi}"), quota("b"))
     commit(folder)
     ran = kquota("plan", "--offline", "--since", repository, "--format", "json")
@@ -169,7 +169,9 @@ def test_offline_the_revision_stands_for_the_cluster(kquota, folder, repository)
     ]
 
 
-def test_offline_a_snapshot_stands_for_the_cluster(kquota, folder, sandbox, repository):
+def test_an_offline_plan_uses_a_snapshot_instead_of_the_cluster(
+    kquota, folder, sandbox, repository
+):
     assert kquota("snapshot", "--taken-at", "--out", "s.json").code == 0
     manifests(folder, quota("a", "{producerByteRate: 0.5}"))
     assert kquota("plan", "--offline", "--snapshot", "s.json").code == 1
@@ -181,7 +183,7 @@ def test_offline_a_snapshot_stands_for_the_cluster(kquota, folder, sandbox, repo
     assert kquota("plan", "--offline", "--validate", "broker").code == 1
 
 
-def test_offline_without_a_project_files_are_enough(kquota, folder):
+def test_an_offline_plan_works_with_files_and_no_project(kquota, folder):
     (folder / "q.yaml").write_text(quota("a"))
     ran = kquota("plan", "--offline", "q.yaml")
     assert ran.code == 0
@@ -189,7 +191,7 @@ def test_offline_without_a_project_files_are_enough(kquota, folder):
     assert "planning against an empty cluster" in ran.err
 
 
-def test_records_under_a_git_ref_are_kept_and_shared(kquota, folder, sandbox, repository):
+def test_records_in_a_git_ref_are_written_and_shared(kquota, folder, sandbox, repository):
     text = (folder / "kquota.yaml").read_text()
     where = "  manifests: [quotas]\n"
     with_ref = text.replace(where, where + "  inventory: {gitRef: refs/kquota/inventory}\n")
@@ -200,9 +202,7 @@ def test_records_under_a_git_ref_are_kept_and_shared(kquota, folder, sandbox, re
     assert not (folder / ".kquota/inventory.json").exists()
 
 
-def test_a_revision_is_no_ground_for_removing_what_somebody_else_changed(
-    kquota, repository, sandbox
-):
+def test_since_cannot_be_combined_with_force(kquota, repository, sandbox):
     before = sandbox.values()
     for command in (("plan",), ("apply", "--yes")):
         ran = kquota(*command, "--no-inventory", "--since", repository, "--force")
@@ -211,7 +211,7 @@ def test_a_revision_is_no_ground_for_removing_what_somebody_else_changed(
     assert sandbox.values() == before
 
 
-def test_records_under_a_git_ref_leave_a_fresh_clone_able_to_apply(kquota, folder, sandbox):
+def test_with_records_in_a_git_ref_a_fresh_clone_can_apply(kquota, folder, sandbox):
     git(folder, "init", "-q", "-b", "main")
     project(folder, sandbox.bootstrap, quota("a"))
     text = (folder / "kquota.yaml").read_text()
@@ -224,7 +224,7 @@ def test_records_under_a_git_ref_leave_a_fresh_clone_able_to_apply(kquota, folde
     assert git(folder, "for-each-ref", "refs/kquota")
 
 
-def test_the_project_file_of_the_revision_is_no_manifest(kquota, folder, repository):
+def test_the_project_file_of_the_revision_is_not_a_manifest(kquota, folder, repository):
     project_file = folder / "kquota.yaml"
     project_file.write_text(
         project_file.read_text().replace("manifests: [quotas]", "manifests: [.]")

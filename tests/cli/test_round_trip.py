@@ -80,7 +80,7 @@ def piped(source: str, target: str) -> None:
     assert apply.returncode == 0, apply.stderr
 
 
-def test_odd_names_and_values_survive_an_export_and_an_apply(kquota, sandbox):
+def test_unusual_names_and_values_survive_an_export_and_an_apply(kquota, sandbox):
     sandbox.seed(ODD)
     before = kquota("snapshot", "--bootstrap-server", sandbox.bootstrap).out
     with SandboxThread() as empty:
@@ -91,7 +91,7 @@ def test_odd_names_and_values_survive_an_export_and_an_apply(kquota, sandbox):
 
 
 @pytest.mark.integration
-def test_odd_names_and_values_survive_on_a_real_broker(kquota, empty_kafka, folder):
+def test_unusual_names_and_values_survive_on_a_real_broker(kquota, empty_kafka, folder):
     bootstrap = empty_kafka("4.3.1").bootstrap()
     put(bootstrap, ODD.items())
     where = ("--bootstrap-server", bootstrap)
@@ -109,7 +109,7 @@ TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, ma
 
 
 @given(st.dictionaries(TEXT, st.integers(1, 2**53), min_size=1, max_size=5))
-def test_any_name_survives(names):
+def test_any_name_survives_an_export_and_an_apply(names):
     values = {(("user", name),): {"producer_byte_rate": float(v)} for name, v in names.items()}
     with SandboxThread() as full, SandboxThread() as empty:
         full.seed(values)

@@ -17,7 +17,7 @@ def saved(kquota, folder, sandbox):
     return folder
 
 
-def test_a_plan_that_fits_is_applied(kquota, saved, sandbox):
+def test_a_plan_that_still_matches_is_applied(kquota, saved, sandbox):
     ran = kquota("apply", "plan.json", "--yes")
     assert ran.code == 0
     assert len(sandbox.values()) == 2
@@ -28,7 +28,9 @@ def test_a_plan_applied_twice_is_stale(kquota, saved):
     assert kquota("apply", "plan.json", "--yes").code == 4
 
 
-def test_a_changed_live_value_makes_it_stale_and_the_difference_is_told(kquota, saved, sandbox):
+def test_a_changed_live_value_makes_the_plan_stale_and_the_difference_is_printed(
+    kquota, saved, sandbox
+):
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     ran = kquota("apply", "plan.json", "--yes")
     assert ran.code == 4
@@ -37,12 +39,12 @@ def test_a_changed_live_value_makes_it_stale_and_the_difference_is_told(kquota, 
     assert len(sandbox.values()) == 1
 
 
-def test_a_change_elsewhere_does_not_make_it_stale(kquota, saved, sandbox):
+def test_a_change_of_another_entity_does_not_make_the_plan_stale(kquota, saved, sandbox):
     sandbox.seed({(("user", "z"),): {"producer_byte_rate": 5000.0}})
     assert kquota("apply", "plan.json", "--yes").code == 0
 
 
-def test_documents_that_ask_for_something_else_make_it_stale(kquota, saved, sandbox):
+def test_changed_documents_make_the_plan_stale(kquota, saved, sandbox):
     manifests(saved, quota("a", "{producerByteRate: 20Mi}"), quota("b"))
     ran = kquota("apply", "plan.json", "--yes")
     assert ran.code == 4
@@ -77,7 +79,7 @@ def test_an_edited_plan_is_refused(kquota, saved, sandbox):
     assert sandbox.values() == {}
 
 
-def test_trust_is_refused_in_ci_and_without_a_terminal(kquota, saved, sandbox, monkeypatch):
+def test_trust_plan_is_refused_in_ci_and_without_a_terminal(kquota, saved, sandbox, monkeypatch):
     assert kquota("apply", "plan.json", "--yes", "--trust-plan").code == 1
     monkeypatch.setenv("CI", "true")
     ran = kquota("apply", "plan.json", "--yes", "--trust-plan")
@@ -93,7 +95,9 @@ def test_a_trusted_plan_is_applied_without_its_documents(kquota, saved, sandbox,
     assert set(sandbox.values()) == {USER_A, (("user", "b"),)}
 
 
-def test_a_trusted_plan_still_meets_our_own_guards_and_policy(kquota, folder, sandbox, monkeypatch):
+def test_a_trusted_plan_is_checked_by_the_guards_and_the_policy(
+    kquota, folder, sandbox, monkeypatch
+):
     monkeypatch.setenv("KQUOTA_TRUST_PLAN", "test")
     project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
     kquota("plan", "--out", "plan.json", "--allow-defaults")
@@ -108,7 +112,7 @@ def test_a_trusted_plan_still_meets_our_own_guards_and_policy(kquota, folder, sa
     assert sandbox.values() == {}
 
 
-def test_trust_needs_a_plan(kquota, saved):
+def test_trust_plan_requires_a_plan(kquota, saved):
     ran = kquota("apply", "--yes", "--trust-plan")
     assert ran.code == 1
     assert "needs a saved plan" in ran.err

@@ -68,14 +68,14 @@ def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -
     assert not inputs.intended["c1"].rules.removals_known
 
 
-def test_problems_of_shared_files_are_told_once(tmp_path: Path) -> None:
+def test_problems_of_shared_files_are_reported_once(tmp_path: Path) -> None:
     selection = project(tmp_path, a=QUOTA.format(name="a", value="-1"))
     with pytest.raises(ManifestErrors) as caught:
         fleet_inputs(Console.of_process({}), selection)
     assert len(caught.value.problems) == 1
 
 
-def test_a_cluster_without_a_project_has_no_documents_to_plan_from() -> None:
+def test_a_cluster_without_a_project_has_no_documents_for_a_plan() -> None:
     with pytest.raises(UsageError, match="no manifests are configured for c9"):
         fleet_inputs(Console.of_process({}), ClusterSelection(ids=("c9",)))
 
@@ -100,7 +100,7 @@ REFUSED = ClusterTotals(cluster_id="c1", look_ms=0, violations=("no",))
         (FleetReport(about="plan", clusters=(REFUSED,), conflicts=(CONFLICT,)), ExitCode.ERROR),
     ],
 )
-def test_the_shell_hears_of_conflicts_before_guards(
+def test_the_exit_code_of_conflicts_takes_precedence_over_that_of_guards(
     tmp_path: Path, report: FleetReport, code: ExitCode
 ) -> None:
     path = tmp_path / "plan.md"
@@ -109,7 +109,7 @@ def test_the_shell_hears_of_conflicts_before_guards(
     assert path.read_text().startswith("**")
 
 
-def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
+def test_the_guard_of_defaults_names_the_setting_that_allows_them() -> None:
     sums = dict.fromkeys((*plan_totals.TOTALS, "owned_pairs"), 0)
     sums |= {"documents": 1, "desired_pairs": 1, "on_defaults": 2}
     (text,) = violations(sums, Guards())
@@ -122,7 +122,9 @@ def test_the_guard_of_defaults_says_which_setting_would_allow_them() -> None:
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("spark")
-def test_from_snapshots_to_a_plan_a_resolution_and_a_history(kquota: Run, tmp_path: Path) -> None:
+def test_a_plan_a_resolution_and_a_history_are_made_from_snapshots(
+    kquota: Run, tmp_path: Path
+) -> None:
     selection = project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
     lake = str(tmp_path / "lake")
     looks = []

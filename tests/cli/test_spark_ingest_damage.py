@@ -55,7 +55,7 @@ def part_of(project, begin, end):
     return part
 
 
-def test_damaged_samples_are_whole_again_once_their_days_are_read_again(ingest, export):
+def test_damaged_samples_are_repaired_by_reading_their_days_again(ingest, export):
     assert ingest("--file", export).code == 0
     before = samples()
     spoil(USAGE_SAMPLE)
@@ -64,7 +64,7 @@ def test_damaged_samples_are_whole_again_once_their_days_are_read_again(ingest, 
     assert samples() == before
 
 
-def test_damaged_samples_that_a_part_would_complete_end_a_run_with_the_way_out(
+def test_damaged_samples_that_a_partial_day_would_replace_end_the_run_with_the_next_step(
     ingest, export, project
 ):
     ingest("--file", part_of(project, 0, BEGIN + 900_000))
@@ -80,14 +80,14 @@ def test_damaged_samples_that_a_part_would_complete_end_a_run_with_the_way_out(
     assert len(samples()) == 160
 
 
-def test_samples_outside_of_the_window_are_not_given_up(ingest, export):
+def test_samples_outside_the_window_are_not_discarded(ingest, export):
     ingest("--file", export)
     spoil(USAGE_SAMPLE)
     assert ingest("--file", export, "--from", "2023-11-14", "--to", "2023-11-15").code == 0
     assert [manifest.generation for manifest in lake().manifests(USAGE_SAMPLE)] == [1, 1]
 
 
-def test_damaged_looks_can_be_brought_in_again(ingest, export, project):
+def test_damaged_snapshots_can_be_imported_again(ingest, export, project):
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     look = project / "look.json"
     text = dump(state_document(state, cluster_id="id-o", taken_at="2023-11-14T00:00:00Z"))
@@ -106,7 +106,7 @@ def test_damaged_looks_can_be_brought_in_again(ingest, export, project):
     assert samples() == before
 
 
-def test_looks_of_before_the_first_day_are_not_asked_for(ingest, export, project):
+def test_snapshots_before_the_first_day_are_not_required(ingest, export, project):
     """A day of looks that nothing needs any more may be damaged."""
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     for number in (1, 2):
@@ -120,7 +120,7 @@ def test_looks_of_before_the_first_day_are_not_asked_for(ingest, export, project
     assert ingest("--file", export).code == 0
 
 
-def test_damaged_evidence_is_whole_again_after_it_was_published(ingest, export, project):
+def test_damaged_evidence_is_repaired_by_publishing_it_again(ingest, export, project):
     ingest("--file", export, "--publish")
     (path,) = [*project.glob("evidence/id-o/bucket_seen/2023-11-15-*")]
     content = path.read_bytes()
@@ -129,7 +129,7 @@ def test_damaged_evidence_is_whole_again_after_it_was_published(ingest, export, 
     assert path.read_bytes() == content
 
 
-def test_a_part_of_a_day_costs_no_samples(ingest, export, project):
+def test_reading_a_part_of_a_day_loses_no_samples(ingest, export, project):
     ingest("--file", export)
     before = samples()
     done = ingest("--file", part_of(project, BEGIN, BEGIN + 700_000))

@@ -42,7 +42,7 @@ spec: {{clusterRef: {{name: {cluster}}}, entity: {{user: {{name: alice}}}}, limi
 """
 
 
-def test_a_tier_label_of_one_cluster_never_gates_another(kquota: Run, folder: Path) -> None:
+def test_a_tier_label_of_one_cluster_does_not_apply_to_another(kquota: Run, folder: Path) -> None:
     into = lakes.lake(folder / "lake")
     for cluster_id in (PROD, STAGING):
         replays.looked(into, cluster_id, BEFORE, BEGIN + 5)
@@ -112,7 +112,7 @@ def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, E
     return row["tier"], row["marks"]
 
 
-def test_what_one_cluster_pins_or_calls_gold_is_sized_as_ever_in_another() -> None:
+def test_pins_and_tiers_of_one_cluster_do_not_apply_to_another() -> None:
     policy = WhatIfPolicy(labelled={PROD: {ALICE: "gold"}})
     pinned = frozenset({(PROD, ALICE)})
     assert _cases(PROD, policy, pinned) == ("gold", ["pinned"])

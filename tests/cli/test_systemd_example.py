@@ -31,7 +31,7 @@ def settings(section: str) -> dict[str, str]:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
-def test_systemd_has_nothing_to_say_against_it(tmp_path: Path):
+def test_systemd_analyze_verify_accepts_the_unit(tmp_path: Path):
     path = tmp_path / UNIT.name
     path.write_text(UNIT.read_text().replace(PROGRAM, sys.executable))
     done = subprocess.run(
@@ -45,7 +45,7 @@ def test_systemd_has_nothing_to_say_against_it(tmp_path: Path):
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed here")
-def test_systemd_finds_it_locked_down(tmp_path: Path):
+def test_systemd_analyze_security_rates_the_unit_as_restricted(tmp_path: Path):
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)],
         capture_output=True,
@@ -55,7 +55,7 @@ def test_systemd_finds_it_locked_down(tmp_path: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_it_says_what_its_program_keeps():
+def test_the_unit_reloads_by_sighup_and_leaves_time_for_the_shutdown():
     service = settings("Service")
     assert service["ExecStart"].split()[0] == PROGRAM
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
@@ -65,7 +65,7 @@ def test_it_says_what_its_program_keeps():
     assert service["DynamicUser"] == "yes"
 
 
-def test_its_command_line_serves_reloads_and_ends_well(folder: Path, sandbox):
+def test_the_command_line_of_the_unit_serves_reloads_and_exits_0(folder: Path, sandbox):
     """As systemd would run it: the repository and the state folder come from the environment."""
     watched = Watched(folder, sandbox.bootstrap)
     watched.commit(quota("alice"))
@@ -85,7 +85,7 @@ def test_its_command_line_serves_reloads_and_ends_well(folder: Path, sandbox):
     line = line.replace("${CREDENTIALS_DIRECTORY}", str(credentials))
     watch.words = [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]]
     with watch:
-        watch.says("<6>prod: 1 applied")
+        watch.wait_for_log("<6>prod: 1 applied")
         watched.commit(quota("alice"), quota("bob"))  # and a project file that is not trusted
         watch.send(signal.SIGHUP)
         until(lambda: len(sandbox.values()) == 2, lambda: watch.log)

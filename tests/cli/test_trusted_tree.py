@@ -31,7 +31,7 @@ def clone(folder, sandbox, monkeypatch):
     return folder / "clone"
 
 
-def test_a_tag_called_like_the_base_branch_does_not_decide_where_to_connect(
+def test_a_tag_with_the_name_of_the_base_branch_does_not_decide_where_to_connect(
     kquota, clone, attacker
 ):
     project(clone, attacker.address, quota("a"))
@@ -56,7 +56,7 @@ def test_every_command_that_takes_a_trusted_revision_refuses_a_short_name(kquota
 
 @pytest.mark.parametrize("command", ["plan", "validate", "report", "drift", "apply"])
 @pytest.mark.parametrize("named", ["branch", "commit"])
-def test_a_submodule_does_not_bring_a_trusted_revision_of_its_own(
+def test_a_submodule_does_not_define_its_own_trusted_revision(
     kquota, clone, folder, attacker, monkeypatch, *, command, named
 ):
     submodule = folder / "other"
@@ -87,7 +87,7 @@ def test_a_submodule_does_not_bring_a_trusted_revision_of_its_own(
 
 
 @pytest.mark.parametrize("command", ["plan", "apply"])
-def test_what_counts_as_applied_by_us_is_no_short_name_either(kquota, clone, command):
+def test_since_refuses_a_short_name(kquota, clone, command):
     git(clone, "tag", "origin/main")
     more = ("--yes",) if command == "apply" else ()
     ran = kquota(command, "--since", "origin/main", *more)
@@ -97,7 +97,7 @@ def test_what_counts_as_applied_by_us_is_no_short_name_either(kquota, clone, com
 
 
 @pytest.mark.parametrize("ci", ["true", "1", "False", "0", ""])
-def test_a_plan_in_ci_says_that_it_trusts_its_whole_checkout(kquota, clone, monkeypatch, ci):
+def test_a_plan_in_ci_reports_that_it_trusts_its_whole_checkout(kquota, clone, monkeypatch, ci):
     monkeypatch.setenv("CI", ci)
     in_ci = ci in {"true", "1"}
     ran = kquota("plan", "--format", "json", "--out", "p.json")
@@ -111,7 +111,9 @@ def test_a_plan_in_ci_says_that_it_trusts_its_whole_checkout(kquota, clone, monk
     assert "without --config-from" not in ran.err
 
 
-def test_a_plan_in_ci_of_typed_addresses_trusts_what_was_typed(kquota, clone, sandbox, monkeypatch):
+def test_a_plan_in_ci_with_addresses_as_options_trusts_the_options(
+    kquota, clone, sandbox, monkeypatch
+):
     monkeypatch.setenv("CI", "true")
     (clone / "kquota.yaml").unlink()
     for where in (("--bootstrap-server", sandbox.bootstrap), ("--offline",)):
@@ -132,7 +134,7 @@ def edited(clone, created, *, sealed: bool) -> None:
     (clone / "p.json").write_text(json.dumps(plan))
 
 
-def test_a_time_that_was_edited_shows(kquota, clone, sandbox):
+def test_a_saved_plan_with_an_edited_time_is_refused(kquota, clone, sandbox):
     assert kquota("plan", "--out", "p.json").code == 0
     edited(clone, 4102444800, sealed=False)
     ran = kquota("apply", "p.json", "--yes", "--max-age", "1m")
@@ -150,7 +152,7 @@ def test_a_plan_from_the_future_is_stale(kquota, clone, sandbox):
         assert ("in the future" in ran.err) is (code == 4)
 
 
-def test_files_that_name_users_are_private(kquota, clone, sandbox):
+def test_files_that_contain_user_names_are_private(kquota, clone, sandbox):
     assert kquota("plan", "--out", "p.json").code == 0
     assert kquota("apply", "--yes", "--out", "o.json").code == 0
     assert kquota("snapshot", "--out", "s.json").code == 0

@@ -77,7 +77,7 @@ class Watch:
         """What this run of the process has said."""
         return self._file().read_text(errors="replace")
 
-    def says(self, words: str, times: int = 1) -> None:
+    def wait_for_log(self, words: str, times: int = 1) -> None:
         """Wait until the log has these words."""
         until(lambda: self.log.count(words) >= times or self.ended, lambda: self.log)
         assert self.log.count(words) >= times, self.log
@@ -99,7 +99,7 @@ class Watch:
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of `/metrics`, `/readyz` or `/healthz`."""
-        self.says(SERVED)
+        self.wait_for_log(SERVED)
         port = self.log.split(SERVED)[1].split()[0]
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:

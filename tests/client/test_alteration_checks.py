@@ -25,13 +25,13 @@ RATE = ("producer_byte_rate", 1.0)
         ([Alteration(Entity(("x" * 40_000, ABSENT, ABSENT)), (RATE,))], "the user name"),
     ],
 )
-def test_an_alteration_means_one_thing_only(alterations: list[Alteration], words: str) -> None:
+def test_an_ambiguous_alteration_is_refused(alterations: list[Alteration], words: str) -> None:
     with pytest.raises(QuotaValueError, match=words):
         check_alterations(alterations)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -0.0, -1.0])
-def test_a_value_that_stops_or_frees_every_client_is_refused_and_left_to_the_broker_to_judge(
+def test_zero_negative_and_infinite_values_are_refused_and_left_to_the_broker_in_validate_only(
     value: float,
 ) -> None:
     alterations = [Alteration(ALICE, (("producer_byte_rate", value),))]
@@ -53,7 +53,7 @@ def test_a_removal_has_no_value_to_check() -> None:
         ((("group", "\ud800"),), "the group name"),
     ],
 )
-def test_an_entity_of_any_types_is_one_that_kafka_can_carry(
+def test_an_entity_of_any_types_must_be_encodable_by_kafka(
     parts: tuple[tuple[str, str | None], ...], words: str
 ) -> None:
     with pytest.raises(QuotaValueError, match=words):
@@ -66,7 +66,7 @@ def test_the_same_parts_in_another_order_are_the_same_entity() -> None:
         check_open_alterations([OpenAlteration(first, (RATE,)), OpenAlteration(again, (RATE,))])
 
 
-def test_an_error_quotes_a_long_name_in_part() -> None:
+def test_an_error_quotes_a_part_of_a_long_name() -> None:
     with pytest.raises(QuotaValueError) as caught:
         check_alterations([Alteration(entity(user="x" * 5_000), ())])
     assert len(str(caught.value)) < 300

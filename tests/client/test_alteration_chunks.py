@@ -11,7 +11,7 @@ SIZES = st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 2 * MAX_BYTES)),
 
 
 @given(SIZES)
-def test_chunks_cover_everything_in_order_and_keep_every_bound(
+def test_chunks_contain_every_alteration_in_order_and_stay_within_every_bound(
     shape: list[tuple[int, int]],
 ) -> None:
     alterations = [
@@ -30,7 +30,7 @@ def test_chunks_cover_everything_in_order_and_keep_every_bound(
 
 
 @given(st.integers(0, 50), st.integers(0, 50))
-def test_halves_are_the_whole_and_smaller(start: int, count: int) -> None:
+def test_halves_together_equal_the_chunk_and_are_smaller(start: int, count: int) -> None:
     ranges = halves(start, start + count)
     if count < 2:
         assert ranges == ()

@@ -71,14 +71,14 @@ async def test_validate_only_changes_nothing() -> None:
 
 
 @on_loop
-async def test_nothing_to_alter_sends_nothing() -> None:
+async def test_an_empty_alteration_sends_no_request() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         assert await our.alter([]) == {}
         assert broker.requests == []
 
 
 @on_loop
-async def test_a_chunk_holds_as_many_operations_as_a_request_may_have() -> None:
+async def test_a_chunk_contains_as_many_operations_as_a_request_may_contain() -> None:
     total = 2 * FULL + 100
     async with ScriptedBroker() as broker, client(broker) as our:
         steps: list[tuple[str, int, int]] = []
@@ -91,14 +91,14 @@ async def test_a_chunk_holds_as_many_operations_as_a_request_may_have() -> None:
 
 
 @on_loop
-async def test_ten_thousand_entities_with_three_keys_take_the_fewest_requests() -> None:
+async def test_ten_thousand_entities_with_three_keys_need_the_minimum_of_requests() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter(many(10_000, operations=3))
         assert len(sent(broker)) == math.ceil(10_000 / (MAX_OPERATIONS // 3))
 
 
 @on_loop
-async def test_chunks_stay_below_a_megabyte() -> None:
+async def test_chunks_are_smaller_than_a_megabyte() -> None:
     long = [setting(entity(user=f"{n:03}" + "x" * 30_000)) for n in range(70)]
     async with ScriptedBroker() as broker, client(broker) as our:
         results = await our.alter(long)
@@ -126,7 +126,7 @@ def policy_above(limit: int) -> acts.Act:
 
 
 @on_loop
-async def test_a_chunk_that_is_too_large_for_the_broker_is_halved() -> None:
+async def test_a_chunk_that_is_too_large_for_the_broker_is_split() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, *[policy_above(3)] * 20)
         results = await our.alter(many(10))
@@ -146,7 +146,7 @@ async def test_one_entity_that_is_too_large_is_rejected() -> None:
 
 @pytest.mark.parametrize("last", [acts.close, acts.reset, acts.truncated(2), acts.wrong_id])
 @on_loop
-async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> None:
+async def test_a_lost_response_is_unknown_and_never_sent_again(last: acts.Act) -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.applied_then(last))
         results = await our.alter([setting(ALICE)])
@@ -156,7 +156,7 @@ async def test_a_lost_answer_is_unknown_and_never_sent_again(last: acts.Act) -> 
 
 
 @on_loop
-async def test_the_chunks_after_an_unknown_one_are_still_sent() -> None:
+async def test_the_chunks_after_an_unknown_one_are_sent() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.close)
         results = await our.alter(many(2 * FULL + 5))
@@ -165,7 +165,7 @@ async def test_the_chunks_after_an_unknown_one_are_still_sent() -> None:
 
 
 @on_loop
-async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
+async def test_a_timeout_is_unknown_and_stops_the_rest() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         broker.on(ALTER_CLIENT_QUOTAS, acts.silence)
@@ -181,7 +181,7 @@ async def test_a_time_out_is_unknown_and_stops_the_rest() -> None:
 
 
 @on_loop
-async def test_validate_only_is_tried_again_after_a_lost_answer() -> None:
+async def test_validate_only_is_retried_after_a_lost_response() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.close, acts.code(7))
         assert await our.alter([setting(ALICE)], validate_only=True) == {ALICE: Applied()}
@@ -189,7 +189,7 @@ async def test_validate_only_is_tried_again_after_a_lost_answer() -> None:
 
 
 @on_loop
-async def test_a_refusal_by_a_node_that_is_no_controller_is_tried_again() -> None:
+async def test_a_rejection_by_a_node_that_is_not_the_controller_is_retried() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.code(41), acts.code(41))
         assert await our.alter([setting(ALICE), setting(BOB)]) == {ALICE: Applied(), BOB: Applied()}
@@ -198,7 +198,7 @@ async def test_a_refusal_by_a_node_that_is_no_controller_is_tried_again() -> Non
 
 @pytest.mark.parametrize("code", [7, -1])
 @on_loop
-async def test_codes_that_say_nothing_are_unknown(code: int) -> None:
+async def test_error_codes_without_a_certain_meaning_are_unknown(code: int) -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.code(code))
         results = await our.alter([setting(ALICE)])
@@ -217,7 +217,7 @@ ALICE_PARTS = (("user", "alice"),)
 
 
 @on_loop
-async def test_an_entity_that_the_answer_does_not_name_is_unknown() -> None:
+async def test_an_entity_that_the_response_does_not_name_is_unknown() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, answering((ALICE_PARTS, 0, None)))
         results = await our.alter([setting(ALICE), setting(BOB)])
@@ -234,7 +234,7 @@ async def test_an_entity_that_the_answer_does_not_name_is_unknown() -> None:
     ],
 )
 @on_loop
-async def test_an_answer_for_somebody_else_or_twice_makes_the_whole_chunk_unknown(
+async def test_a_response_with_a_foreign_or_repeated_entity_makes_the_whole_chunk_unknown(
     wrong: acts.Act,
 ) -> None:
     recorder = Recorder()
@@ -246,7 +246,7 @@ async def test_an_answer_for_somebody_else_or_twice_makes_the_whole_chunk_unknow
 
 
 @on_loop
-async def test_rejections_without_words_get_ours() -> None:
+async def test_rejections_without_a_message_get_one() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, answering((ALICE_PARTS, 42, None)))
         results = await our.alter([setting(ALICE)])
@@ -255,7 +255,7 @@ async def test_rejections_without_words_get_ours() -> None:
 
 
 @on_loop
-async def test_a_missing_right_in_the_middle_is_a_rejection_of_the_rest() -> None:
+async def test_a_missing_right_after_some_chunks_rejects_the_rest() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.code(31, "Cluster authorization failed."))
         results = list((await our.alter(many(FULL + 5))).values())
@@ -264,7 +264,7 @@ async def test_a_missing_right_in_the_middle_is_a_rejection_of_the_rest() -> Non
 
 
 @on_loop
-async def test_when_nothing_could_be_sent_the_error_is_raised() -> None:
+async def test_if_nothing_could_be_sent_the_error_is_raised() -> None:
     async with ScriptedBroker() as broker:
         pass
     results: dict[Entity, Result] = {}
@@ -275,7 +275,7 @@ async def test_when_nothing_could_be_sent_the_error_is_raised() -> None:
 
 
 @on_loop
-async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
+async def test_if_the_broker_becomes_unreachable_the_rest_is_reported_as_not_sent() -> None:
     async with ScriptedBroker() as broker, client(broker, clock=FakeClock()) as our:
 
         async def last(turn: Turn) -> None:
@@ -293,7 +293,7 @@ async def test_when_the_broker_goes_away_the_rest_is_told_as_not_sent() -> None:
 
 
 @on_loop
-async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_sent() -> None:
+async def test_a_chunk_that_no_controller_accepts_is_rejected_and_the_rest_is_not_sent() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 100_000)
         results = list((await our.alter(many(2 * FULL + 5), timeout=4)).values())
@@ -308,7 +308,7 @@ async def test_a_chunk_that_no_controller_takes_is_rejected_and_the_rest_is_not_
 
 
 @on_loop
-async def test_a_cancelled_caller_knows_what_was_done_and_what_is_open() -> None:
+async def test_a_cancelled_caller_receives_the_completed_and_the_open_alterations() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(ALTER_CLIENT_QUOTAS, acts.answer, acts.silence)
         results: dict[Entity, Result] = {}
@@ -340,7 +340,7 @@ async def test_a_cancelled_caller_knows_what_was_done_and_what_is_open() -> None
     ],
 )
 @on_loop
-async def test_what_has_no_single_meaning_is_refused_before_anything_is_sent(
+async def test_ambiguous_alterations_are_refused_before_anything_is_sent(
     alterations: list[Alteration], words: str
 ) -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
@@ -350,7 +350,7 @@ async def test_what_has_no_single_meaning_is_refused_before_anything_is_sent(
 
 
 @on_loop
-async def test_an_entity_of_another_type_is_sent_and_judged_by_the_broker() -> None:
+async def test_an_entity_of_another_type_is_sent_and_validated_by_the_broker() -> None:
     prefix = (("client-id-prefix", "etl-"),)
     alteration = OpenAlteration(prefix, ((RATE, 5.0),))
     async with Sandbox(SandboxSettings(profile=profile_named("redpanda"))) as sandbox:
@@ -383,7 +383,7 @@ async def test_a_filter_applies_to_entities_of_other_types_too() -> None:
 
 
 @on_loop
-async def test_asking_leaves_every_value_to_the_broker() -> None:
+async def test_validate_only_sends_every_value_to_the_broker() -> None:
     async with Sandbox() as sandbox:
         config = ClientConfig.from_mapping({"bootstrap.servers": sandbox.bootstrap()})
         async with QuotaClient(config) as our:
@@ -423,7 +423,7 @@ async def test_asking_leaves_every_value_to_the_broker() -> None:
     ],
 )
 @on_loop
-async def test_an_open_alteration_that_cannot_mean_one_thing_is_not_sent(
+async def test_an_ambiguous_open_alteration_is_not_sent(
     alterations: list[OpenAlteration], reason: str
 ) -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
@@ -433,7 +433,7 @@ async def test_an_open_alteration_that_cannot_mean_one_thing_is_not_sent(
 
 
 @on_loop
-async def test_the_longest_name_and_an_empty_name_of_an_open_alteration_are_left_to_the_broker() -> (
+async def test_the_longest_and_the_empty_name_of_an_open_alteration_are_validated_by_the_broker() -> (
     None
 ):
     longest = (("user", "a" * 32_767),)

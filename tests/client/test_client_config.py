@@ -20,7 +20,7 @@ def client_config(**settings: object) -> ClientConfig:
     )
 
 
-def test_bootstrap_servers_are_enough() -> None:
+def test_bootstrap_servers_are_the_only_required_setting() -> None:
     config = ClientConfig.from_mapping({"bootstrap.servers": "b:9092"})
     assert config.bootstrap == (Address(host="b", port=9092),)
     assert config.protocol is SecurityProtocol.PLAINTEXT
@@ -42,7 +42,7 @@ def test_bootstrap_servers_are_enough() -> None:
         (["a:1", "b:2"], ("a:1", "b:2")),
     ],
 )
-def test_addresses(text: object, expected: tuple[str, ...]) -> None:
+def test_addresses_are_parsed(text: object, expected: tuple[str, ...]) -> None:
     assert (
         tuple(str(address) for address in client_config(bootstrap_servers=text).bootstrap)
         == expected
@@ -50,7 +50,7 @@ def test_addresses(text: object, expected: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "a:", ":1", "a:0", "a:65536", "a:x", "a:-1", "a:²"])
-def test_what_is_no_address_is_named(text: str) -> None:
+def test_an_invalid_address_is_named(text: str) -> None:
     with pytest.raises(ConfigError, match="is not host:port") as caught:
         client_config(bootstrap_servers=text)
     assert caught.value.key == "bootstrap.servers"
@@ -69,7 +69,7 @@ def test_missing_bootstrap_servers_are_an_error_with_the_file(tmp_path: Path) ->
         ClientConfig.from_properties(path)
 
 
-def test_a_file_of_kafkas_tools_is_read(tmp_path: Path) -> None:
+def test_a_properties_file_of_kafkas_tools_is_read(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text(
         "# for kafka-configs.sh --command-config\n"
@@ -88,7 +88,7 @@ def test_a_file_of_kafkas_tools_is_read(tmp_path: Path) -> None:
     assert "pl4nted" not in repr(config)
 
 
-def test_overrides_beat_the_file(tmp_path: Path) -> None:
+def test_overrides_take_precedence_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("bootstrap.servers=a:1\nclient.id=x\n")
     config = ClientConfig.from_properties(path, overrides={"bootstrap.servers": "b:2"})
@@ -104,7 +104,7 @@ def test_errors_name_file_line_and_key(tmp_path: Path) -> None:
     assert (caught.value.key, caught.value.where) == ("request.timeout.ms", f"{path}:3")
 
 
-def test_references_in_values(tmp_path: Path) -> None:
+def test_references_in_values_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("pl4nted")
     path = tmp_path / "client.properties"
     path.write_text(
@@ -117,7 +117,7 @@ def test_references_in_values(tmp_path: Path) -> None:
     assert config.sasl == Plain(username="alice", password=Secret("pl4nted"))
 
 
-def test_librdkafka_keys() -> None:
+def test_librdkafka_keys_are_accepted() -> None:
     config = ClientConfig.from_librdkafka(
         {
             "metadata.broker.list": "b:9092",
@@ -140,7 +140,7 @@ def test_an_alias_that_contradicts_is_an_error() -> None:
     assert client_config(sasl_mechanism="PLAIN", sasl_mechanisms="PLAIN")
 
 
-def test_controllers_are_refused_with_the_reason() -> None:
+def test_controller_addresses_are_refused_with_the_reason() -> None:
     with pytest.raises(ConfigError, match="controllers do not answer DescribeClientQuotas"):
         client_config(bootstrap_controllers="c:9093")
 
@@ -157,7 +157,7 @@ def test_controllers_are_refused_with_the_reason() -> None:
         ("hunter2", "a key that is not a setting name is ignored"),
     ],
 )
-def test_strange_keys_are_warned_of_and_nothing_else(key: str, words: str) -> None:
+def test_only_unknown_keys_cause_a_warning(key: str, words: str) -> None:
     (warning,) = ClientConfig.from_mapping(
         {"bootstrap.servers": "b:1", key: "x"}, location="f"
     ).warnings
@@ -166,7 +166,7 @@ def test_strange_keys_are_warned_of_and_nothing_else(key: str, words: str) -> No
 
 
 @pytest.mark.parametrize("key", ["config.providers.env.class", "retries", "metrics.context.x"])
-def test_settings_of_other_admin_clients_pass_in_silence(key: str) -> None:
+def test_settings_of_other_admin_clients_are_ignored_without_a_warning(key: str) -> None:
     assert ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "x"}).warnings == ()
 
 
@@ -184,14 +184,14 @@ def test_the_tables_of_keys_do_not_overlap() -> None:
     sorted(name for name, rule in KEYS.items() if rule.kind in {ValueKind.MILLIS, ValueKind.COUNT}),
 )
 @pytest.mark.parametrize("text", ["", "x", "1.5", "-1", "99999999999"])
-def test_numbers_are_whole_and_bounded(key: str, text: str) -> None:
+def test_numbers_must_be_whole_and_within_bounds(key: str, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: text})
     assert caught.value.key == key
 
 
 @pytest.mark.parametrize("key", sorted(name for name, rule in KEYS.items() if rule.choices))
-def test_choices_are_listed_when_a_value_is_none_of_them(key: str) -> None:
+def test_an_invalid_choice_is_an_error_that_lists_the_choices(key: str) -> None:
     with pytest.raises(ConfigError, match="is not one of") as caught:
         ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "nonsense"})
     assert caught.value.key == key
@@ -225,13 +225,13 @@ def test_switches_are_true_or_false(key: str) -> None:
         ),
     ],
 )
-def test_times_that_contradict_each_other_are_errors(settings: dict[str, int], key: str) -> None:
+def test_contradictory_timeouts_are_errors(settings: dict[str, int], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         client_config(**settings)
     assert caught.value.key == key
 
 
-def test_where_only_one_of_two_times_is_given_the_other_follows() -> None:
+def test_if_one_of_two_timeouts_is_given_the_other_is_derived() -> None:
     assert client_config(request_timeout_ms=90_000).call_seconds == 90.0
     assert client_config(default_api_timeout_ms=10_000).request_seconds == 10.0
     assert client_config(retry_backoff_ms=5000).retry.cap == 5.0
@@ -262,7 +262,7 @@ def test_where_only_one_of_two_times_is_given_the_other_follows() -> None:
         ),
     ],
 )
-def test_ways_to_log_in(settings: dict[str, str], expected: object) -> None:
+def test_every_login_mechanism_is_configured(settings: dict[str, str], expected: object) -> None:
     assert ClientConfig.from_mapping(SASL | settings).sasl == expected
 
 
@@ -333,7 +333,7 @@ def test_logins_that_cannot_work_are_refused(
     assert "pl4nted" not in str(caught.value)
 
 
-def test_a_token_source_of_the_callers_own() -> None:
+def test_a_token_source_of_the_caller_requires_oauthbearer() -> None:
     async def source() -> BearerToken:
         return BearerToken(value=Secret("a.b.c"))
 
@@ -361,12 +361,12 @@ def test_a_token_source_of_the_callers_own() -> None:
         ),
     ],
 )
-def test_doubtful_settings_are_warned_of(settings: dict[str, str], words: str) -> None:
+def test_doubtful_settings_cause_a_warning(settings: dict[str, str], words: str) -> None:
     warnings = ClientConfig.from_mapping({"bootstrap.servers": "b:1"} | settings).warnings
     assert any(words in warning for warning in warnings)
 
 
-def test_a_configuration_that_contradicts_itself_cannot_be_built() -> None:
+def test_a_contradictory_configuration_is_rejected() -> None:
     address = Address(host="b", port=1)
     with pytest.raises(ConfigError, match="TLS settings"):
         ClientConfig(bootstrap=(address,), protocol=SecurityProtocol.SSL)
@@ -376,14 +376,14 @@ def test_a_configuration_that_contradicts_itself_cannot_be_built() -> None:
         ClientConfig(bootstrap=())
 
 
-def test_secrets_may_be_given_as_secrets() -> None:
+def test_secrets_may_be_passed_as_secret_objects() -> None:
     config = ClientConfig.from_mapping(
         SASL | {"sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": Secret("pl4nted")}
     )
     assert config.sasl == Plain(username="a", password=Secret("pl4nted"))
 
 
-def test_the_same_client_for_other_addresses() -> None:
+def test_a_configuration_can_be_copied_with_other_addresses() -> None:
     config = client_config(client_id="x").at(Address(host="c", port=3))
     assert (str(config.bootstrap[0]), config.client_id) == ("c:3", "x")
 
@@ -405,7 +405,7 @@ def test_the_same_client_for_other_addresses() -> None:
     ],
 )
 @pytest.mark.parametrize("value", ["correct horse,Pl4nted", "pl4nted-S3cret", "pl=4;nted@x/y?z"])
-def test_what_a_reference_gave_is_not_quoted_under_a_wrong_key(
+def test_a_resolved_value_under_an_unknown_key_is_not_quoted(
     key: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLANTED", value)
@@ -465,14 +465,14 @@ BEARER = SASL_SSL | {
         ),
     ],
 )
-def test_what_weakens_a_connection_or_is_ignored_is_warned_of(
+def test_settings_that_weaken_a_connection_or_are_ignored_cause_a_warning(
     settings: dict[str, str], words: str
 ) -> None:
     assert any(words in warning for warning in ClientConfig.from_mapping(settings).warnings)
 
 
 @pytest.mark.parametrize("key", ["ssl.crl.location", "ssl.engine.factory.class"])
-def test_a_protection_that_is_not_given_is_refused(key: str) -> None:
+def test_a_protection_that_is_not_supported_is_refused(key: str) -> None:
     with pytest.raises(ConfigError, match="is not supported"):
         ClientConfig.from_mapping(BEARER | {key: "x"})
     assert ClientConfig.from_mapping(BEARER | {key: ""}).bootstrap

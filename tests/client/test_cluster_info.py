@@ -20,7 +20,7 @@ from reconciler.wire.version_selection import OfferedVersions
         ({18: (0, 3), 3: (0, 9)}, ("2.6+", "3.4")),
     ],
 )
-def test_a_line_of_kafka_is_guessed_from_what_it_offers(
+def test_the_version_line_of_kafka_is_inferred_from_the_offered_api_versions(
     ranges: dict[int, tuple[int, int]], expected: tuple[str, str]
 ) -> None:
     assert cluster_info.line(OfferedVersions(ranges=ranges)) == expected

@@ -7,7 +7,9 @@ from tests.client.support import on_loop
 
 
 @on_loop
-async def test_a_listener_that_fails_goes_to_the_loop_and_not_into_the_protocol() -> None:
+async def test_an_exception_of_a_listener_goes_to_the_event_loop_and_not_into_the_protocol() -> (
+    None
+):
     caught: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: caught.append(context))
 
@@ -18,6 +20,6 @@ async def test_a_listener_that_fails_goes_to_the_loop_and_not_into_the_protocol(
     assert "Rebootstrapped" in str(caught[0]["message"])
 
 
-def test_listeners_do_nothing_unless_given() -> None:
+def test_listeners_do_nothing_by_default() -> None:
     events = ClientEvents()
     assert {getattr(events, name)(object()) for name in ClientEvents.__dataclass_fields__} == {None}

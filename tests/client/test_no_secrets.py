@@ -149,7 +149,9 @@ ECHOES = {
 
 
 @pytest.mark.parametrize("echo", ECHOES)
-def test_a_broker_that_repeats_the_password_is_quoted_without_it(net: Net, echo: str) -> None:
+def test_a_broker_message_that_contains_the_password_is_quoted_without_it(
+    net: Net, echo: str
+) -> None:
     async def work() -> None:
         async with ScriptedBroker(password="other") as broker:  # noqa: S106 - the scripted broker's
             broker.on(SASL_AUTHENTICATE, refusal(ECHOES[echo]))
@@ -167,7 +169,7 @@ def test_a_broker_that_repeats_the_password_is_quoted_without_it(net: Net, echo:
         assert str(secret) not in net.everything()
 
 
-def test_what_a_broker_says_of_a_request_is_quoted_without_the_password() -> None:
+def test_a_broker_message_about_a_request_is_quoted_without_the_password() -> None:
     config = ClientConfig.from_mapping(settings(ScriptedBroker(port=1)))
     scrubbed = Login(config, FakeClock()).scrubbed
     refused = cluster_info.CLUSTER.refusal(
@@ -200,7 +202,7 @@ FAULTS: dict[str, tuple[acts.Act, ...]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("api", [SASL_HANDSHAKE, SASL_AUTHENTICATE], ids=lambda api: api.name)
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
-def test_logging_in_by_password(net: Net, fault: str, api: Any, right: bool) -> None:
+def test_login_by_password_shows_no_secret(net: Net, fault: str, api: Any, right: bool) -> None:
     async def work() -> None:
         async with ScriptedBroker(password=PLANTED if right else "other") as broker:
             broker.on(api, *FAULTS[fault])
@@ -215,7 +217,7 @@ def test_logging_in_by_password(net: Net, fault: str, api: Any, right: bool) -> 
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_logging_in_by_scram(net: Net, mechanism: str) -> None:
+def test_login_by_scram_shows_no_secret(net: Net, mechanism: str) -> None:
     async def work() -> None:
         async with ScriptedBroker(password=PLANTED) as broker:
             await use(net, ClientConfig.from_mapping(settings(broker, sasl_mechanism=mechanism)))
@@ -224,7 +226,7 @@ def test_logging_in_by_scram(net: Net, mechanism: str) -> None:
     assert PLANTED not in net.everything()
 
 
-def test_logging_in_again(net: Net) -> None:
+def test_repeated_login_shows_no_secret(net: Net) -> None:
     async def work() -> None:
         async with ScriptedBroker(password=PLANTED, lifetime_ms=1100) as broker:
             config = ClientConfig.from_mapping(settings(broker))
@@ -252,7 +254,7 @@ def test_logging_in_again(net: Net) -> None:
     ],
     ids=["good", "refused", "bad token", "no json", "broken"],
 )
-def test_logging_in_by_token(net: Net, answers: list[tuple[int, bytes]]) -> None:
+def test_login_by_token_shows_no_secret(net: Net, answers: list[tuple[int, bytes]]) -> None:
     endpoint = Endpoint()
     endpoint.answers = answers
 
@@ -277,7 +279,7 @@ def test_logging_in_by_token(net: Net, answers: list[tuple[int, bytes]]) -> None
     assert endpoint.requests
 
 
-def test_a_token_of_the_callers_own(net: Net) -> None:
+def test_a_token_of_the_caller_is_not_shown(net: Net) -> None:
     async def source() -> BearerToken:
         bearer_token = BearerToken(value=Secret(GOOD))
         net.show(bearer_token)
@@ -296,7 +298,7 @@ def test_a_token_of_the_callers_own(net: Net) -> None:
     assert PLANTED not in net.everything()
 
 
-def test_tls_with_a_private_key(net: Net, tmp_path: Path) -> None:
+def test_tls_with_a_private_key_shows_no_secret(net: Net, tmp_path: Path) -> None:
     authority = Authority.make(tmp_path)
     identity = authority.client("alice")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -339,7 +341,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("fault", BAD_FILES)
-def test_files_that_are_wrong(net: Net, fault: str, tmp_path: Path) -> None:
+def test_invalid_files_show_no_secret(net: Net, fault: str, tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     head = "bootstrap.servers=b:1\n"
     if "security.protocol" not in BAD_FILES[fault]:

@@ -34,7 +34,7 @@ async def test_the_client_is_a_quota_store() -> None:
 
 
 @on_loop
-async def test_the_cluster_tells_its_id_brokers_rights_and_line() -> None:
+async def test_the_cluster_reports_its_id_brokers_rights_and_version_line() -> None:
     async with ScriptedBroker(node_id=3) as third, ScriptedBroker(node_id=1) as first:
         third.other_brokers, first.other_brokers = [first], [third]
         async with client(third) as our:
@@ -53,7 +53,7 @@ async def test_the_cluster_tells_its_id_brokers_rights_and_line() -> None:
     ("operations", "rights"), [(0, None), (-(2**31), None), (1 << 10, {"DescribeConfigs"})]
 )
 @on_loop
-async def test_rights_that_a_broker_will_not_tell_are_unknown(
+async def test_rights_that_a_broker_does_not_report_are_unknown(
     operations: int, rights: object
 ) -> None:
     async with ScriptedBroker(operations=operations) as broker, client(broker) as our:
@@ -61,7 +61,7 @@ async def test_rights_that_a_broker_will_not_tell_are_unknown(
 
 
 @on_loop
-async def test_a_refused_describe_cluster_is_told() -> None:
+async def test_a_refused_describe_cluster_is_raised() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLUSTER, acts.code(42, "no"))
         with pytest.raises(BrokerError, match="no"):
@@ -69,14 +69,14 @@ async def test_a_refused_describe_cluster_is_told() -> None:
 
 
 @on_loop
-async def test_metadata_without_a_cluster_id_is_not_believed() -> None:
+async def test_metadata_without_a_cluster_id_is_refused() -> None:
     async with ScriptedBroker(cluster_id="") as broker, client(broker) as our:
         with pytest.raises(Exception, match="names no cluster id"):
             await our.cluster()
 
 
 @on_loop
-async def test_foreign_keys_and_entities_are_kept_apart() -> None:
+async def test_foreign_keys_and_entities_are_reported_separately() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {
             (("user", "alice"),): {RATE: 1.0, "strange_rate": 2.0},
@@ -93,7 +93,7 @@ async def test_foreign_keys_and_entities_are_kept_apart() -> None:
 
 
 @on_loop
-async def test_default_empty_and_literal_names_are_three_things() -> None:
+async def test_default_empty_and_literal_names_are_distinguished() -> None:
     names = (DEFAULT, "", "<default>")
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {(("user", name),): {RATE: 1.0} for name in names}
@@ -105,7 +105,7 @@ async def test_default_empty_and_literal_names_are_three_things() -> None:
 
 
 @on_loop
-async def test_what_a_filter_does_not_ask_for_is_dropped_even_if_a_broker_lists_it() -> None:
+async def test_entities_outside_the_filter_are_dropped_if_a_broker_lists_them() -> None:
     user_filter = Filter(components=(Component(entity_type="user", match=ANY),), strict=True)
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {
@@ -122,7 +122,7 @@ async def test_what_a_filter_does_not_ask_for_is_dropped_even_if_a_broker_lists_
 
 
 @on_loop
-async def test_a_big_answer_does_not_stop_the_loop() -> None:
+async def test_a_large_response_does_not_block_the_event_loop() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {(("user", f"user-{n:06}"),): {RATE: float(n)} for n in range(30_000)}
         steps = 0
@@ -141,7 +141,7 @@ async def test_a_big_answer_does_not_stop_the_loop() -> None:
 
 
 @on_loop
-async def test_resolve_answers_each_client_from_one_describe() -> None:
+async def test_resolve_computes_each_client_from_one_describe() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {
             (("user", "alice"),): {RATE: 10.0},
@@ -167,7 +167,7 @@ async def test_resolve_answers_each_client_from_one_describe() -> None:
 
 
 @on_loop
-async def test_what_every_broker_shows_is_visible_everywhere() -> None:
+async def test_a_change_that_every_broker_shows_is_visible() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
         first.quotas = second.quotas = {(("user", "alice"),): {RATE: 1024.0}}
@@ -178,7 +178,7 @@ async def test_what_every_broker_shows_is_visible_everywhere() -> None:
 
 
 @on_loop
-async def test_a_broker_that_replays_late_is_waited_for() -> None:
+async def test_a_broker_that_shows_a_change_late_is_awaited() -> None:
     clock = FakeClock()
     async with ScriptedBroker(node_id=1) as broker, client(broker, clock=clock) as our:
 
@@ -194,7 +194,7 @@ async def test_a_broker_that_replays_late_is_waited_for() -> None:
 
 
 @on_loop
-async def test_a_broker_that_stays_behind_is_named() -> None:
+async def test_a_lagging_broker_is_named() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
@@ -206,7 +206,7 @@ async def test_a_broker_that_stays_behind_is_named() -> None:
 
 
 @on_loop
-async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
+async def test_an_unreachable_broker_is_named_with_the_reason() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
@@ -219,7 +219,7 @@ async def test_a_broker_that_cannot_be_asked_is_named_with_the_reason() -> None:
 
 
 @on_loop
-async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
+async def test_a_broker_that_left_the_cluster_is_not_awaited() -> None:
     clock = FakeClock()
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers = [second]
@@ -239,7 +239,7 @@ async def test_a_broker_that_left_the_cluster_is_not_waited_for() -> None:
 
 
 @on_loop
-async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> None:
+async def test_a_hung_broker_does_not_delay_calls_to_the_others() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
@@ -256,7 +256,7 @@ async def test_a_broker_that_hangs_does_not_hold_up_calls_to_the_others() -> Non
 
 
 @on_loop
-async def test_callers_that_wait_for_one_connection_keep_their_own_deadlines() -> None:
+async def test_callers_that_wait_for_one_connection_have_their_own_deadlines() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         gate = asyncio.Event()
         broker.on(API_VERSIONS, acts.after(gate))
@@ -270,7 +270,7 @@ async def test_callers_that_wait_for_one_connection_keep_their_own_deadlines() -
 
 
 @on_loop
-async def test_many_expected_changes_are_looked_up_in_one_describe() -> None:
+async def test_many_expected_changes_are_compared_in_one_describe() -> None:
     many = [setting(entity(user=f"u{n}"), 5.0) for n in range(50)]
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {(("user", f"u{n}"),): {RATE: 5.0} for n in range(50)}
@@ -282,13 +282,13 @@ async def test_many_expected_changes_are_looked_up_in_one_describe() -> None:
 
 
 @on_loop
-async def test_with_nothing_expected_every_reachable_broker_is_visible() -> None:
+async def test_without_expected_changes_every_reachable_broker_is_visible() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         assert (await our.wait_visible([])).visible == (1,)
 
 
 @on_loop
-async def test_values_within_kafkas_rounding_are_the_same() -> None:
+async def test_values_within_kafkas_rounding_are_equal() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.quotas = {(("user", "alice"),): {RATE: 1024.0000005, "foreign": 2.0}}
         expected = Alteration(entity=ALICE, operations=((RATE, 1024.0), ("foreign", 2.0)))
@@ -296,7 +296,7 @@ async def test_values_within_kafkas_rounding_are_the_same() -> None:
 
 
 @on_loop
-async def test_scram_users_with_their_mechanisms() -> None:
+async def test_scram_users_are_listed_with_their_mechanisms() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.scram = {
             "bob": (CredentialInfo(mechanism=2, iterations=8192),),
@@ -318,7 +318,7 @@ async def test_scram_users_with_their_mechanisms() -> None:
 
 
 @on_loop
-async def test_a_custom_callback_is_told_by_name() -> None:
+async def test_a_custom_callback_is_reported_by_name() -> None:
     async with ScriptedBroker(callback="com.acme.Quotas") as broker, client(broker) as our:
         assert await our.quota_callback() == "com.acme.Quotas"
         broker.callback = None
@@ -336,7 +336,7 @@ async def test_the_hint_of_a_missing_right_is_a_command() -> None:
 
 
 @on_loop
-async def test_each_call_takes_its_own_timeout() -> None:
+async def test_each_call_accepts_its_own_timeout() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         for call, api in (

@@ -32,7 +32,7 @@ CLUSTER = RawRequest(
 
 
 @on_loop
-async def test_the_bodies_are_the_callers_and_the_version_is_agreed_on() -> None:
+async def test_request_bodies_come_from_the_caller_and_the_version_is_negotiated() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         response = await our.send_raw(CLUSTER)
         assert response.version == 2
@@ -56,7 +56,7 @@ async def test_an_api_that_the_broker_does_not_offer_is_an_error_that_names_it()
 
 
 @on_loop
-async def test_what_may_be_repeated_is_sent_again_after_a_lost_answer() -> None:
+async def test_an_idempotent_request_is_sent_again_after_a_lost_response() -> None:
     recorder = Recorder()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         broker.on(DESCRIBE_CLUSTER, acts.reset)
@@ -65,7 +65,7 @@ async def test_what_may_be_repeated_is_sent_again_after_a_lost_answer() -> None:
 
 
 @on_loop
-async def test_what_may_not_be_repeated_is_sent_once_and_its_outcome_is_unknown() -> None:
+async def test_a_request_that_is_not_idempotent_is_sent_once_and_its_outcome_is_unknown() -> None:
     once = RawRequest(
         api_key=49, versions=(1, 1), body=b"\x01\x00\x00", flexible_from=1, name="AlterClientQuotas"
     )
@@ -78,7 +78,7 @@ async def test_what_may_not_be_repeated_is_sent_once_and_its_outcome_is_unknown(
 
 
 @on_loop
-async def test_an_error_code_that_passes_is_tried_again_and_any_other_is_raised() -> None:
+async def test_a_transient_error_code_is_retried_and_any_other_is_raised() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLUSTER, acts.code(7, "timed out"), acts.code(42, "no"))
         with pytest.raises(BrokerError) as caught:
@@ -87,7 +87,7 @@ async def test_an_error_code_that_passes_is_tried_again_and_any_other_is_raised(
 
 
 @on_loop
-async def test_throttling_is_seen_and_waited_for() -> None:
+async def test_throttling_is_reported_and_awaited() -> None:
     clock, recorder = FakeClock(), Recorder()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
         broker.on(DESCRIBE_CLUSTER, acts.throttled(700))
@@ -98,7 +98,7 @@ async def test_throttling_is_seen_and_waited_for() -> None:
 
 
 @on_loop
-async def test_nothing_is_sent_where_no_broker_can_be_reached() -> None:
+async def test_without_a_reachable_broker_nothing_is_sent() -> None:
     broker = ScriptedBroker()
     async with broker:
         pass
@@ -108,11 +108,11 @@ async def test_nothing_is_sent_where_no_broker_can_be_reached() -> None:
 
 
 @pytest.mark.parametrize("api", [API_VERSIONS, SASL_HANDSHAKE])
-def test_requests_of_the_connection_itself_cannot_be_sent(api: object) -> None:
+def test_requests_of_the_connection_itself_are_refused(api: object) -> None:
     with pytest.raises(ValueError, match="belongs to the connection"):
         RawRequest(api_key=api.key, versions=(0, 1), body=b"", flexible_from=None)
 
 
-def test_versions_must_rise() -> None:
+def test_versions_must_be_ascending() -> None:
     with pytest.raises(ValueError, match="must rise"):
         RawRequest(api_key=DESCRIBE_CLIENT_QUOTAS.key, versions=(2, 1), body=b"", flexible_from=1)

@@ -37,7 +37,9 @@ async def test_a_change_becomes_visible_on_every_broker(three: KafkaCluster) -> 
 
 
 @on_loop
-async def test_when_the_working_broker_dies_another_answers(three: KafkaCluster) -> None:
+async def test_after_the_failure_of_the_working_broker_another_one_is_used(
+    three: KafkaCluster,
+) -> None:
     recorder = Recorder()
     settings = three.client_properties()
     async with QuotaClient(ClientConfig.from_mapping(settings), events=recorder.events()) as our:
@@ -55,7 +57,7 @@ async def test_when_the_working_broker_dies_another_answers(three: KafkaCluster)
 
 
 @on_loop
-async def test_a_broker_that_hangs_is_named(three: KafkaCluster) -> None:
+async def test_a_hung_broker_is_named(three: KafkaCluster) -> None:
     changes = [setting(entity(user="three-hangs"), 5.0)]
     async with QuotaClient(ClientConfig.from_mapping(three.client_properties())) as our:
         await our.alter(changes)

@@ -63,7 +63,7 @@ async def test_every_password_mechanism_logs_in(
 
 @pytest.mark.parametrize(("listener", "mechanism"), PASSWORD_LOGINS)
 @on_loop
-async def test_a_wrong_password_is_wrong_at_once(
+async def test_a_wrong_password_is_a_final_error(
     cluster: KafkaCluster, listener: Listener, mechanism: str
 ) -> None:
     settings = properties_of(cluster, listener, mechanism)
@@ -85,7 +85,7 @@ async def test_plain_logs_in_on_the_oldest_broker(kafka: StartKafka) -> None:
 
 
 @on_loop
-async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_has(
+async def test_a_mechanism_that_the_listener_does_not_offer_is_reported_with_those_that_it_offers(
     cluster: KafkaCluster,
 ) -> None:
     settings = properties_of(cluster, Listener.SASL_PLAINTEXT)
@@ -96,7 +96,7 @@ async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_ha
 
 
 @on_loop
-async def test_a_wrong_client_secret_is_wrong_at_once(cluster: KafkaCluster) -> None:
+async def test_a_wrong_client_secret_is_a_final_error(cluster: KafkaCluster) -> None:
     settings = properties_of(cluster, Listener.OAUTHBEARER)
     settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace("admin-secret", "pl4nted")
     error, seconds = await fails(settings)
@@ -108,7 +108,9 @@ async def test_a_wrong_client_secret_is_wrong_at_once(cluster: KafkaCluster) -> 
 
 @pytest.mark.parametrize("fault", ["expired", "wrong audience"])
 @on_loop
-async def test_a_token_that_the_broker_refuses_is_final(cluster: KafkaCluster, fault: str) -> None:
+async def test_a_token_that_the_broker_rejects_is_a_final_error(
+    cluster: KafkaCluster, fault: str
+) -> None:
     issuer = cluster.issuer
     assert issuer is not None
     bad = (

@@ -33,7 +33,7 @@ def to(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @on_loop
-async def test_every_line_is_spoken_to_and_recognised(
+async def test_every_version_line_of_kafka_is_supported_and_recognised(
     empty_kafka: StartKafka, version: str
 ) -> None:
     broker = empty_kafka(version)
@@ -103,7 +103,7 @@ async def test_clients_are_resolved_from_one_describe(empty_kafka: StartKafka) -
 
 
 @on_loop
-async def test_missing_rights_are_named_and_present_ones_suffice(kafka: StartKafka) -> None:
+async def test_missing_rights_are_named_and_the_documented_ones_suffice(kafka: StartKafka) -> None:
     cluster = kafka(NEWEST, listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT), acls=True)
     change = [setting(entity(user="x-denied"), 10.0)]
     for user, may_describe, may_alter in (
@@ -159,7 +159,7 @@ async def test_a_custom_callback_is_detected(kafka: StartKafka) -> None:
 
 
 @on_loop
-async def test_a_client_that_is_throttled_itself_waits_and_says_so(kafka: StartKafka) -> None:
+async def test_a_throttled_client_waits_and_reports_the_throttling(kafka: StartKafka) -> None:
     cluster = kafka(NEWEST)
     recorder = Recorder()
     own_entity = entity(client_id="throttled-kquota")
@@ -186,7 +186,7 @@ async def test_a_client_that_is_throttled_itself_waits_and_says_so(kafka: StartK
 
 
 @on_loop
-async def test_ten_thousand_entities_with_three_keys_in_the_fewest_requests(
+async def test_ten_thousand_entities_with_three_keys_need_the_minimum_of_requests(
     empty_kafka: StartKafka,
 ) -> None:
     recorder = Recorder()
@@ -214,7 +214,7 @@ async def test_ten_thousand_entities_with_three_keys_in_the_fewest_requests(
 
 @pytest.mark.parametrize("version", ["3.9.1", NEWEST])
 @on_loop
-async def test_entity_types_are_strings_that_the_broker_judges_in_its_own_words(
+async def test_entity_types_are_strings_that_the_broker_validates_with_its_own_message(
     empty_kafka: StartKafka, version: str
 ) -> None:
     """KIP-546: types are not bound to constants, and a broker refuses those that it does not understand."""
@@ -235,7 +235,7 @@ async def test_entity_types_are_strings_that_the_broker_judges_in_its_own_words(
 
 
 @on_loop
-async def test_the_blocking_client_and_raw_requests_speak_to_a_real_broker(
+async def test_the_blocking_client_and_raw_requests_work_with_a_real_broker(
     empty_kafka: StartKafka,
 ) -> None:
     broker = empty_kafka(NEWEST)

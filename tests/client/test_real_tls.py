@@ -39,7 +39,7 @@ async def fails(settings: dict[str, str]) -> KquotaError:
 
 
 @on_loop
-async def test_tls_is_spoken(cluster: KafkaCluster) -> None:
+async def test_a_tls_connection_is_established(cluster: KafkaCluster) -> None:
     recorder = Recorder()
     config = ClientConfig.from_mapping(cluster.client_properties(Listener.SSL))
     async with QuotaClient(config, events=recorder.events()) as our:
@@ -48,7 +48,7 @@ async def test_tls_is_spoken(cluster: KafkaCluster) -> None:
 
 
 @on_loop
-async def test_a_wrong_authority_is_final(cluster: KafkaCluster, tmp_path: Path) -> None:
+async def test_an_unknown_authority_is_a_final_error(cluster: KafkaCluster, tmp_path: Path) -> None:
     settings = cluster.client_properties(Listener.SSL)
     stranger = Authority.make(tmp_path).certificate_file
     error = await fails(settings | {"ssl.truststore.location": str(stranger)})
@@ -61,7 +61,7 @@ async def test_a_wrong_authority_is_final(cluster: KafkaCluster, tmp_path: Path)
     [({"hosts": ("elsewhere.example",)}, "another host name"), ({"expired": True}, "has expired")],
 )
 @on_loop
-async def test_a_broker_with_a_wrong_certificate_is_final(
+async def test_a_broker_with_a_wrong_certificate_is_a_final_error(
     kafka: StartKafka, tmp_path: Path, how, words: str
 ) -> None:
     authority = Authority.make(tmp_path)
@@ -90,7 +90,9 @@ async def test_a_broker_with_a_wrong_certificate_is_final(
 
 @pytest.mark.parametrize("form", ["bundle", "files", "encrypted", "pkcs12", "jks"])
 @on_loop
-async def test_mutual_tls_with_every_form_of_identity(demanding: KafkaCluster, form: str) -> None:
+async def test_mutual_tls_works_with_every_form_of_identity(
+    demanding: KafkaCluster, form: str
+) -> None:
     assert demanding.authority is not None
     identity = demanding.authority.client("alice")
     identity_settings = {
@@ -122,14 +124,16 @@ async def test_mutual_tls_with_every_form_of_identity(demanding: KafkaCluster, f
 
 
 @on_loop
-async def test_a_broker_that_demands_our_certificate_says_so(demanding: KafkaCluster) -> None:
+async def test_a_broker_that_requires_a_client_certificate_is_reported(
+    demanding: KafkaCluster,
+) -> None:
     error = await fails(demanding.client_properties(Listener.SSL))
     assert "certificate" in error.message + error.hint
     assert "ssl.keystore" in error.hint
 
 
 @on_loop
-async def test_a_broker_that_does_not_trust_our_certificate_says_so(
+async def test_a_broker_that_does_not_trust_the_client_certificate_is_reported(
     demanding: KafkaCluster, tmp_path: Path
 ) -> None:
     stranger = Authority.make(tmp_path).client("mallory")

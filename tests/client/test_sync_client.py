@@ -47,7 +47,7 @@ def broker_in_a_thread() -> Iterator[ScriptedBroker]:
         thread.join()
 
 
-def test_every_call_has_a_blocking_twin_with_the_same_signature_and_a_docstring() -> None:
+def test_every_call_has_a_blocking_equivalent_with_the_same_signature_and_a_docstring() -> None:
     def signatures(kind: type) -> dict[str, inspect.Signature]:
         return {
             name: inspect.signature(member)
@@ -59,7 +59,7 @@ def test_every_call_has_a_blocking_twin_with_the_same_signature_and_a_docstring(
     assert all(getattr(SyncQuotaClient, name).__doc__ for name in signatures(SyncQuotaClient))
 
 
-def test_changes_are_sent_seen_and_resolved_without_a_loop_of_the_caller() -> None:
+def test_changes_are_sent_awaited_and_resolved_without_an_event_loop_of_the_caller() -> None:
     with broker_in_a_thread() as broker, SyncQuotaClient(config(broker)) as client:
         assert client.alter([setting(ALICE), setting(BOB)]) == {ALICE: Applied(), BOB: Applied()}
         assert client.wait_visible([setting(ALICE)]).everywhere
@@ -73,7 +73,7 @@ def test_changes_are_sent_seen_and_resolved_without_a_loop_of_the_caller() -> No
         assert client.login_error is None
 
 
-def test_it_can_be_used_in_the_thread_of_a_running_loop() -> None:
+def test_the_client_can_be_used_in_the_thread_of_a_running_loop() -> None:
     async def cell_of_a_notebook(broker: ScriptedBroker) -> int:
         with SyncQuotaClient(config(broker)) as client:
             return len(client.describe().limits)
@@ -82,7 +82,7 @@ def test_it_can_be_used_in_the_thread_of_a_running_loop() -> None:
         assert asyncio.run(cell_of_a_notebook(broker)) == 0
 
 
-def test_many_threads_may_share_it() -> None:
+def test_many_threads_may_share_a_client() -> None:
     with (
         broker_in_a_thread() as broker,
         SyncQuotaClient(config(broker)) as client,
@@ -126,9 +126,7 @@ def test_a_closed_client_refuses_and_a_second_close_does_nothing() -> None:
         client.describe()
 
 
-def test_a_callable_of_the_client_that_calls_the_client_is_refused_instead_of_waiting_for_itself() -> (
-    None
-):
+def test_a_callback_that_calls_its_own_client_is_refused_instead_of_blocking() -> None:
     refusals: list[BaseException] = []
     with broker_in_a_thread() as broker:
 

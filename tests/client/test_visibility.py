@@ -49,7 +49,7 @@ def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
 
 
 @pytest.mark.parametrize("count", [1, 2, FEW, FEW + 1])
-def test_every_alteration_has_to_be_shown_by_every_broker(count):
+def test_an_alteration_is_visible_only_if_every_broker_shows_it(count):
     expected = EXPECTED[:count]
     assert wait(expected, {}).everywhere
     for alteration in expected:
@@ -58,7 +58,7 @@ def test_every_alteration_has_to_be_shown_by_every_broker(count):
 
 
 @pytest.mark.parametrize(("answers", "is_lagging"), [(1, True), (0, False)])
-def test_a_broker_that_answered_lags_although_the_deadline_cuts_the_last_request(
+def test_a_broker_that_answered_is_lagging_although_the_deadline_ends_the_last_request(
     answers, is_lagging
 ):
     clock = FakeClock()

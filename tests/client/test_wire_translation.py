@@ -24,7 +24,7 @@ def answer(*results: tuple[tuple[tuple[str, str | None], ...], int, str | None])
     return AlterClientQuotasResponse(throttle_time_ms=0, results=results)
 
 
-def test_the_three_ways_to_match_a_part_have_three_forms() -> None:
+def test_the_three_ways_to_match_a_part_have_three_encodings() -> None:
     components = (
         Component(entity_type="user", match="alice"),
         Component(entity_type="client-id", match=None),
@@ -39,7 +39,7 @@ def test_the_three_ways_to_match_a_part_have_three_forms() -> None:
     )
 
 
-def test_results_belong_to_entities_in_whatever_order_they_come() -> None:
+def test_results_are_matched_to_entities_in_any_order() -> None:
     parts = list(BY_PARTS)
     results, doubt = results_of(
         answer((parts[1], NONE, None), (parts[0], INVALID_REQUEST, "no")), BY_PARTS
@@ -58,13 +58,13 @@ def test_results_belong_to_entities_in_whatever_order_they_come() -> None:
         ([(next(iter(BY_PARTS)), NONE, None)] * 2, "answered twice"),
     ],
 )
-def test_an_answer_that_does_not_fit_gives_no_result_at_all(rows, words) -> None:
+def test_a_response_that_does_not_match_the_request_gives_no_results(rows, words) -> None:
     results, doubt = results_of(answer(*rows), BY_PARTS)
     assert results == {}
     assert words in doubt
 
 
-def test_the_words_of_a_broker_are_scrubbed_and_replaced_where_it_sent_none() -> None:
+def test_messages_of_a_broker_are_scrubbed_and_missing_ones_are_replaced() -> None:
     parts = next(iter(BY_PARTS))
     refused = answer((parts, INVALID_REQUEST, "password secret is bad"))
     results, _ = results_of(refused, BY_PARTS, lambda words: words.replace("secret", "***"))
@@ -77,7 +77,7 @@ def test_the_words_of_a_broker_are_scrubbed_and_replaced_where_it_sent_none() ->
     assert rejected(9_999, "").name == "UNKNOWN(9999)"
 
 
-def test_an_entity_of_any_types_goes_out_as_it_was_given() -> None:
+def test_an_entity_of_any_types_is_sent_unchanged() -> None:
     operations = (("rate", 1.0),)
     assert alteration_request(OpenAlteration((("group", "b"),), operations)) == (
         (("group", "b"),),

@@ -25,7 +25,7 @@ def entry(**changes: object) -> dict[str, object]:
     } | changes
 
 
-def test_the_newest_come_first_and_other_clusters_are_left_out():
+def test_the_newest_entries_come_first_and_other_clusters_are_omitted():
     log = [entry(who="one"), entry(clusterId="other"), entry(who="two")]
     history = history_of(log, cluster_id="lkc-1", location="audit.jsonl")
     assert [item.author for item in history.entries] == ["two", "one"]
@@ -33,7 +33,7 @@ def test_the_newest_come_first_and_other_clusters_are_left_out():
     assert len(history_of(log, cluster_id="", location="audit.jsonl").entries) == 3
 
 
-def test_of_a_long_log_the_newest_are_kept(monkeypatch):
+def test_of_a_long_log_the_newest_entries_are_used(monkeypatch):
     monkeypatch.setattr(audit_log, "KEPT", 2)
     history = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
     assert [item.author for item in history.entries] == ["4", "3"]
@@ -49,7 +49,7 @@ def test_of_a_long_log_the_newest_are_kept(monkeypatch):
         ({"time": 5}, "entry 2.time"),
     ],
 )
-def test_an_entry_that_is_none_is_named_by_number_and_field(changes, words):
+def test_an_invalid_entry_is_named_by_number_and_field(changes, words):
     with pytest.raises(ConfigError, match=words):
         history_of([entry(), entry(**changes)], cluster_id="lkc-1", location="audit.jsonl")
 
@@ -80,19 +80,19 @@ OUTCOME = {"intendedAt": INTENT["time"]}
         ([INTENT, OUTCOME | {"entity": [["user", "bob"]]}], ["APPLIED", "INTENDED"]),
     ],
 )
-def test_an_intent_stands_in_the_history_only_while_it_has_no_outcome(log, outcomes):
+def test_an_intent_is_in_the_history_only_while_it_has_no_outcome(log, outcomes):
     history = history_of([entry(**line) for line in log], cluster_id="lkc-1", location="x")
     assert [past.outcome for past in history.entries] == outcomes
 
 
 @pytest.mark.parametrize("cluster_id", ["lkc-1", ""])
-def test_an_outcome_of_another_cluster_closes_no_intent(cluster_id):
+def test_an_outcome_of_another_cluster_does_not_close_an_intent(cluster_id):
     log = [entry(**INTENT), entry(**OUTCOME, clusterId="other")]
     history = history_of(log, cluster_id=cluster_id, location="x")
     assert "INTENDED" in [past.outcome for past in history.entries]
 
 
-def test_an_intent_with_its_outcome_takes_one_of_the_rows_of_a_page(monkeypatch):
+def test_an_intent_with_its_outcome_uses_one_row_of_a_page(monkeypatch):
     monkeypatch.setattr(audit_log, "KEPT", 2)
     log = [entry(**line, who=str(at)) for at in range(3) for line in (INTENT, OUTCOME)]
     history = history_of(log, cluster_id="lkc-1", location="x")

@@ -71,7 +71,7 @@ class WrittenRow(DocumentReader):
 
 
 @given(st.lists(change_rows(), min_size=1, max_size=3))
-def test_a_row_as_written_is_recognised_without_writing_it_again(rows):
+def test_an_unchanged_row_is_recognised_without_writing_it_again(rows):
     """Each of 30,000 rows would be built and compared once more."""
     read_change = ChangeReader()
     for row in rows:
@@ -113,7 +113,7 @@ def places(value: object) -> list[tuple[dict[str, object] | list[object], object
 
 
 @given(change_rows(), st.data())
-def test_an_edited_row_is_refused_unless_it_says_the_same(row, data):
+def test_an_edited_row_is_refused_unless_its_meaning_is_unchanged(row, data):
     container, place = data.draw(st.sampled_from(places(row)))
     match data.draw(st.sampled_from(("replace", "remove", "add"))):
         case "replace":

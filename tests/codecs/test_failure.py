@@ -26,7 +26,7 @@ DOCUMENT = {
         {"format": 2},
     ],
 )
-def test_what_is_no_failure_is_refused(change):
+def test_a_malformed_failure_is_refused(change):
     assert read_failure(dump(DOCUMENT), location="f").messages == ("x",)
     with pytest.raises(ConfigError):
         read_failure(dump(DOCUMENT | change), location="f")

@@ -32,7 +32,7 @@ HISTORIES = st.builds(
 
 
 @given(st.lists(HISTORIES, max_size=4).map(tuple))
-def test_everything_reads_back(histories) -> None:
+def test_the_memory_is_read_as_it_was_written(histories) -> None:
     rows = parsed(json.dumps(correction_rows(histories)), location="corrections")
     assert read_corrections(rows) == histories
 
@@ -57,7 +57,7 @@ def test_everything_reads_back(histories) -> None:
         '[[[false,false,false],"producer_byte_rate","d",[1,2,3,4,5],1,[]]]',
     ],
 )
-def test_damage_of_corrections_is_an_error_with_its_place(text) -> None:
+def test_damaged_corrections_are_an_error_with_their_place(text) -> None:
     with pytest.raises(ConfigError, match=r"should be|not a complete JSON"):
         _ = read_corrections(parsed(text, location="corrections"))
 
@@ -85,7 +85,7 @@ def test_counts_of_removals_read_back(counts) -> None:
     assert read_removals(rows) == counts
 
 
-def test_a_count_of_an_earlier_version_counts_for_all_tenants_together() -> None:
+def test_a_count_of_an_earlier_version_applies_to_all_tenants_together() -> None:
     assert read_removals(parsed("[[1.5, 3]]", location="removals")) == (
         RemovalCount(at=1.5, count=3, tenant="", owned=0, owned_by_all=0),
     )
@@ -108,6 +108,6 @@ def test_a_count_of_an_earlier_version_counts_for_all_tenants_together() -> None
         "[1.0, 1.5]",
     ],
 )
-def test_what_is_no_count_of_removals_is_refused(row) -> None:
+def test_malformed_counts_of_removals_are_refused(row) -> None:
     with pytest.raises(ConfigError, match=r"\[0\].* should be"):
         read_removals(parsed(f"[{row}]", location="removals"))

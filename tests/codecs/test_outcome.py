@@ -68,11 +68,11 @@ def test_the_texts_of_a_run_are_those_of_its_documents(pairs, data):
 
 
 @pytest.mark.golden
-def test_the_document_of_an_outcome():
+def test_the_document_of_an_outcome_has_the_published_form():
     golden("outcome.json", TEXT)
 
 
-def test_a_rollback_reads_only_what_may_have_changed_the_cluster():
+def test_a_rollback_reads_only_results_that_may_have_changed_the_cluster():
     undo = read_undo(TEXT, location="OUTCOME.json")
     expected = [
         (pair.change.entity, pair.change.key, pair.change.before)
@@ -110,6 +110,6 @@ def test_an_outcome_that_does_not_name_its_cluster_is_read():
     assert read_undo(json.dumps(document), location="OUTCOME.json").cluster == ""
 
 
-def test_a_cut_off_outcome_is_refused():
+def test_a_truncated_outcome_is_refused():
     with pytest.raises(ConfigError, match=r"OUTCOME\.json: not a complete JSON"):
         read_undo(TEXT[:-5], location="OUTCOME.json")

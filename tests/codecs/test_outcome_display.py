@@ -12,7 +12,7 @@ from reconciler.render.markdown.plan import outcome_markdown
 from tests.render.previews import result
 
 
-def test_what_is_read_looks_exactly_as_what_was_made():
+def test_a_read_outcome_is_displayed_like_the_original():
     for outcome in (result(), Outcome(cluster_id="lkc-1", digest="sha256:0")):
         read = read_outcome(dump(outcome_document(outcome)), location="outcome.json")
         assert outcome_markdown(read) == outcome_markdown(outcome)

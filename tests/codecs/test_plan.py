@@ -16,11 +16,11 @@ def plan_json(preview=None) -> dict:
 
 
 @pytest.mark.golden
-def test_the_document_of_a_plan():
+def test_the_document_of_a_plan_has_the_published_form():
     golden("plan.json", dump(plan_document(sample())))
 
 
-def test_applyable_complete_and_errored_are_three_facts():
+def test_applyable_complete_and_errored_are_separate_fields():
     def facts(preview):
         document = plan_json(preview)
         return document["applyable"], document["complete"], document["errored"]
@@ -55,7 +55,7 @@ def test_each_change_has_an_array_of_actions_a_cause_and_its_place():
     assert gone["record"] == {"value": 5000, "document": "team/gone"}
 
 
-def test_every_finding_stands_in_exactly_one_section():
+def test_every_finding_is_in_exactly_one_section():
     document = plan_json()
     names = [kind.name for kind in SECTIONS]
     assert sum(len(document[name]) for name in names) == len(sample().plan.findings)
@@ -70,14 +70,14 @@ def test_every_finding_stands_in_exactly_one_section():
     assert [row["text"] for row in document["takeover"]] == ["user=alice"]
 
 
-def test_counts_agree_with_the_rows():
+def test_counts_match_the_rows():
     document = plan_json()
     numbers = document["counts"]
     assert numbers == dict(counts(sample()))
     assert numbers["create"] + numbers["update"] + numbers["remove"] == len(document["changes"])
 
 
-def test_the_source_of_the_verdict_is_told():
+def test_the_source_of_the_verdict_is_included():
     assert plan_json()["validation"]["source"] == "broker"
     assert plan_json()["validation"]["refused"][0]["code"] == 42
 

@@ -26,7 +26,7 @@ def read(text: str):
     return read_plan(text, location="plan.json")
 
 
-def test_what_a_plan_does_and_stands_on_reads_back():
+def test_changes_and_preconditions_of_a_plan_read_back():
     result, expected = read(TEXT), sample()
     assert result.plan.digest == expected.plan.digest
     assert result.preconditions == expected.preconditions
@@ -50,17 +50,17 @@ def test_an_empty_plan_reads_back():
 
 
 @given(st.integers(min_value=0))
-def test_a_cut_at_any_place_is_refused(place):
+def test_a_plan_truncated_at_any_place_is_refused(place):
     with pytest.raises(ConfigError, match=r"plan\.json: "):
         read(TEXT[: place % (len(TEXT) - 2)])
 
 
-def test_another_format_is_stale_not_broken():
+def test_another_format_is_stale_and_not_malformed():
     with pytest.raises(StalePlan, match="its format is 2"):
         read(TEXT.replace('"format": 1', '"format": 2'))
 
 
-def test_another_kind_is_no_plan():
+def test_another_kind_is_not_a_plan():
     with pytest.raises(ConfigError, match="not a kquota-plan document"):
         read('{"kind": "kquota-outcome", "format": 1}')
 
@@ -143,14 +143,14 @@ def test_three_thousand_changes_are_written_and_read_back():
         ("actions", "create"),
     ],
 )
-def test_no_field_of_a_change_takes_another_type(field, value):
+def test_a_field_of_a_change_with_another_type_is_refused(field, value):
     for text in edited(lambda document: document["changes"][1].update({field: value})):
         with pytest.raises(ConfigError, match=r"changes\[1\]"):
             read(text)
 
 
 @pytest.mark.parametrize("twice", ['"level":1,"level":', '"impact": {"known": 1, '])
-def test_a_name_that_is_given_twice_is_refused(twice):
+def test_a_repeated_name_is_refused(twice):
     name = twice.partition(":")[0]
     place = '"impact": {' if "impact" in twice else f"{name}:"
     with pytest.raises(ConfigError, match="is given twice"):

@@ -39,7 +39,7 @@ def torn():
 
 
 @pytest.mark.parametrize("new_preview", [sample, empty, torn], ids=["rich", "empty", "torn"])
-def test_what_is_read_looks_exactly_as_what_was_made(new_preview):
+def test_a_read_preview_is_displayed_like_the_original(new_preview):
     read = again(new_preview())
     assert plan_markdown(read) == plan_markdown(new_preview())
     assert plan_findings(read) == plan_findings(new_preview())
@@ -88,14 +88,14 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_document_that_tells_two_stories_is_refused_with_the_place(lie):
+def test_a_contradictory_document_is_refused_with_the_place(lie):
     for layout in (json.dumps, dump):
         assert read_preview(edited(lambda d: None, layout), location="plan.json")
         with pytest.raises(ConfigError, match=r"plan\.json: "):
             read_preview(edited(lie, layout), location="plan.json")
 
 
-def test_another_format_is_stale_and_a_cut_off_document_is_none():
+def test_another_format_is_stale_and_a_truncated_document_is_refused():
     with pytest.raises(StalePlan):
         read_preview(edited(lambda d: d.update(format=99)), location="plan.json")
     text = dump(plan_document(sample()))
@@ -118,7 +118,7 @@ def places(value, way=()):
 ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [["user", "x"]])
 
 
-def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
+def test_any_value_at_any_place_is_read_and_shown_or_refused():
     """What a stranger may write: no value in any place is a fault of ours."""
     document = json.loads(dump(plan_document(torn())))
     refused = readable_count = 0
@@ -145,7 +145,7 @@ def test_whatever_stands_anywhere_is_read_and_shown_or_refused():
     assert readable_count > 10
 
 
-def test_limits_of_types_that_kafka_does_not_rank_are_read_back_and_left_out_where_there_are_none():
+def test_limits_of_types_that_kafka_does_not_rank_are_read_back_and_omitted_when_empty():
     preview = sample()
     affected = preview.impact.affected[0]
     unranked = UnrankedLimit(entity=(("client-id-prefix", "etl-"), ("user", None)), value=5.0)

@@ -22,7 +22,7 @@ def good(**more: object) -> str:
     return dump({"kind": "thing", "format": 2, **more})
 
 
-def test_equal_facts_give_equal_bytes():
+def test_equal_values_are_written_as_equal_bytes():
     document = {"b": {"y": 1, "x": []}, "a": "ü\u202e", "c": [{"z": 1, "k": [1]}, 2]}
     assert dump(document) == (
         '{\n  "a": "\\u00fc\\u202e",\n  "b": {"x": [], "y": 1},\n'
@@ -44,7 +44,7 @@ def test_every_value_reads_back_bit_by_bit(value):
 
 
 @pytest.mark.parametrize("name", ["alice", "", "<default>", "\ud800", DEFAULT])
-def test_entities_read_back_and_stay_apart(name):
+def test_entities_read_back_and_remain_distinct(name):
     subject = entity(user=name, client_id="c")
     assert DocumentReader(json.loads(json.dumps(entity_json(subject)))).entity() == subject
 
@@ -63,7 +63,7 @@ def test_entities_read_back_and_stay_apart(name):
         ('{"kind": "thing"}', "format is None"),
     ],
 )
-def test_what_is_no_whole_document_of_ours_is_refused(text, words):
+def test_incomplete_or_foreign_documents_are_refused(text, words):
     with pytest.raises(ConfigError, match=words) as caught:
         top(text)
     assert str(caught.value).startswith("thing.json: ")
@@ -101,13 +101,13 @@ def test_what_is_no_whole_document_of_ours_is_refused(text, words):
         ([], lambda r: list(r.pairs()), "the document should be an object"),
     ],
 )
-def test_what_was_edited_out_of_shape_is_named_by_its_place(value, read, words):
+def test_a_malformed_field_is_named_by_its_place(value, read, words):
     with pytest.raises(ConfigError, match=words):
         read(DocumentReader(value, location="thing.json"))
 
 
 @pytest.mark.parametrize("levels", [250, 900, 5_000])
-def test_a_value_that_is_nested_deeper_than_any_document_is_refused(levels):
+def test_a_value_nested_deeper_than_any_document_is_refused(levels):
     text = good(a=1).replace("1", "[" * levels + "]" * levels)
     with pytest.raises(ConfigError):
         top(text)["a"].expect([1])

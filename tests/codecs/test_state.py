@@ -21,12 +21,12 @@ STATE = QuotaState(
 )
 
 
-def test_everything_reads_back():
+def test_a_state_is_read_as_it_was_written():
     text = dump(state_document(STATE, cluster_id="lkc", taken_at="2025-11-21T12:00:00Z"))
     assert read_state(text, location="s.json") == ("lkc", "2025-11-21T12:00:00Z", STATE)
 
 
-def test_the_order_of_the_answer_does_not_show():
+def test_the_document_does_not_depend_on_the_order_of_the_response():
     turned = QuotaState(
         limits=dict(reversed(STATE.limits.items())),
         foreign_values=STATE.foreign_values,
@@ -38,7 +38,7 @@ def test_the_order_of_the_answer_does_not_show():
     assert first == second
 
 
-def test_an_entity_that_stands_twice_is_refused():
+def test_a_repeated_entity_is_refused():
     text = dump(state_document(STATE, cluster_id="lkc", taken_at="")).replace('"z"', '"<default>"')
     with pytest.raises(
         ConfigError, match=r"entries\[\d\]\.entity should be an entity that occurs only once"
@@ -46,7 +46,7 @@ def test_an_entity_that_stands_twice_is_refused():
         read_state(text, location="s.json")
 
 
-def test_a_value_that_is_not_set_cannot_stand_in_a_state():
+def test_a_null_value_in_a_state_is_refused():
     text = '{"kind":"kquota-state","format":1,"clusterId":"a","entries":[{"entity":[["user","a"]],"values":{"x":null}}],"foreign":[]}'
     with pytest.raises(ConfigError, match=r'values\["x"\] should be a quota value'):
         read_state(text, location="s.json")

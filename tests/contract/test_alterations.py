@@ -27,7 +27,9 @@ def users(count: int) -> list[tuple[Names, tuple[tuple[str, float | None], ...]]
 
 
 @pytest.mark.parametrize("row", [*ENTITIES, *KEYS], ids=lambda row: row.name[:40])
-def test_one_alteration_is_told_and_kept_as_its_row_says(empty: Target, row: Row) -> None:
+def test_an_alteration_has_the_result_and_the_stored_values_of_its_row(
+    empty: Target, row: Row
+) -> None:
     names = tuple(sorted(row.parts))
     expected = {names: empty.expected(row.verdict)}
     with empty.connect() as connection:
@@ -38,7 +40,9 @@ def test_one_alteration_is_told_and_kept_as_its_row_says(empty: Target, row: Row
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.name)
-def test_one_request_is_told_and_kept_as_its_row_says(empty: Target, request_: Request) -> None:
+def test_a_request_has_the_result_and_the_stored_values_of_its_row(
+    empty: Target, request_: Request
+) -> None:
     with empty.connect() as connection:
         assert connection.verdicts(*request_.alterations, validate_only=True) == request_.verdicts
         assert connection.quotas() == {}
@@ -47,7 +51,7 @@ def test_one_request_is_told_and_kept_as_its_row_says(empty: Target, request_: R
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_both_versions_of_both_apis_say_the_same(empty: Target, version: int) -> None:
+def test_both_versions_of_both_apis_give_the_same_results(empty: Target, version: int) -> None:
     names = (("client-id", None), ("user", "\u65e5"))
     with empty.connect() as connection:
         answer = connection.alter((names, ((PRODUCER, 5.0),)), version=version)
@@ -58,7 +62,7 @@ def test_both_versions_of_both_apis_say_the_same(empty: Target, version: int) ->
     assert described.verdict == (0, "")
 
 
-def test_an_entity_keeps_its_other_keys_and_goes_with_its_last(empty: Target) -> None:
+def test_an_entity_keeps_its_other_keys_and_disappears_with_its_last(empty: Target) -> None:
     with empty.connect() as connection:
         connection.verdicts((USER, ((PRODUCER, 1.0), (CONSUMER, 2.0))))
         connection.settled({USER: {PRODUCER: 1.0, CONSUMER: 2.0}})
@@ -88,7 +92,7 @@ def test_an_entity_is_altered_as_a_whole_or_not_at_all(empty: Target) -> None:
         )
 
 
-def test_ten_thousand_records_fit_and_one_more_does_not(empty: Target) -> None:
+def test_ten_thousand_records_are_accepted_and_one_more_is_rejected(empty: Target) -> None:
     with empty.connect() as connection:
         more = users(RECORDS + 1)
         values = set(connection.verdicts(*more, validate_only=True).values())
@@ -103,7 +107,7 @@ def test_ten_thousand_records_fit_and_one_more_does_not(empty: Target) -> None:
         assert set(connection.verdicts(*more, validate_only=True).values()) == {OK}
 
 
-def test_refused_entities_do_not_count_and_share_the_fate_of_the_rest(empty: Target) -> None:
+def test_rejected_entities_do_not_count_and_fail_with_the_whole_request(empty: Target) -> None:
     bad = ((("user", "bad"),), ((PRODUCER, 1.0), (CONSUMER, 0.5)))
     nameless = ((("user", ""),), ((PRODUCER, 1.0),))
     with empty.connect() as connection:
@@ -115,7 +119,7 @@ def test_refused_entities_do_not_count_and_share_the_fate_of_the_rest(empty: Tar
         assert verdicts[nameless[0]] == empty.expected(expected)
 
 
-def test_a_removal_is_a_record_too(empty: Target) -> None:
+def test_a_removal_counts_as_a_record(empty: Target) -> None:
     with empty.connect() as connection:
         connection.verdicts(*users(1))
         connection.settled({names: {PRODUCER: 1.0} for names, _ in users(1)})

@@ -71,7 +71,7 @@ def ask(settings: ClientConfig, use: Callable[[QuotaClient], Awaitable[T]]) -> T
     return asyncio.run(main())
 
 
-def test_what_is_written_is_read_back(empty: Target) -> None:
+def test_written_values_are_read_back(empty: Target) -> None:
     alterations = as_alterations(RULES)
 
     async def use(client: QuotaClient) -> QuotaState:
@@ -90,7 +90,7 @@ def test_what_is_written_is_read_back(empty: Target) -> None:
     assert not state.foreign_values
 
 
-def test_filters_select_as_our_own_matching_does(empty: Target) -> None:
+def test_filters_of_the_broker_select_as_the_local_matching_does(empty: Target) -> None:
     matches = ("alice", "<default>", DEFAULT, ANY)
     filters = [
         ALL,
@@ -129,7 +129,7 @@ def test_filters_select_as_our_own_matching_does(empty: Target) -> None:
     }
 
 
-def test_a_refusal_carries_the_brokers_code_and_words(empty: Target) -> None:
+def test_a_rejection_contains_the_code_and_the_message_of_the_broker(empty: Target) -> None:
     good, bad = entity(user="good"), entity(user="bad")
     refused = {
         "3.4": "Configuration producer_byte_rate must be a Long value",
@@ -149,7 +149,7 @@ def test_a_refusal_carries_the_brokers_code_and_words(empty: Target) -> None:
     ask(config(empty), use)
 
 
-def test_many_entities_go_in_requests_that_the_broker_takes(empty: Target) -> None:
+def test_many_entities_are_sent_in_requests_that_the_broker_accepts(empty: Target) -> None:
     alterations = [
         Alteration(entity(user=f"u{number}"), ((PRODUCER, 1.0), (CONSUMER, 2.0)))
         for number in range(6_000)
@@ -165,7 +165,7 @@ def test_many_entities_go_in_requests_that_the_broker_takes(empty: Target) -> No
 
 
 @pytest.mark.parametrize("user", RIGHTS)
-def test_the_client_knows_the_cluster_and_its_rights(target: Target, user: str) -> None:
+def test_the_client_reports_the_cluster_and_its_rights(target: Target, user: str) -> None:
     cluster = ask(config(target, user), lambda client: client.cluster())
     assert cluster.id == target.cluster_id
     assert [(node.id, node.host, node.port) for node in cluster.nodes] == [
@@ -176,7 +176,7 @@ def test_the_client_knows_the_cluster_and_its_rights(target: Target, user: str) 
     assert cluster.behaves_as == target.lines[-1]
 
 
-def test_a_denied_principal_hears_which_right_is_missing(empty: Target) -> None:
+def test_a_denied_principal_is_informed_of_the_missing_right(empty: Target) -> None:
     alteration = Alteration(entity(user="a"), ((PRODUCER, 1.0),))
     with pytest.raises(AuthorizationError, match="AlterConfigs"):
         ask(config(empty, "planner"), lambda client: client.alter([alteration]))
@@ -189,22 +189,22 @@ def test_a_denied_principal_hears_which_right_is_missing(empty: Target) -> None:
         ask(config(empty, "alice"), lambda client: client.describe())
 
 
-def test_a_wrong_password_is_final(target: Target) -> None:
+def test_a_wrong_password_is_a_final_error(target: Target) -> None:
     with pytest.raises(AuthenticationError):
         ask(config(target, "stranger"), lambda client: client.describe())
 
 
-def test_every_mechanism_of_the_listener_lets_the_client_in(empty: Target) -> None:
+def test_the_client_logs_in_with_every_mechanism_of_the_listener(empty: Target) -> None:
     for mechanism in empty.mechanisms:
         state = ask(config(empty, "planner", mechanism=mechanism), lambda client: client.describe())
         assert state.limits == {}
 
 
-def test_no_callback_replaces_kafkas_rules(target: Target) -> None:
+def test_a_custom_callback_does_not_replace_kafkas_rules(target: Target) -> None:
     assert ask(config(target, "planner"), lambda client: client.quota_callback()) is None
 
 
-def test_scram_users_are_named_with_their_mechanisms(target: Target) -> None:
+def test_scram_users_are_listed_with_their_mechanisms(target: Target) -> None:
     if target.expected({"3.4": True, "all": False}):
         return  # no such API there: test_rights looks at what is offered
     credentials = ask(config(target, "planner"), lambda client: client.scram_users())

@@ -4,7 +4,7 @@ from tests.contract.filter_expectations import FILTERS, MATCHED, REFUSED_FILTERS
 from tests.contract.targets import Target
 
 
-def test_every_wrong_filter_is_refused_in_kafkas_words(target: Target) -> None:
+def test_every_invalid_filter_is_rejected_with_the_message_of_kafka(target: Target) -> None:
     with target.connect() as connection:
         for name, components, verdict in REFUSED_FILTERS:
             for strict in (False, True):
@@ -13,7 +13,7 @@ def test_every_wrong_filter_is_refused_in_kafkas_words(target: Target) -> None:
                 assert described.quotas == {}
 
 
-def test_every_filter_selects_what_its_components_say(empty: Target) -> None:
+def test_every_filter_selects_by_its_components(empty: Target) -> None:
     with empty.connect() as connection:
         connection.verdicts(*((names, tuple(values.items())) for names, values in MATCHED.items()))
         connection.settled(MATCHED)
@@ -28,7 +28,7 @@ def test_every_filter_selects_what_its_components_say(empty: Target) -> None:
             assert described.verdict == (0, "")
 
 
-def test_nothing_there_is_an_empty_answer_without_error(empty: Target) -> None:
+def test_a_filter_without_matches_returns_an_empty_response_without_error(empty: Target) -> None:
     with empty.connect() as connection:
         for strict in (False, True):
             described = connection.describe(strict=strict)

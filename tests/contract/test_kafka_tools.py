@@ -166,7 +166,7 @@ def changed(connection: RawConnection, before: object) -> None:
         for version, (_, broker) in PAIRS.items()
     ],
 )
-def test_the_same_commands_print_the_same_at_both(
+def test_the_same_commands_print_the_same_for_sandbox_and_broker(
     version: str, start_target: Callable[[str], Target]
 ) -> None:
     line, broker = PAIRS[version]

@@ -106,7 +106,7 @@ def commit(
 
 
 @given(requests=st.lists(alterations, min_size=1, max_size=4))
-def test_the_rules_say_and_keep_what_the_controller_does(
+def test_the_rules_give_the_messages_and_states_of_the_controller(
     oracle: tuple[RulesOracle, str], requests: list[list[Alteration]]
 ) -> None:
     java, line = oracle
@@ -122,7 +122,7 @@ def test_the_rules_say_and_keep_what_the_controller_does(
         assert text_of(quotas) == text_of(java.describe().quotas)
 
 
-def test_every_value_of_every_key_is_judged_alike(oracle: tuple[RulesOracle, str]) -> None:
+def test_every_value_of_every_key_has_the_same_verdict(oracle: tuple[RulesOracle, str]) -> None:
     java, line = oracle
     java.reset()
     request = [
@@ -139,7 +139,7 @@ def test_every_value_of_every_key_is_judged_alike(oracle: tuple[RulesOracle, str
 
 
 @given(filters_=st.lists(st.tuples(st.lists(component, max_size=3), st.booleans()), min_size=5))
-def test_the_filters_select_what_the_image_does(
+def test_the_filters_select_the_same_as_the_metadata_image(
     oracle: tuple[RulesOracle, str],
     filters_: list[tuple[list[tuple[str, int, str | None]], bool]],
 ) -> None:
@@ -159,7 +159,7 @@ def test_the_filters_select_what_the_image_does(
             assert text_of({n: dict(v) for n, v in entries}) == text_of(expected.quotas)
 
 
-def test_both_refuse_the_same_size(oracle: tuple[RulesOracle, str]) -> None:
+def test_both_reject_the_same_request_size(oracle: tuple[RulesOracle, str]) -> None:
     java, line = oracle
     java.reset()
     request = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(10_001)]

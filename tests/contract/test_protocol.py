@@ -53,7 +53,7 @@ METADATA_VERSION = {"3.4": 8, "3.9": 21}
 HELLO = api_versions.ApiVersionsRequest(software_name="contract", software_version="1.0")
 
 
-def test_the_versions_that_we_can_read_are_offered(target: Target) -> None:
+def test_the_offered_versions_can_be_decoded(target: Target) -> None:
     """Each line differs from its neighbours here; versions that our codec lacks are cut off."""
     with target.connect() as connection:
         offered = connection.offered()
@@ -80,7 +80,7 @@ def test_every_version_of_api_versions_is_answered(target: Target) -> None:
                 assert ("kraft.version" in names) == (version >= 4)
 
 
-def test_a_newer_api_versions_is_refused_in_the_oldest_layout(target: Target) -> None:
+def test_a_newer_api_versions_is_rejected_in_the_oldest_layout(target: Target) -> None:
     highest = target.expected(OFFERED)["ApiVersions"][1]
     with target.connect() as connection:
         connection.send(
@@ -99,7 +99,7 @@ def test_a_newer_api_versions_is_refused_in_the_oldest_layout(target: Target) ->
 @pytest.mark.parametrize(
     ("name", "version"), [("", ""), ("kquota", "1.0+local"), ("k quota", "1"), ("-k", "1")]
 )
-def test_a_client_that_names_itself_badly_is_refused(
+def test_a_client_with_an_invalid_software_name_is_rejected(
     target: Target, name: str, version: str
 ) -> None:
     writer = WireWriter(flexible=True)
@@ -113,7 +113,7 @@ def test_a_client_that_names_itself_badly_is_refused(
         assert connection.api_versions(3, HELLO).error_code == 0
 
 
-def test_a_client_that_means_another_broker_is_told_so_from_4_4_on(target: Target) -> None:
+def test_a_client_that_expects_another_broker_is_rejected_from_4_4_on(target: Target) -> None:
     """KIP-1242: cluster and node together, or neither."""
     if target.expected(OFFERED)["ApiVersions"][1] < 5:
         return
@@ -148,7 +148,7 @@ UNPARSABLE: list[tuple[KafkaApi, int, bytes]] = [
 
 
 @pytest.mark.parametrize(("api", "version", "body"), UNPARSABLE)
-def test_what_cannot_be_parsed_closes_the_connection(
+def test_malformed_requests_close_the_connection(
     target: Target, api: KafkaApi, version: int, body: bytes
 ) -> None:
     with target.connect() as connection, pytest.raises(Closed):
@@ -160,14 +160,14 @@ def test_what_cannot_be_parsed_closes_the_connection(
     [b"\0\0\0\x0a\x03\xe7\0\0\0\0\0\1\xff\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"],
     ids=["an API that nobody has", "a negative size", "two gigabytes"],
 )
-def test_frames_that_no_client_sends_close_the_connection(target: Target, frame: bytes) -> None:
+def test_invalid_frames_close_the_connection(target: Target, frame: bytes) -> None:
     with target.connect() as connection:
         connection.send(frame)
         with pytest.raises(Closed):
             connection.receive()
 
 
-def test_the_cluster_tells_who_it_is(target: Target) -> None:
+def test_the_cluster_reports_its_identity(target: Target) -> None:
     with target.connect() as connection:
         low, high = target.expected(OFFERED)["Metadata"]
         for version in range(low, high + 1):
@@ -180,7 +180,7 @@ def test_the_cluster_tells_who_it_is(target: Target) -> None:
             assert response.cluster_id == (target.cluster_id if version >= 2 else None)
 
 
-def test_the_addresses_are_those_of_the_listener_that_was_asked(target: Target) -> None:
+def test_the_addresses_are_those_of_the_listener_that_received_the_request(target: Target) -> None:
     with target.login("alice") as connection:
         body = describe_cluster.encode_request(0, describe_cluster.DescribeClusterRequest())
         response = describe_cluster.decode_response(0, connection.ask(DESCRIBE_CLUSTER, 0, body))
@@ -188,7 +188,7 @@ def test_the_addresses_are_those_of_the_listener_that_was_asked(target: Target) 
     assert [(broker.node_id, broker.port) for broker in response.brokers] == [(1, target.sasl_port)]
 
 
-def test_a_broker_is_no_controller(target: Target) -> None:
+def test_a_broker_is_not_a_controller(target: Target) -> None:
     if target.expected(OFFERED)["DescribeCluster"][1] < 1:
         return
     answers = {
@@ -223,7 +223,7 @@ def test_the_order_of_authentication_is_enforced(target: Target) -> None:
             connection.describe()
 
 
-def test_what_follows_a_login(target: Target) -> None:
+def test_requests_after_a_login_are_answered(target: Target) -> None:
     with target.login("admin") as connection:
         assert connection.offered()
         assert connection.handshake("PLAIN").error_code == 34
@@ -240,7 +240,7 @@ def test_what_follows_a_login(target: Target) -> None:
         assert connection.describe().verdict == (0, "")
 
 
-def test_wrong_credentials_are_refused_in_kafkas_words(target: Target) -> None:
+def test_wrong_credentials_are_rejected_with_the_message_of_kafka(target: Target) -> None:
     tokens = {
         b"\0alice\0wrong": "Authentication failed: Invalid username or password",
         b"\0stranger\0alice-secret": "Authentication failed: Invalid username or password",
@@ -261,7 +261,7 @@ def test_wrong_credentials_are_refused_in_kafkas_words(target: Target) -> None:
                 connection.describe()
 
 
-def test_an_unknown_mechanism_is_refused_with_those_that_are_known(target: Target) -> None:
+def test_an_unknown_mechanism_is_rejected_with_the_known_ones(target: Target) -> None:
     with RawConnection(target.sasl_port) as connection:
         refused = connection.handshake("GSSAPI")
         assert refused.error_code == 33
@@ -272,7 +272,7 @@ def test_an_unknown_mechanism_is_refused_with_those_that_are_known(target: Targe
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize(("user", "password"), [("bob", None), ("bob", "wrong"), ("stranger", "x")])
-def test_scram_lets_in_who_knows_the_password(
+def test_scram_accepts_only_the_correct_password(
     target: Target, mechanism: str, user: str, password: str | None
 ) -> None:
     if mechanism not in target.mechanisms:

@@ -40,7 +40,7 @@ def knows_scram(target: Target) -> bool:
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_who_may_not_alter_is_told_so_for_every_entry(
+def test_a_principal_that_may_not_alter_is_rejected_for_every_entry(
     empty: Target, *, validate_only: bool
 ) -> None:
     alterations = (
@@ -58,13 +58,13 @@ def test_who_may_not_alter_is_told_so_for_every_entry(
         assert connection.quotas() == {}
 
 
-def test_who_may_not_describe_is_told_so_once(empty: Target) -> None:
+def test_a_principal_that_may_not_describe_is_rejected_once(empty: Target) -> None:
     with empty.login("alice") as connection:
         assert connection.describe().verdict == (31, None)
         assert connection.describe([("", 9, None)]).verdict == (31, None)
 
 
-def test_altering_includes_describing(empty: Target) -> None:
+def test_the_right_to_alter_includes_describe(empty: Target) -> None:
     with empty.login("applier") as connection:
         assert connection.verdicts((USER, ((PRODUCER, 1.0),))) == {USER: OK}
         connection.settled({USER: {PRODUCER: 1.0}})
@@ -73,7 +73,7 @@ def test_altering_includes_describing(empty: Target) -> None:
 
 
 @pytest.mark.parametrize("user", BITS)
-def test_rights_are_told_as_bits(target: Target, user: str) -> None:
+def test_rights_are_reported_as_bits(target: Target, user: str) -> None:
     with target.login(user) as connection:
         for included, expected in ((True, BITS[user]), (False, NOT_ASKED)):
             body = describe_cluster.encode_request(
@@ -101,7 +101,7 @@ def configs(connection: RawConnection, *names: str) -> tuple[describe_configs.Co
     return describe_configs.decode_response(4, connection.ask(DESCRIBE_CONFIGS, 4, body)).results
 
 
-def test_settings_of_a_broker_are_shown_to_who_may_describe_configs(target: Target) -> None:
+def test_settings_of_a_broker_require_the_right_to_describe_configs(target: Target) -> None:
     with target.login("planner") as connection:
         own, default, unexpected, nobody = configs(connection, "1", "", "9", "abc")
     assert (own.error_code, own.error_message) == (0, "")
@@ -124,7 +124,7 @@ def test_settings_of_a_broker_are_shown_to_who_may_describe_configs(target: Targ
     assert (refused.error_code, refused.error_message) == DENIED
 
 
-def test_scram_users_are_listed_to_who_may_describe(target: Target) -> None:
+def test_scram_users_require_the_right_to_describe(target: Target) -> None:
     if not knows_scram(target):
         with target.connect() as connection:
             assert DESCRIBE_USER_SCRAM_CREDENTIALS.key not in connection.offered()
@@ -154,7 +154,9 @@ def test_scram_users_are_listed_to_who_may_describe(target: Target) -> None:
         }
 
 
-def test_scram_users_are_denied_to_others_and_null_is_never_answered(target: Target) -> None:
+def test_scram_users_are_denied_without_the_right_and_null_is_never_answered(
+    target: Target,
+) -> None:
     """Brokers trip over the null while they word the refusal, so clients ask with an empty list."""
     if not knows_scram(target):
         return

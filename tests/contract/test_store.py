@@ -59,7 +59,7 @@ async def written(store: QuotaStore, *alterations: Alteration) -> dict[Entity, R
     return results
 
 
-def test_what_is_set_is_shown_and_what_is_removed_is_gone(tell):
+def test_set_values_are_described_and_removed_ones_are_absent(tell):
     async def story(store):
         await written(
             store,
@@ -82,7 +82,7 @@ def test_what_is_set_is_shown_and_what_is_removed_is_gone(tell):
     tell(story)
 
 
-def test_the_default_and_the_literal_name_are_two(tell):
+def test_the_default_and_the_literal_name_are_distinct(tell):
     async def story(store):
         await written(
             store, change(ANYONE, producer_byte_rate=1.0), change(LITERAL, producer_byte_rate=2.0)
@@ -118,7 +118,7 @@ def test_filters_are_exact_default_any_open_and_strict(tell):
     tell(story)
 
 
-def test_every_entity_has_one_result_and_one_bad_one_stops_nobody(tell):
+def test_every_entity_has_one_result_and_a_rejected_one_does_not_stop_the_others(tell):
     async def story(store):
         results = await written(
             store,
@@ -148,7 +148,7 @@ def test_validating_changes_nothing(tell):
     tell(story)
 
 
-def test_results_are_told_on_the_way(tell):
+def test_results_are_reported_during_the_call(tell):
     async def story(store):
         results_so_far: dict[Entity, Result] = {}
         results = await store.alter([change(ALICE, producer_byte_rate=5.0)], results=results_so_far)
@@ -157,7 +157,7 @@ def test_results_are_told_on_the_way(tell):
     tell(story)
 
 
-def test_waiting_ends_with_who_does_not_show_it(tell):
+def test_waiting_ends_with_the_brokers_that_do_not_show_the_change(tell):
     async def story(store):
         await written(store, change(ALICE, producer_byte_rate=5.0))
         for seconds in (0.3, 3.0, 30.0):  # a busy machine may not answer at all in the shortest
@@ -175,7 +175,7 @@ def test_waiting_ends_with_who_does_not_show_it(tell):
     tell(story)
 
 
-def test_a_cluster_has_an_id_nodes_and_our_rights(tell):
+def test_a_cluster_has_an_id_nodes_and_rights(tell):
     async def story(store):
         cluster = await store.cluster()
         assert cluster.id
@@ -186,7 +186,7 @@ def test_a_cluster_has_an_id_nodes_and_our_rights(tell):
     tell(story)
 
 
-def test_each_broker_can_be_asked_by_its_id(tell):
+def test_each_broker_can_be_described_by_its_id(tell):
     async def story(store):
         await written(store, change(ALICE, producer_byte_rate=5.0))
         for node in (await store.cluster()).nodes:

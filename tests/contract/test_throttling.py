@@ -28,7 +28,7 @@ def throttle_ms(connection: RawConnection) -> int:
     return described(1, answer).throttle_time_ms
 
 
-def test_a_throttled_answer_comes_at_once_and_the_next_one_late(empty: Target) -> None:
+def test_a_throttled_response_arrives_immediately_and_the_next_one_late(empty: Target) -> None:
     with empty.connect() as connection, empty.connect() as throttled:
         if empty.sandbox is not None:
             effect = Throttle(milliseconds=MILLISECONDS)

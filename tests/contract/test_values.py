@@ -17,7 +17,7 @@ from tests.contract.raw import Verdict
 from tests.contract.targets import Target
 
 
-def test_every_value_is_judged_as_its_line_judges_it(target: Target) -> None:
+def test_every_value_has_the_verdict_of_its_version_line(target: Target) -> None:
     with target.connect() as connection:
         verdicts = [
             (key, value, connection.verdicts((OWNERS[key], ((key, value),)), validate_only=True))
@@ -31,7 +31,7 @@ def test_every_value_is_judged_as_its_line_judges_it(target: Target) -> None:
     assert not wrong
 
 
-def test_accepted_values_come_back_as_they_were_stored(empty: Target) -> None:
+def test_accepted_values_are_read_back_as_stored(empty: Target) -> None:
     accepted = [
         (key, value)
         for key, value, table in VALUES
@@ -52,7 +52,7 @@ def target_accepts(target: Target, table: Mapping[str, Verdict]) -> bool:
     return target.expected(table) == OK
 
 
-def test_every_address_is_judged_as_java_judges_it(target: Target) -> None:
+def test_every_address_has_the_verdict_of_java(target: Target) -> None:
     rows = dict.fromkeys(RESOLVED, OK) | {
         text: invalid(f"{text} is not a valid IP or resolvable host.") for text in UNRESOLVED
     }

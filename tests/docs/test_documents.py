@@ -103,7 +103,7 @@ def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_every_example_of_a_document_does_what_it_says(path: Path, tmp_path: Path) -> None:
+def test_every_example_of_a_document_has_the_described_effect(path: Path, tmp_path: Path) -> None:
     blocks = BLOCK.findall(path.read_text(encoding="utf-8"))
     if not blocks or path.name == "quick-start.md":
         return
@@ -131,7 +131,7 @@ def test_the_quick_start_is_one_script_from_an_empty_folder(tmp_path: Path) -> N
             run_console(block, folder, environment)
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_are_valid() -> None:
     link = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
     missing = [
         f"{path.name}: {target}"
@@ -147,7 +147,7 @@ def test_links_between_documents_lead_somewhere() -> None:
     assert not missing
 
 
-def test_a_console_block_is_read_as_commands_with_output_and_exit_code() -> None:
+def test_a_console_block_is_parsed_as_commands_with_output_and_exit_code() -> None:
     assert steps("$ kquota a \\\n  b\nx\n...\n[exit 3]\n$ true\n") == [
         Step(command="kquota a \\\n  b", output="x\n...\n", code=3),
         Step(command="true", output="", code=0),

@@ -23,7 +23,7 @@ def text(path: Path) -> str:
 @pytest.mark.parametrize(
     "path", ["examples/telemetry/jmx_exporter.yml", "docs/recorded-use-operations.md"]
 )
-def test_the_agent_listens_where_the_scrape_job_asks(path: str) -> None:
+def test_the_agent_listens_on_the_port_of_the_scrape_job(path: str) -> None:
     agent = AGENT.search(text(TREE / path))
     assert agent is not None
     (job,) = yaml.safe_load(text(EXAMPLES / "telemetry" / "prometheus.yml"))["scrape_configs"]
@@ -35,7 +35,7 @@ def test_the_agent_listens_where_the_scrape_job_asks(path: str) -> None:
     assert "let only Prometheus through" in text(TREE / path).replace("\n# ", " ")
 
 
-def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
+def test_the_project_of_the_documents_suffices_for_the_nightly_workflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workflow = text(EXAMPLES / "github" / "evidence.yml")
@@ -65,12 +65,12 @@ def test_the_project_of_the_documents_is_enough_for_the_nightly_workflow(
         "gitlab/.gitlab-ci.yml",
     ],
 )
-def test_kquota_is_pinned_by_a_commit_that_the_reader_is_asked_to_choose(path: str) -> None:
+def test_kquota_is_pinned_by_a_commit_that_the_reader_chooses(path: str) -> None:
     pins = re.findall(r'(?:reconciler/\S+@|COMMIT: ")([0-9a-f]+)"?(.*)', text(EXAMPLES / path))
     assert pins == [("0" * 40, "   # pin the release you use")]
 
 
-def test_the_figures_of_the_usual_tiers_are_those_of_sizing() -> None:
+def test_the_figures_of_the_default_tiers_equal_those_of_sizing() -> None:
     page = text(DOCS / "recorded-use.md")
     assert "(0.1 % of the time and 60 s; 0.5 % and 10 min; 1 %)" in page
     assert [(tier.share_ppm, tier.max_delay_ms) for tier in (GOLD, SILVER, BATCH)] == [

@@ -53,14 +53,14 @@ def judged(preview: Preview) -> dict[str, list[str]]:
     return rego.verdicts(POLICY, dump(plan_document(preview)))
 
 
-def test_a_plan_like_any_other_passes():
+def test_an_ordinary_plan_passes():
     assert judged(plan(declared(entity(user="alice"), 10 * MIB))) == {
         "failures": [],
         "warnings": [],
     }
 
 
-def test_batch_users_have_a_bound_of_their_own():
+def test_batch_users_have_their_own_bound():
     verdict = judged(
         plan(declared(entity(user="batch-a"), 300 * MIB), declared(entity(user="b"), 300 * MIB, 20))
     )
@@ -69,7 +69,7 @@ def test_batch_users_have_a_bound_of_their_own():
     ]
 
 
-def test_what_a_guard_refuses_is_refused_with_its_place():
+def test_a_change_that_a_guard_refuses_is_refused_with_its_place():
     preview = plan(declared(entity(user="alice"), MIB))
     rule = LabelRule(entities=EVERYTHING, labels=("owner",))
     refused = replace(
@@ -81,7 +81,7 @@ def test_what_a_guard_refuses_is_refused_with_its_place():
 
 
 @pytest.mark.parametrize(("document", "allowed"), [("team/one", False), ("platform/one", True)])
-def test_the_last_limit_goes_only_by_the_platform_team(document, allowed):
+def test_the_last_limit_may_be_removed_only_by_the_platform_team(document, allowed):
     alice = entity(user="alice")
     owned = OwnershipRecords(cluster_id="c").with_changes(
         [Recorded(entity=alice, key=RATE, value=MIB, owner=Owner(document=document))]
@@ -117,7 +117,7 @@ def _with(change: QuotaChange, live: QuotaState, owned: OwnershipRecords) -> Pre
     )
 
 
-def test_nobody_judged_and_not_everything_read_are_two_reasons():
+def test_a_missing_validation_and_unread_documents_are_two_reasons():
     preview = plan(declared(entity(user="alice"), MIB))
     blind = replace(
         preview, verdict=ValidationResult(source="none"), plan=replace(preview.plan, complete=False)
@@ -128,7 +128,7 @@ def test_nobody_judged_and_not_everything_read_are_two_reasons():
     ]
 
 
-def test_takeovers_and_rules_that_never_apply_are_warned_of():
+def test_takeovers_and_rules_that_never_apply_cause_warnings():
     live = QuotaState(
         limits={
             entity(client_id="app"): limits_of({RATE: MIB}),

@@ -37,7 +37,7 @@ def test_every_guard_has_a_row():
     assert sorted(named) == sorted(map(str, Guard))
 
 
-def test_each_row_names_the_flags_of_its_guard_and_no_others():
+def test_each_row_names_exactly_the_flags_of_its_guard():
     for row in ROWS:
         guards = [Guard(name) for name in re.findall(r"`([\w.]+)`", row[0])]
         flags = {flag for guard in guards for flag in re.findall(r"--[\w-]+", ALLOWED_WITH[guard])}
@@ -65,7 +65,7 @@ def test_the_numbers_of_the_example_are_the_defaults():
     assert (usual.bounds, usual.protected, usual.required_labels) == ((), (), ())
 
 
-def test_of_the_ranges_of_the_example_the_one_with_two_near_ends_approves():
+def test_of_two_ranges_of_the_example_only_the_one_with_two_near_ends_approves():
     approving = [bound for bound in example().bounds if bound.approves(200 * 1024**2)]
     assert [bound.entities.user.exact for bound in approving if bound.entities.user] == [
         "etl-nightly"

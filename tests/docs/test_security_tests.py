@@ -18,7 +18,7 @@ def test_every_row_of_the_table_names_a_test() -> None:
 
 
 @pytest.mark.parametrize(("attack", "node"), ROWS)
-def test_the_test_of_an_attack_exists(attack: str, node: str) -> None:
+def test_every_named_test_of_an_attack_exists(attack: str, node: str) -> None:
     file, _, name = node.partition("::")
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     functions = {

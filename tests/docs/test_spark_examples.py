@@ -39,14 +39,14 @@ def parsed(words: list[str]) -> tuple[str, dict[str, Any]]:
     return name, command.make_context(name, options).params
 
 
-def test_the_application_runs_a_job_that_exists_with_arguments_that_it_has() -> None:
+def test_the_application_runs_an_existing_job_with_arguments_that_it_accepts() -> None:
     spec = document("sparkapplication.yaml")["spec"]["template"]
     name, values = parsed(spec["arguments"])
     assert (name, values["master"], values["remote"]) == ("rollup", None, None)
     assert spec["sparkVersion"] == "4.3.0"
 
 
-def test_the_application_finds_its_files_in_the_image() -> None:
+def test_the_files_of_the_application_are_in_the_image() -> None:
     spec = document("sparkapplication.yaml")["spec"]["template"]
     image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
     main = in_image(spec["mainApplicationFile"])
@@ -57,14 +57,14 @@ def test_the_application_finds_its_files_in_the_image() -> None:
     assert "COPY dist/*.whl /opt/kquota/\n" in image
 
 
-def test_the_image_has_what_the_wheel_needs() -> None:
+def test_the_image_has_the_requirements_of_the_wheel() -> None:
     project = (TREE / "pyproject.toml").read_text(encoding="utf-8")
     image = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
     for requirement in re.findall(r"'([a-z]+[<>=][^']+)'", image):
         assert f'"{requirement}"' in project, requirement
 
 
-def test_the_cronjob_runs_a_command_that_exists_and_names_lake_and_server() -> None:
+def test_the_cronjob_runs_an_existing_command_with_lake_and_server() -> None:
     pod = document("cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     environment = {entry["name"]: entry["value"] for entry in container["env"]}
@@ -79,7 +79,7 @@ def test_the_cronjob_runs_a_command_that_exists_and_names_lake_and_server() -> N
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
 
 
-def test_commands_on_the_page_are_understood() -> None:
+def test_commands_on_the_page_are_valid() -> None:
     for words in re.findall(r"__main__\.py ([a-z].*?)(?:`|$)", PAGE, re.MULTILINE):
         job, _ = parsed(words.split())
         assert job == "rollup"

@@ -51,7 +51,7 @@ def users(
     }
 
 
-def test_an_answer_that_is_lost_after_the_broker_wrote_is_unknown_and_the_next_run_owns_what_landed(
+def test_a_response_that_is_lost_after_the_write_is_unknown_and_the_next_run_owns_the_written_values(
     empty_kafka,
 ) -> None:
     cluster = empty_kafka("4.3.1")
@@ -85,7 +85,7 @@ def test_an_answer_that_is_lost_after_the_broker_wrote_is_unknown_and_the_next_r
     asyncio.run(story())
 
 
-def test_a_request_that_never_reached_the_broker_leaves_nothing_behind_and_the_next_run_applies_it(
+def test_a_request_that_did_not_reach_the_broker_leaves_nothing_and_the_next_run_applies_it(
     empty_kafka,
 ) -> None:
     cluster = empty_kafka("4.3.1")
@@ -114,7 +114,7 @@ def test_a_request_that_never_reached_the_broker_leaves_nothing_behind_and_the_n
     asyncio.run(story())
 
 
-def test_one_entity_that_the_broker_refuses_does_not_stop_the_other_ninety_nine(
+def test_a_rejected_entity_does_not_stop_the_other_ninety_nine(
     empty_kafka,
 ) -> None:
     cluster = empty_kafka("4.3.1")
@@ -140,7 +140,7 @@ def test_one_entity_that_the_broker_refuses_does_not_stop_the_other_ninety_nine(
     asyncio.run(story())
 
 
-def test_a_stopped_broker_is_named_and_what_it_missed_is_visible_when_it_is_back() -> None:
+def test_a_stopped_broker_is_named_and_shows_the_missed_changes_after_its_restart() -> None:
     with KafkaCluster("4.3.1", nodes=3, extra=QUICK) as cluster:
 
         async def story() -> None:
@@ -168,7 +168,7 @@ def test_a_stopped_broker_is_named_and_what_it_missed_is_visible_when_it_is_back
         asyncio.run(story())
 
 
-def test_twelve_thousand_changed_keys_go_through_in_one_apply(empty_kafka) -> None:
+def test_twelve_thousand_changed_keys_are_applied_by_one_apply(empty_kafka) -> None:
     cluster = empty_kafka("4.3.1", heap_megabytes=768)
 
     async def story() -> None:
@@ -196,7 +196,7 @@ def test_twelve_thousand_changed_keys_go_through_in_one_apply(empty_kafka) -> No
     asyncio.run(story())
 
 
-def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) -> None:
+def test_a_concurrent_write_of_another_writer_is_recognised_and_never_owned(empty_kafka) -> None:
     """While our request is on its way, a person sets one of the pairs right after us."""
     cluster = empty_kafka("4.3.1")
 
@@ -241,7 +241,7 @@ def test_another_writer_in_between_is_told_apart_and_never_owned(empty_kafka) ->
     asyncio.run(story())
 
 
-def test_drift_is_reported_and_corrected_only_where_asked(empty_kafka) -> None:
+def test_drift_is_reported_and_corrected_only_where_configured(empty_kafka) -> None:
     cluster = empty_kafka("4.0.1")
 
     async def story() -> None:
@@ -264,7 +264,7 @@ def test_drift_is_reported_and_corrected_only_where_asked(empty_kafka) -> None:
     asyncio.run(story())
 
 
-def test_the_planner_may_read_and_not_write_and_the_applier_may_do_both(kafka) -> None:
+def test_the_planner_may_read_only_and_the_applier_may_read_and_write(kafka) -> None:
     cluster = kafka("4.3.1", listeners=("PLAINTEXT", "SASL_PLAINTEXT"), acls=True)
 
     async def story() -> None:
@@ -308,7 +308,7 @@ def raise_refusals(results: object) -> None:
     raise AssertionError(f"the broker should have refused the whole request, not {results}")
 
 
-def test_a_throttled_caller_waits_as_told_and_still_finishes(empty_kafka) -> None:
+def test_a_throttled_client_waits_for_the_throttle_time_and_finishes(empty_kafka) -> None:
     cluster = empty_kafka("4.3.1")
     throttled: list[float] = []
 
@@ -330,7 +330,7 @@ def test_a_throttled_caller_waits_as_told_and_still_finishes(empty_kafka) -> Non
     assert throttled, "the broker throttled nobody, so this proved nothing"
 
 
-def test_an_override_holds_for_its_time_and_the_next_run_after_it_restores_what_is_declared(
+def test_an_override_applies_until_it_expires_and_the_next_run_restores_the_declared_value(
     empty_kafka,
 ) -> None:
     cluster = empty_kafka("4.3.1")
@@ -368,7 +368,7 @@ def test_an_override_holds_for_its_time_and_the_next_run_after_it_restores_what_
     asyncio.run(story())
 
 
-def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_scopes_overlap(
+def test_a_second_writer_of_a_cluster_is_refused_while_the_first_runs_or_if_their_scopes_overlap(
     empty_kafka, tmp_path: Path
 ) -> None:
     cluster = empty_kafka("4.3.1")
@@ -403,7 +403,7 @@ def test_two_writers_of_one_cluster_are_refused_while_one_runs_and_where_their_s
     asyncio.run(story())
 
 
-def test_rollback_writes_the_values_from_before(empty_kafka) -> None:
+def test_rollback_restores_the_previous_values(empty_kafka) -> None:
     cluster = empty_kafka("4.3.1")
 
     async def story() -> None:

@@ -99,7 +99,7 @@ def test_ten_thousand_documents_are_applied_in_few_requests_and_verified(
     raw_quotas.clear(cluster.port())
 
 
-def test_one_command_serves_every_cluster_of_a_project(empty_kafka, tmp_path: Path) -> None:
+def test_one_command_applies_every_cluster_of_a_project(empty_kafka, tmp_path: Path) -> None:
     brokers = {"old": empty_kafka("3.9.1"), "new": empty_kafka("4.4.0")}
     (tmp_path / "quotas").mkdir()
     text = PROJECT

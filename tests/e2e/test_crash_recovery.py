@@ -29,7 +29,7 @@ def run(bootstrap: str, inventory: Path, moment: str) -> "subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_after_a_kill_the_next_run_converges_and_owns_what_was_applied(
+def test_after_a_kill_the_next_run_converges_and_owns_the_applied_values(
     empty_kafka, tmp_path: Path, moment: str
 ) -> None:
     cluster = empty_kafka("4.3.1")

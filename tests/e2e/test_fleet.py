@@ -171,7 +171,7 @@ def written(fleet: FleetThread) -> set[int]:
     }
 
 
-def test_a_plan_of_all_ends_with_the_slowest_cluster_and_names_each_trouble(fleet, folder):
+def test_a_plan_of_all_clusters_ends_with_the_slowest_and_reports_each_failure(fleet, folder):
     code, output, err, seconds = kquota(folder, "plan", "--all", "--format", "json")
     document = json.loads(output)
     assert code == 1
@@ -196,14 +196,14 @@ def test_a_foreign_entity_type_stops_neither_its_cluster_nor_the_others(fleet, f
     assert written(fleet) == reachable(fleet)
 
 
-def test_the_second_apply_of_a_fleet_has_nothing_to_do(fleet, folder):
+def test_the_second_apply_of_a_fleet_has_no_changes(fleet, folder):
     for _ in range(2):
         code, output, _, _ = kquota(folder, "apply", "--all", "--yes")
         assert code == 1
     assert "0 changes, 0 drifted" in output.splitlines()[-1]
 
 
-def test_drift_and_doctor_of_a_fleet_go_on_past_hung_clusters(fleet, folder):
+def test_drift_and_doctor_of_a_fleet_continue_beside_hung_clusters(fleet, folder):
     code, output, _, seconds = kquota(folder, "drift", "--all", "--format", "json")
     assert (code, len(json.loads(output)["clusters"])) == (1, len(reachable(fleet)))
     assert seconds < 10 + TIMEOUT_SECONDS

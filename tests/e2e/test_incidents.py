@@ -87,7 +87,7 @@ def test_an_override_that_has_ended_is_reported_and_reverted(empty_kafka, tmp_pa
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_command_that_is_ended_in_the_middle_of_an_apply_loses_no_record(
+def test_a_command_that_is_terminated_during_an_apply_loses_no_record(
     empty_kafka, tmp_path: Path, number: signal.Signals
 ) -> None:
     cluster = empty_kafka("4.3.1")
@@ -123,7 +123,7 @@ def test_a_command_that_is_ended_in_the_middle_of_an_apply_loses_no_record(
     assert all(word in audit(tmp_path) for word in ("INTENDED", "APPLIED"))
 
 
-def test_a_broker_that_is_killed_in_the_middle_of_an_apply_leaves_a_summary(
+def test_a_broker_that_is_killed_during_an_apply_leaves_a_summary(
     empty_kafka, tmp_path: Path
 ) -> None:
     cluster = empty_kafka("4.3.1")

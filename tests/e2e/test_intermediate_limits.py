@@ -147,11 +147,11 @@ def three():
         yield cluster
 
 
-def test_a_mixed_plan_shows_only_lawful_states_on_every_broker(three: KafkaCluster) -> None:
+def test_a_mixed_plan_shows_only_allowed_states_on_every_broker(three: KafkaCluster) -> None:
     asyncio.run(run_recorded(cleared(three), seed=1))
 
 
-def test_the_recorder_sees_the_unlimited_moment_of_a_plan_that_removes_first(
+def test_the_recorder_detects_a_client_without_a_limit_in_a_plan_that_removes_first(
     three: KafkaCluster,
 ) -> None:
     async def story() -> None:
@@ -176,13 +176,13 @@ def test_the_recorder_sees_the_unlimited_moment_of_a_plan_that_removes_first(
 
 
 @pytest.mark.parametrize("seed", [2, 3])
-def test_refused_sets_hold_what_depends_on_them_and_the_next_run_finishes(
+def test_rejected_sets_hold_dependent_operations_and_the_next_run_completes_them(
     three: KafkaCluster, seed: int
 ) -> None:
     asyncio.run(run_recorded(cleared(three), seed=seed, refuse=12))
 
 
-def test_a_controller_killed_in_the_middle_leaves_only_lawful_states_and_the_next_run_converges(
+def test_a_controller_killed_during_an_apply_leaves_only_allowed_states_and_the_next_run_converges(
     three: KafkaCluster,
 ) -> None:
     async def story() -> None:

@@ -68,7 +68,7 @@ def folder(kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: words[0])
-def test_no_line_is_wider_than_the_terminal_and_none_is_cut(folder, command, columns):
+def test_no_line_is_wider_than_the_terminal_or_truncated(folder, command, columns):
     displayed_screenshot = screenshot(
         *KQUOTA, *command, columns=columns, folder=folder, environment={"PYTHONPATH": TREE}
     )

@@ -51,7 +51,7 @@ def broker(empty_kafka) -> KafkaCluster:
     return empty_kafka(VERSION)
 
 
-def test_a_commit_is_applied_a_broken_one_is_refused_and_the_last_good_one_is_kept_in_force(
+def test_a_commit_is_applied_an_invalid_one_is_refused_and_the_last_valid_one_stays_in_force(
     broker: KafkaCluster, tmp_path: Path
 ) -> None:
     watched = Watched(tmp_path, broker.bootstrap(), OPEN + "  driftDetection: Correct\n")
@@ -61,19 +61,21 @@ def test_a_commit_is_applied_a_broken_one_is_refused_and_the_last_good_one_is_ke
         bad = watched.commit(
             quota("alice", "{producerByteRate: 20Mi}"), quota("bob"), "nonsense: {\n"
         )
-        watch.says(f"{bad[:12]} is refused; {good[:12]} stays in force")
+        watch.wait_for_log(f"{bad[:12]} is refused; {good[:12]} stays in force")
         until(lambda: watch.metric('kquota_revision_refused{cluster="prod"}') == 1)
         assert watch.metric(f'kquota_revision_info{{cluster="prod",revision="{good}"}}') == 1
         # The last good one is not only remembered, it is kept: drift from it is seen and corrected.
         set_by_kafka(broker, "alice", 7000)
-        watch.says("drift corrected: user=alice producer_byte_rate was 7 kB/s instead of 10 MiB/s")
+        watch.wait_for_log(
+            "drift corrected: user=alice producer_byte_rate was 7 kB/s instead of 10 MiB/s"
+        )
         until(lambda: rate(broker, "alice") == 10 * MIB)
         assert rate(broker, "bob") is None
         assert watch.metric('kquota_corrections_total{cluster="prod"}') == 1
         better = watched.commit(quota("alice", "{producerByteRate: 20Mi}"), quota("bob"))
         until(lambda: rate(broker, "bob") == 10 * MIB, lambda: watch.log)
         assert rate(broker, "alice") == 20 * MIB
-        watch.says(f"{better[:12]} is in force")
+        watch.wait_for_log(f"{better[:12]} is in force")
         until(lambda: watch.metric('kquota_revision_refused{cluster="prod"}') == 0)
         assert watch.end() == 0
     entries = [
@@ -84,40 +86,38 @@ def test_a_commit_is_applied_a_broken_one_is_refused_and_the_last_good_one_is_ke
     assert [entry["commit"] for entry in entries] == [good, good, better, better]
 
 
-def test_drift_is_only_reported_where_nothing_else_was_asked_for(
-    broker: KafkaCluster, tmp_path: Path
-) -> None:
+def test_drift_is_only_reported_by_default(broker: KafkaCluster, tmp_path: Path) -> None:
     watched = Watched(tmp_path, broker.bootstrap(), OPEN)
     watched.commit(quota("alice"))
     with Watch(tmp_path) as watch:
         until(lambda: rate(broker, "alice") == 10 * MIB, lambda: watch.log)
         set_by_kafka(broker, "alice", 7000)
-        watch.says("drift: user=alice producer_byte_rate is 7 kB/s instead of 10 MiB/s")
+        watch.wait_for_log("drift: user=alice producer_byte_rate is 7 kB/s instead of 10 MiB/s")
         assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 1
         assert rate(broker, "alice") == 7000
         set_by_kafka(broker, "alice", 10485760)
         until(lambda: watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0)
-        watch.says("prod: recovered", times=2)
+        watch.wait_for_log("prod: recovered", times=2)
         assert watch.end() == 0
 
 
-def test_after_kill_9_nothing_is_written_again_and_everything_goes_on(
+def test_after_kill_9_nothing_is_written_again_and_the_watch_continues(
     broker: KafkaCluster, tmp_path: Path
 ) -> None:
     watched = Watched(tmp_path, broker.bootstrap(), OPEN)
     good = watched.commit(*(quota(f"u{number}") for number in range(50)))
     watch = Watch(tmp_path)
     with watch:
-        watch.says("prod: 50 applied")
-        watch.says("prod: recovered")
+        watch.wait_for_log("prod: 50 applied")
+        watch.wait_for_log("prod: recovered")
         assert watch.end(signal.SIGKILL) == -signal.SIGKILL
     watched.commit("nonsense: {\n")
     paths = [watch.state / ".kquota/inventory.json", watch.state / ".kquota/audit.jsonl"]
     before = [path.read_bytes() for path in paths]
     quotas = raw_quotas.describe(broker.port())
     with watch:
-        watch.says(f"{good[:12]} is in force, as before")
-        watch.says(f"is refused; {good[:12]} stays in force")
+        watch.wait_for_log(f"{good[:12]} is in force, as before")
+        watch.wait_for_log(f"is refused; {good[:12]} stays in force")
         until(lambda: watch.metric(IN_ORDER) >= 2, lambda: watch.log)
         assert [path.read_bytes() for path in paths] == before
         assert raw_quotas.describe(broker.port()) == quotas
@@ -129,7 +129,7 @@ def test_after_kill_9_nothing_is_written_again_and_everything_goes_on(
         assert watch.end() == 0
 
 
-def test_removals_of_an_hour_count_together_across_a_restart(
+def test_removals_within_an_hour_are_counted_together_across_a_restart(
     broker: KafkaCluster, tmp_path: Path
 ) -> None:
     confirmed = f"  expectedClusterId: {broker.cluster_id}\n  confirmSync: {broker.cluster_id}\n"
@@ -142,14 +142,14 @@ def test_removals_of_an_hour_count_together_across_a_restart(
     watched.commit(*map(quota, users))
     watch = Watch(tmp_path)
     with watch:
-        watch.says("prod: 6 applied")
+        watch.wait_for_log("prod: 6 applied")
         watched.commit(*map(quota, users[2:]))
         until(lambda: rate(broker, "u1") is None and rate(broker, "u0") is None, lambda: watch.log)
-        watch.says("prod: 2 applied")
+        watch.wait_for_log("prod: 2 applied")
         assert watch.end(signal.SIGKILL) == -signal.SIGKILL
     watched.commit(*map(quota, users[3:]), quota("new"))
     with watch:
-        watch.says(
+        watch.wait_for_log(
             "withheld: user=u2 producer_byte_rate: 2 of 2 removals of namespace team are used within 1h; 1 wait"
         )
         until(lambda: rate(broker, "new") == 10 * MIB, lambda: watch.log)
@@ -172,7 +172,7 @@ def test_a_rewritten_branch_is_followed_with_a_warning(
         until(lambda: rate(broker, "bob") == 10 * MIB, lambda: watch.log)
         git(watched.top, "reset", "--quiet", "--hard", "HEAD~1")
         new = watched.commit(quota("alice"), quota("carol"))
-        watch.says(
+        watch.wait_for_log(
             f"the history of the branch was rewritten: it no longer contains {old[:12]}; {new[:12]} replaces it"
         )
         until(lambda: rate(broker, "carol") == 10 * MIB, lambda: watch.log)
@@ -188,7 +188,7 @@ def own_broker(tmp_path: Path) -> Iterator[KafkaCluster]:
         yield cluster
 
 
-def test_a_broker_that_goes_and_comes_back_finds_everything_as_declared(
+def test_a_broker_that_returns_after_an_outage_gets_every_declared_value(
     own_broker: KafkaCluster, tmp_path: Path
 ) -> None:
     quick = "  properties: {default.api.timeout.ms: 2000, request.timeout.ms: 2000}\n"
@@ -197,9 +197,9 @@ def test_a_broker_that_goes_and_comes_back_finds_everything_as_declared(
     with Watch(tmp_path) as watch:
         until(lambda: rate(own_broker, "alice") == 10 * MIB, lambda: watch.log)
         own_broker.kill(1)
-        watch.says("next try in")
+        watch.wait_for_log("next try in")
         new = watched.commit(quota("alice"), quota("bob"))
-        watch.says(f"{new[:12]} is in force")
+        watch.wait_for_log(f"{new[:12]} is in force")
         assert watch.get("/healthz")[0] == 200
         began = time.monotonic()
         own_broker.start(1)

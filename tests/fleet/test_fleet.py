@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_files_and_another_one_does_not(written, tm
     assert not np.array_equal(tenants(FLEET, 0).mean, tenants(Fleet(clusters=2, seed=2), 0).mean)
 
 
-def test_every_kind_of_event_happens_and_is_told(written):
+def test_every_kind_of_event_occurs_and_is_listed(written):
     folder, _ = written
     document = json.loads((folder / "truth" / "events.json").read_text())
     assert {event["what"] for event in document} == set(What)
@@ -72,7 +72,7 @@ def test_every_kind_of_event_happens_and_is_told(written):
     )
 
 
-def test_demand_is_served_in_full_or_waits(written):
+def test_demand_is_served_completely_or_waits(written):
     """What was wanted is what passed and what is still waiting, series by series."""
     for day in demand.days(FLEET, 0):
         if day.number == 0:
@@ -86,7 +86,7 @@ def test_demand_is_served_in_full_or_waits(written):
             assert np.all((day.served <= day.limit[:, :, None, :]) | free)
 
 
-def test_tight_groups_are_throttled_and_said_to_want_more(written):
+def test_groups_above_their_limit_are_throttled_and_marked_as_censored(written):
     folder, _ = written
     samples = rows(folder, tables.USAGE_SAMPLE)
     censored = samples.filter(pc.equal(samples.column("censored"), "yes"))
@@ -94,7 +94,7 @@ def test_tight_groups_are_throttled_and_said_to_want_more(written):
     assert pc.min(censored.column("throttle_ms")).as_py() > 0
 
 
-def test_a_broker_that_cannot_be_scraped_has_no_samples_and_one_that_is_away_none_either(written):
+def test_a_broker_that_cannot_be_scraped_or_is_stopped_has_no_samples(written):
     folder, _ = written
     up, used = rows(folder, tables.TARGET_UP), rows(folder, tables.USAGE_SAMPLE)
     down = {
@@ -115,7 +115,7 @@ def test_a_broker_that_cannot_be_scraped_has_no_samples_and_one_that_is_away_non
     assert not down & sample_keys
 
 
-def test_the_samples_of_a_broker_stand_for_the_time_since_the_one_before(written):
+def test_samples_of_a_broker_cover_the_time_since_the_previous_one(written):
     folder, _ = written
     used = rows(folder, tables.USAGE_SAMPLE)
     lengths = set(used.column("dt_ms").to_pylist())
@@ -123,7 +123,7 @@ def test_the_samples_of_a_broker_stand_for_the_time_since_the_one_before(written
     assert max(lengths) <= FLEET.pace.max_gap_ms
 
 
-def test_traffic_moves_to_other_tags_when_a_limit_on_user_and_client_id_comes(written):
+def test_a_new_limit_on_user_and_client_id_moves_traffic_to_other_tags(written):
     folder, _ = written
     flip = next(event for event in events(FLEET, 0) if event.what is What.TAG_FLIP)
     user, _ = FLEET.names(0, flip.group)
@@ -160,7 +160,7 @@ def test_a_restart_moves_the_load_and_loses_none():
     assert not any(events(Fleet(quiet=True), 0))
 
 
-def test_the_true_demand_is_kept_beside_the_lake(written):
+def test_the_true_demand_is_stored_beside_the_lake(written):
     folder, _ = written
     cluster = FLEET.cluster_id(1)
     file = folder / "truth" / "demand" / cluster / f"{FLEET.day(1)}.parquet"
@@ -176,19 +176,19 @@ def test_the_true_demand_is_kept_beside_the_lake(written):
     )
 
 
-def test_first_groups_want_most():
+def test_the_first_groups_have_the_highest_demand():
     mean = tenants(Fleet(groups=50), 0).mean[0]
     assert np.all(np.diff(mean) < 0)
     assert mean[0] / mean.sum() > 0.15
 
 
 @pytest.mark.parametrize("wrong", [{"clusters": 0}, {"step_ms": 7_000}, {"step_ms": 5_000}])
-def test_a_fleet_that_cannot_be_is_refused(wrong):
+def test_an_impossible_fleet_is_refused(wrong):
     with pytest.raises(ValueError, match="a fleet has"):
         Fleet(**wrong)
 
 
-def test_the_command_says_how_much_it_wrote(tmp_path, capsys):
+def test_the_command_prints_the_number_of_written_rows(tmp_path, capsys):
     assert (
         main(
             [
@@ -210,7 +210,7 @@ def test_the_command_says_how_much_it_wrote(tmp_path, capsys):
     assert (tmp_path / "lake" / "usage_sample" / "fleet-1-000" / str(date(2026, 9, 12))).is_dir()
 
 
-def test_kinds_can_be_chosen(tmp_path):
+def test_kinds_can_be_selected(tmp_path):
     counts = write(
         Fleet(clusters=1, days=1, groups=3, quiet=True, step_ms=300_000, kinds=(QuotaType.FETCH,)),
         tmp_path / "lake",

@@ -37,7 +37,7 @@ def drift_issue(request, api, gitlab_api, at_github, at_gitlab):
     return run
 
 
-def test_it_is_opened_once_and_changed_only_with_the_facts(drift_issue):
+def test_an_issue_is_opened_once_and_changed_only_with_the_facts(drift_issue):
     assert drift_issue("a") == "opened"
     assert drift_issue("a", "other words") == "unchanged"
     assert drift_issue("a b") == "updated"
@@ -45,7 +45,7 @@ def test_it_is_opened_once_and_changed_only_with_the_facts(drift_issue):
     assert [text for _, text in drift_issue.issues()] == [body("a b")]
 
 
-def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(
+def test_an_issue_is_closed_on_recovery_with_a_comment_and_a_new_one_is_opened_later(
     drift_issue, api, gitlab_api
 ):
     assert drift_issue(None) == "nothing"
@@ -61,7 +61,7 @@ def test_it_is_closed_on_recovery_with_a_word_and_a_new_one_opened_later(
     assert len(drift_issue.issues()) == 2
 
 
-def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
+def test_issues_of_other_authors_and_labels_are_not_changed(api, at_github):
     api.issue("mallory", "drift", body("a"))
     api.issue(BOT, "drift", with_state(Marker(kind="drift", label="stage"), "a") + "\nx")
     update = at_github(
@@ -77,7 +77,7 @@ def test_issues_of_others_and_other_labels_are_left_alone(api, at_github):
     assert [issue.state for issue in api.issues] == ["open", "open", "closed"]
 
 
-def test_twins_become_one(api, at_github):
+def test_duplicate_issues_are_closed_except_one(api, at_github):
     for _ in range(3):
         api.issue(BOT, "t", body("a"))
     update = at_github(
@@ -87,7 +87,7 @@ def test_twins_become_one(api, at_github):
     assert [issue.state for issue in api.issues] == ["open", "closed", "closed"]
 
 
-def test_it_is_found_among_many(api, at_github):
+def test_the_issue_is_found_among_many(api, at_github):
     for number in range(65):
         api.issue("someone", f"issue {number}", "words")
     api.issue(BOT, "t", body("a"))
@@ -99,7 +99,7 @@ def test_it_is_found_among_many(api, at_github):
     )
 
 
-def test_a_lost_answer_does_not_open_two(api, at_github):
+def test_a_lost_response_does_not_open_two_issues(api, at_github):
     def fault(request):
         if request.method == "POST" and len(api.sent("POST")) == 1:
             api.issue(BOT, "t", request.body["body"])
@@ -111,13 +111,13 @@ def test_a_lost_answer_does_not_open_two(api, at_github):
     assert len(api.issues) == 1
 
 
-def test_a_refusal_is_told(api, at_github):
+def test_a_refusal_is_reported(api, at_github):
     api.fail_once(Refusal(410, "Issues are disabled for this repo"))
     with pytest.raises(ForgeError, match="410"):
         at_github(lambda host: update_issue(host, PROD, title="t", body=body("a"), recovered=None))
 
 
-def test_a_text_that_could_not_be_found_again_is_our_own_fault(at_github):
+def test_a_body_without_a_fingerprint_is_rejected(at_github):
     with pytest.raises(ValueError, match="fingerprint"):
         at_github(
             lambda host: update_issue(host, PROD, title="t", body=PROD.line + "\n", recovered=None)

@@ -28,7 +28,7 @@ def test_a_pull_request_is_found_by_head_repository_and_commit(api, at_github):
         assert at_github(lambda host, head=head: host.pull_of(head)) == 8
 
 
-def test_a_branch_makes_it_one_short_list(api, at_github):
+def test_a_known_branch_limits_the_listing(api, at_github):
     for number in range(100, 165):
         api.pull(number, sha=f"{number:040}")
     at_github(lambda host: host.pull_of(PullRequestHead(repository="octo/quotas", sha=SHA)))
@@ -46,7 +46,7 @@ def test_a_branch_makes_it_one_short_list(api, at_github):
 
 
 @pytest.mark.parametrize("state", ["closed", "moved on", "two"])
-def test_a_head_without_one_open_pull_request_has_none(api, at_github, state):
+def test_a_head_without_exactly_one_open_pull_request_has_no_pull_request(api, at_github, state):
     pull = api.pull(8, sha=OTHER, repo="mallory/quotas")
     if state == "closed":
         pull.state = "closed"
@@ -66,7 +66,7 @@ def test_a_number_that_does_not_belong_to_the_head_is_refused(api, at_github):
 
 
 @pytest.mark.parametrize("text", ["", "x", "a/b/c", "../x", "a/..", "a/b?c", "a b/c", "a/b\n"])
-def test_what_is_no_repository_never_becomes_part_of_an_address(text):
+def test_a_malformed_repository_never_becomes_part_of_an_address(text):
     with pytest.raises(UsageError):
         checked_repository(text)
     with pytest.raises(UsageError):
@@ -74,13 +74,13 @@ def test_what_is_no_repository_never_becomes_part_of_an_address(text):
 
 
 @pytest.mark.parametrize("sha", ["", "abc", "A" * 40, "a" * 39, "a" * 41, "../" + "a" * 37])
-def test_what_is_no_commit_is_refused(sha):
+def test_a_malformed_commit_is_refused(sha):
     with pytest.raises(UsageError):
         PullRequestHead(repository="a/b", sha=sha)
 
 
 @pytest.mark.parametrize("name", ["", "plan", "a/b.yml", "../x.yaml/.."])
-def test_what_is_no_workflow_is_refused(name):
+def test_a_malformed_workflow_is_refused(name):
     with pytest.raises(UsageError):
         workflow_name(name)
 
@@ -108,7 +108,7 @@ def merged(api):
     return api
 
 
-def test_the_newest_successful_run_of_that_head_holds_what_was_reviewed(merged, at_github):
+def test_the_newest_successful_run_of_that_head_contains_the_reviewed_plan(merged, at_github):
     merged.run(
         "plan.yml", SHA, artifacts={"q": zipped(plan_json="q"), "p": zipped(plan_json="new")}
     )
@@ -135,12 +135,12 @@ def test_a_newer_run_of_another_pull_request_with_the_same_head_commit_was_not_r
     assert at_github(reviewed) == (7, "old")
 
 
-def test_the_pull_request_that_a_run_lists_is_enough(merged, at_github):
+def test_a_pull_request_listed_by_the_run_is_sufficient(merged, at_github):
     merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="new")}, pulls=(6, 7))
     assert at_github(reviewed) == (7, "new")
 
 
-def test_a_run_of_a_fork_that_is_gone_was_not_reviewed(merged, at_github):
+def test_a_run_of_a_deleted_fork_was_not_reviewed(merged, at_github):
     merged.pulls[7].head_repo = None
     merged.runs[0].repo = None
     with pytest.raises(ForgeError, match="there is no reviewed plan"):
@@ -150,7 +150,7 @@ def test_a_run_of_a_fork_that_is_gone_was_not_reviewed(merged, at_github):
 @pytest.mark.parametrize(
     "what", ["no run", "no artifact", "expired", "no pull request", "no rights"]
 )
-def test_a_merge_that_nobody_reviewed_is_told(merged, at_github, what):
+def test_a_merge_without_a_review_is_reported(merged, at_github, what):
     if what == "no run":
         merged.runs.clear()
     elif what == "no artifact":
@@ -179,7 +179,7 @@ def test_a_merge_that_nobody_reviewed_is_told(merged, at_github, what):
     ],
     ids=["empty", "torn", "another name", "two files", "a way up", "a bomb", "cut off"],
 )
-def test_a_zip_that_is_not_just_a_plan_is_refused(content):
+def test_a_zip_with_anything_beside_one_plan_is_refused(content):
     with pytest.raises(ConfigError):
         read_artifact(content, location="artifact")
 

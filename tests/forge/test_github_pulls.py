@@ -36,12 +36,12 @@ def through_its_life(update) -> list[str]:
     return [update(new).action for new in runs]
 
 
-def test_a_pull_request_goes_through_its_life(update) -> None:
+def test_a_pull_request_is_opened_updated_and_closed(update) -> None:
     assert through_its_life(update) == LIFE
 
 
 @pytest.mark.integration
-def test_requests_and_answers_are_those_of_the_published_description(clock) -> None:
+def test_requests_and_responses_match_the_published_description(clock) -> None:
     """The description comes from npm."""
     with GitHubApi(openapi.github()) as described:
         described.accounts["ghs_workflow"] = Account(BOT, RIGHTS, is_app=True)
@@ -57,7 +57,7 @@ def test_requests_and_answers_are_those_of_the_published_description(clock) -> N
     assert deeds == LIFE
 
 
-def test_a_link_is_no_file_and_a_cut_list_is_no_list(api, update) -> None:
+def test_a_link_is_not_a_file_and_a_truncated_list_is_refused(api, update) -> None:
     api.git.commit("main", {PROD: "../kquota.yaml"})
     api.modes["prod.yaml"] = "120000"
     assert update(proposal(other=file())).action == "opened"
@@ -66,14 +66,16 @@ def test_a_link_is_no_file_and_a_cut_list_is_no_list(api, update) -> None:
         update(proposal(other=file()))
 
 
-def test_a_fork_with_the_same_branch_has_no_say(api, update) -> None:
+def test_a_pull_request_of_a_fork_with_the_same_branch_is_ignored(api, update) -> None:
     pull = api.pull(5, sha="b" * 40, branch=BRANCH, repo="octo/fork")
     pull.body = "<!-- kquota:recommendations:prod -->\nx"
     assert update(proposal(prod=file())).action == "opened"
     assert api.pulls[5].body == "<!-- kquota:recommendations:prod -->\nx"
 
 
-def test_a_token_that_may_not_write_or_not_propose_is_told_what_it_needs(api, update) -> None:
+def test_a_token_without_the_right_to_write_or_propose_is_reported_with_the_needed_right(
+    api, update
+) -> None:
     api.accounts["ghs_workflow"] = Account(BOT, is_app=True)
     with pytest.raises(ForgeError) as error:
         update(proposal(prod=file()))
@@ -86,7 +88,7 @@ def test_a_token_that_may_not_write_or_not_propose_is_told_what_it_needs(api, up
     assert update(proposal(prod=file())).action == "opened", "the branch that was left is ours"
 
 
-def test_a_commit_that_came_between_is_not_replaced(api, update) -> None:
+def test_a_concurrent_commit_is_not_replaced(api, update) -> None:
     update(proposal(prod=file()))
     raced = []
 

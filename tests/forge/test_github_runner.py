@@ -30,20 +30,20 @@ def read_outputs(text: str) -> dict[str, str]:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_any_value_comes_out_as_it_went_in(tmp_path_factory, value):
+def test_any_value_of_an_output_is_read_back(tmp_path_factory, value):
     path = tmp_path_factory.mktemp("out") / "output"
     write_outputs(path, {"a": value, "b": "kquota-0\nb<<x"})
     assert read_outputs(path.read_bytes().decode()) == {"a": value, "b": "kquota-0\nb<<x"}
 
 
-def test_delimiters_are_new_each_time(tmp_path):
+def test_delimiters_are_different_each_time(tmp_path):
     path = tmp_path / "output"
     for _ in range(50):
         write_outputs(path, {"a": "b"})
     assert len(set(re.findall(r"<<(\S+)", path.read_text()))) == 50
 
 
-def test_an_annotation_is_one_command_whatever_it_says():
+def test_an_annotation_is_one_command_for_any_text():
     annotation = Annotation(level="error", path="a,b:c\nd.yaml", line=3, message=HOSTILE)
     (line,) = annotation_lines([annotation], title=HOSTILE)
     assert "\n" not in line
@@ -54,7 +54,7 @@ def test_an_annotation_is_one_command_whatever_it_says():
     assert "\u202e" not in line
 
 
-def test_at_most_ten_of_a_kind_and_the_tenth_counts_the_rest():
+def test_at_most_ten_annotations_of_a_kind_are_printed_and_the_tenth_counts_the_rest():
     many = [Annotation(level="notice", path="f", line=n, message=str(n)) for n in range(1, 31)]
     few = [Annotation(level="error", path="", line=0, message="e")] * 10
     lines = annotation_lines([*many, *few], title="t")
@@ -65,7 +65,7 @@ def test_at_most_ten_of_a_kind_and_the_tenth_counts_the_rest():
     assert lines[0].startswith("::error")
 
 
-def test_stopped_text_ends_with_a_word_that_nobody_could_know():
+def test_stopped_text_ends_with_an_unpredictable_token():
     lines = stopped(HOSTILE).splitlines()
     word = lines[0].removeprefix("::stop-commands::")
     assert len(word) == 32
@@ -73,7 +73,7 @@ def test_stopped_text_ends_with_a_word_that_nobody_could_know():
     assert stopped("x") != stopped("x")
 
 
-def test_a_summary_has_the_room_that_is_left(tmp_path):
+def test_a_summary_uses_the_remaining_space(tmp_path):
     path = tmp_path / "summary"
     assert room_in(path) == 1024 * 1024
     write_summary(path, "ä" * 10)
@@ -82,7 +82,7 @@ def test_a_summary_has_the_room_that_is_left(tmp_path):
     assert path.read_text(encoding="utf-8") == "ä" * 10 + "b"
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path):
+def test_a_file_that_cannot_be_written_is_reported(tmp_path):
     with pytest.raises(UsageError):
         write_outputs(tmp_path / "no" / "such", {"a": "b"})
     (tmp_path / "file").write_text("x")

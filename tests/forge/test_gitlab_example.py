@@ -142,7 +142,7 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
 
 
 @pytest.mark.parametrize("why", ["no rights", "newer commits"])
-def test_a_note_that_cannot_be_written_never_fails_the_job(run, tmp_path, gitlab_api, why):
+def test_a_note_that_cannot_be_written_does_not_fail_the_job(run, tmp_path, gitlab_api, why):
     base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
     gitlab_api.merge_requests[7] = base if why == "no rights" else "b" * 40
     request = {"CI_MERGE_REQUEST_IID": "7"}
@@ -155,7 +155,7 @@ def test_a_note_that_cannot_be_written_never_fails_the_job(run, tmp_path, gitlab
     assert (clone / "kquota-results" / "counts.json").exists()
 
 
-def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):
+def test_a_refusal_fails_the_job_after_it_was_posted(run, tmp_path, gitlab_api):
     commit(run, tmp_path, "main", kquota_yaml=PROJECT)
     everybody = quota("all", entity="{user: {default: true}}")
     gitlab_api.merge_requests[7] = commit(run, tmp_path, "change", quotas__all_yaml=everybody)
@@ -165,7 +165,7 @@ def test_a_refusal_fails_the_job_after_it_was_told(run, tmp_path, gitlab_api):
     assert "⛔ Refused" in gitlab_api.notes[0].body
 
 
-def test_a_plan_that_fails_takes_the_place_of_the_older_note(run, tmp_path, gitlab_api):
+def test_a_failed_plan_replaces_the_older_note(run, tmp_path, gitlab_api):
     base = commit(run, tmp_path, "main", kquota_yaml=PROJECT, quotas__a_yaml=quota("a"))
     gitlab_api.merge_requests[7] = base
     request = {"CI_MERGE_REQUEST_IID": "7"}

@@ -19,7 +19,7 @@ def update(at_gitlab):
     return run
 
 
-def test_a_folder_with_many_files_is_read_to_its_end(gitlab_api, update) -> None:
+def test_a_folder_with_many_files_is_read_completely(gitlab_api, update) -> None:
     files = {f"c{number:02}": file(number) for number in range(35)}
     assert update(proposal(**files)).action == "opened"
     assert update(proposal(**files)).action == "unchanged"
@@ -28,7 +28,7 @@ def test_a_folder_with_many_files_is_read_to_its_end(gitlab_api, update) -> None
     assert gitlab_api.git.text(BRANCH, "proposals/c34.yaml") is None
 
 
-def test_a_merge_deletes_the_branch_and_a_fork_has_no_say(gitlab_api, update) -> None:
+def test_a_merge_deletes_the_branch_and_a_fork_is_ignored(gitlab_api, update) -> None:
     fork = GitLabMergeRequest(3, "mallory", BRANCH, "main", "x", "y", source_project=9)
     gitlab_api.opened.append(fork)
     assert update(proposal(prod=file())).action == "opened"
@@ -39,7 +39,7 @@ def test_a_merge_deletes_the_branch_and_a_fork_has_no_say(gitlab_api, update) ->
     assert fork.description == "y"
 
 
-def test_a_token_that_may_only_read_writes_nothing(gitlab_api, update) -> None:
+def test_a_read_only_token_writes_nothing(gitlab_api, update) -> None:
     with pytest.raises(ForgeError) as error:
         update(proposal(prod=file()), who="glpat-reader")
     assert error.value.status == 403

@@ -116,7 +116,7 @@ def program(folder: Path, name: str, script: str) -> str:
 # ---- without a network -------------------------------------------------------------------------
 
 
-def test_the_planted_files_do_betray_a_python_that_is_not_isolated(checkout: Checkout) -> None:
+def test_the_planted_files_run_in_a_python_that_is_not_isolated(checkout: Checkout) -> None:
     subprocess.run(
         ["python3", "-m", "venv", "x"], cwd=checkout.folder, check=False, capture_output=True
     )
@@ -132,7 +132,7 @@ def test_the_planted_files_do_betray_a_python_that_is_not_isolated(checkout: Che
 
 
 @pytest.mark.parametrize("script", ["plan/plan.sh", "apply/apply.sh"])
-def test_a_command_that_fails_is_written_down_without_a_module_of_the_checkout(
+def test_a_failed_command_is_recorded_without_a_module_of_the_checkout(
     checkout: Checkout, script: str
 ) -> None:
     path = program(checkout.temp / "bin", "kquota", "echo broken >&2; exit 1")
@@ -144,7 +144,7 @@ def test_a_command_that_fails_is_written_down_without_a_module_of_the_checkout(
 
 
 @pytest.mark.parametrize("script", ["plan/plan.sh", "apply/apply.sh", "drift/drift.sh"])
-def test_kquota_gets_no_variable_that_adds_modules_and_git_no_settings_of_the_checkout(
+def test_kquota_receives_no_variable_that_adds_modules_and_git_no_settings_of_the_checkout(
     checkout: Checkout, script: str
 ) -> None:
     path = program(
@@ -181,7 +181,7 @@ def test_the_token_for_the_records_is_in_the_environment_of_one_step_and_not_on_
     assert not [path for path in files if basic.encode() in path.read_bytes()]
 
 
-def test_an_installation_sees_no_secret_and_starts_isolated_outside_the_checkout(
+def test_an_installation_receives_no_secret_and_runs_isolated_outside_the_checkout(
     checkout: Checkout,
 ) -> None:
     path = program(
@@ -198,7 +198,7 @@ def test_an_installation_sees_no_secret_and_starts_isolated_outside_the_checkout
     assert re.findall(r"^words=(\S+)", text, re.MULTILINE) == ["-I"]
 
 
-def test_another_version_than_that_of_the_pinned_commit_is_refused(checkout: Checkout) -> None:
+def test_a_version_other_than_that_of_the_pinned_commit_is_refused(checkout: Checkout) -> None:
     answer = checkout.step("install.sh", VERSION="1.2.3")
     assert answer.returncode == 1
     assert "pin this action to its commit" in answer.stdout
@@ -228,7 +228,7 @@ def test_the_dockerfile_starts_no_python_that_is_not_isolated() -> None:
         "python3 x.py",
     ],
 )
-def test_the_check_sees_a_python_that_is_not_isolated(line: str) -> None:
+def test_the_check_reports_a_python_that_is_not_isolated(line: str) -> None:
     assert BARE.search(line)
 
 

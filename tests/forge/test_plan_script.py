@@ -65,13 +65,13 @@ def words(tmp_path):
         ),
     ],
 )
-def test_evidence_is_left_out_unless_it_is_asked_for(words, inputs, expected):
+def test_evidence_is_omitted_unless_it_is_requested(words, inputs, expected):
     arguments = words(**inputs)
     assert arguments[:3] == ["plan", "--project", "kquota.yaml"]
     assert arguments[8:] == expected
 
 
-def test_without_a_project_file_at_the_base_nothing_that_the_head_names_is_contacted(tmp_path):
+def test_without_a_project_file_at_the_base_no_address_of_the_head_is_contacted(tmp_path):
     """The script with the real kquota: the head's broker and evidence address are servers of the attacker."""
     repository = tmp_path / "repo"
     repository.mkdir()

@@ -122,7 +122,7 @@ def site(request, api, at_github, gitlab_api, at_gitlab) -> Site:
     return Site("gitlab", gitlab_api, update_there)
 
 
-def test_the_first_recommendation_opens_a_pull_request_with_its_files_alone(site: Site) -> None:
+def test_the_first_recommendation_opens_a_pull_request_with_its_files_only(site: Site) -> None:
     main = site.git.branches["main"]
     assert site.update(proposal(prod=file())).action == "opened"
     (card,) = site.cards
@@ -134,14 +134,14 @@ def test_the_first_recommendation_opens_a_pull_request_with_its_files_alone(site
     assert site.git.history(BRANCH)[0].parents == (main,)
 
 
-def test_other_evidence_for_the_same_limits_writes_nothing(site: Site) -> None:
+def test_new_evidence_for_the_same_limits_writes_nothing(site: Site) -> None:
     site.update(proposal(prod=file()))
     before = site.writes
     assert site.update(proposal(prod=file(evidence="Tuesday"))).action == "unchanged"
     assert site.writes == before
 
 
-def test_other_limits_follow_on_the_branch_and_replace_text_and_files(site: Site) -> None:
+def test_changed_limits_are_pushed_to_the_branch_and_replace_text_and_files(site: Site) -> None:
     site.update(proposal(prod=file(), old=file()))
     assert site.update(proposal(prod=file(6000), new=file())).action == "updated"
     (card,) = site.cards
@@ -154,7 +154,9 @@ def test_other_limits_follow_on_the_branch_and_replace_text_and_files(site: Site
     assert site.update(proposal(prod=file(6000), new=file())).action == "unchanged"
 
 
-def test_nothing_recommended_closes_it_and_the_same_may_come_back(site: Site) -> None:
+def test_without_recommendations_the_pull_request_is_closed_and_may_be_opened_again(
+    site: Site,
+) -> None:
     assert site.update(proposal()).action == "nothing"
     assert site.writes == []
     site.update(proposal(prod=file()))
@@ -166,7 +168,7 @@ def test_nothing_recommended_closes_it_and_the_same_may_come_back(site: Site) ->
     assert len(site.cards) == 2
 
 
-def test_a_person_who_closes_it_is_not_asked_the_same_again(site: Site) -> None:
+def test_a_closed_pull_request_is_not_opened_again_for_the_same_limits(site: Site) -> None:
     site.update(proposal(prod=file()))
     site.close()
     before = site.writes
@@ -177,7 +179,9 @@ def test_a_person_who_closes_it_is_not_asked_the_same_again(site: Site) -> None:
     assert len(site.git.history(BRANCH)) == 2, "the old branch is replaced: it begins at main again"
 
 
-def test_a_merge_is_an_answer_and_its_files_go_when_nothing_is_recommended(site: Site) -> None:
+def test_a_merge_settles_a_recommendation_and_its_files_are_removed_when_nothing_is_recommended(
+    site: Site,
+) -> None:
     site.update(proposal(prod=file()))
     site.git.commit("main", {PROD: file()})
     site.close()
@@ -189,7 +193,7 @@ def test_a_merge_is_an_answer_and_its_files_go_when_nothing_is_recommended(site:
 
 
 @pytest.mark.parametrize("how", ["on top", "amended", "at first"])
-def test_a_branch_with_commits_of_others_is_left_alone(site: Site, how: str) -> None:
+def test_a_branch_with_foreign_commits_is_not_changed(site: Site, how: str) -> None:
     if how != "at first":
         site.update(proposal(prod=file()))
     message = site.git.history(BRANCH)[0].message if how == "amended" else "by hand"
@@ -205,14 +209,14 @@ def test_a_branch_with_commits_of_others_is_left_alone(site: Site, how: str) -> 
 
 
 @pytest.mark.parametrize("text", ["mine", "<!-- kquota:recommendations:prod -->\nmine"])
-def test_a_pull_request_of_somebody_else_is_left_alone(site: Site, text: str) -> None:
+def test_a_foreign_pull_request_is_not_changed(site: Site, text: str) -> None:
     site.proposes("mallory", text)
     with pytest.raises(ForgeError, match="was opened by mallory"):
         site.update(proposal(prod=file()))
     assert site.writes == []
 
 
-def test_a_file_of_somebody_else_is_not_replaced(site: Site) -> None:
+def test_a_foreign_file_is_not_replaced(site: Site) -> None:
     site.git.commit("main", {PROD: "kind: ClientQuota\n"})
     with pytest.raises(
         ForgeError, match=r"proposals/prod\.yaml in the repository is not from kquota"
@@ -228,7 +232,7 @@ def test_a_branch_that_was_deleted_is_written_again(site: Site) -> None:
     assert site.git.text(BRANCH, PROD) == file()
 
 
-def test_labels_have_branches_and_pull_requests_of_their_own(site: Site) -> None:
+def test_labels_have_their_own_branches_and_pull_requests(site: Site) -> None:
     for label in ("prod", "staging", ""):
         assert site.update(proposal(label, **{label or "prod": file()})).action == "opened"
     assert len(site.cards) == 3
@@ -236,14 +240,14 @@ def test_labels_have_branches_and_pull_requests_of_their_own(site: Site) -> None
 
 
 @pytest.mark.parametrize("base", ["gone", BRANCH])
-def test_a_base_that_cannot_be_one_is_an_error(site: Site, base: str) -> None:
+def test_an_invalid_base_branch_is_an_error(site: Site, base: str) -> None:
     with pytest.raises(ForgeError, match="base branch") as error:
         site.update(proposal(prod=file()), base=base)
     assert "--base" in error.value.hint
     assert site.writes == []
 
 
-def test_another_base_gets_the_pull_request(site: Site) -> None:
+def test_the_pull_request_is_opened_against_a_configured_base(site: Site) -> None:
     start = site.git.branches["main"]
     site.git.commit("stable", {"x": "y"}, start=start)
     assert site.update(proposal(prod=file()), base="stable").action == "opened"
@@ -269,7 +273,7 @@ def test_a_rate_limit_is_waited_for(site: Site, clock) -> None:
     assert clock.now() - began >= 7
 
 
-def test_an_answer_that_was_lost_does_not_open_two(site: Site, monkeypatch) -> None:
+def test_a_lost_response_does_not_open_two_pull_requests(site: Site, monkeypatch) -> None:
     """The host opens the pull request and then fails."""
     answered = site.api.answer
     lost = []
@@ -291,7 +295,7 @@ def test_an_answer_that_was_lost_does_not_open_two(site: Site, monkeypatch) -> N
 
 
 @pytest.mark.parametrize("label", ["a b", "a/b", "..", "a..b", "x.lock", "-x", "x.", "é", "a~1"])
-def test_a_label_that_no_branch_can_carry_is_refused(label: str) -> None:
+def test_a_label_that_is_invalid_in_a_branch_name_is_refused(label: str) -> None:
     with pytest.raises(UsageError, match="cannot be part of the name of a branch"):
         proposal(label, prod=file())
 
@@ -313,7 +317,7 @@ def test_a_label_that_no_branch_can_carry_is_refused(label: str) -> None:
         "a b",
     ],
 )
-def test_a_folder_that_is_none_for_recommendations_is_refused(folder: str) -> None:
+def test_a_folder_that_is_not_for_recommendations_is_refused(folder: str) -> None:
     with pytest.raises(UsageError, match="not a folder for recommendations"):
         ProposedFiles(folder=folder, files={}, mark=MARK)
 
@@ -322,7 +326,7 @@ def test_a_folder_that_is_none_for_recommendations_is_refused(folder: str) -> No
     "name",
     ["kquota.yaml", ".gitlab-ci.yaml", "x.yml", "../x.yaml", "a/b.yaml", "X.yaml", "x.yaml\n"],
 )
-def test_a_file_that_is_none_of_a_cluster_is_refused(name: str) -> None:
+def test_a_file_name_that_is_not_a_cluster_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is not the name of a file of recommendations"):
         ProposedFiles(folder="proposals", files={name: file()}, mark=MARK)
     with pytest.raises(UsageError, match="does not begin with"):
@@ -397,7 +401,7 @@ RUNS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(remote=st.dictionaries(PATHS, TEXTS), runs=RUNS)
-def test_only_own_files_of_the_folder_are_ever_written(
+def test_only_files_of_kquota_in_the_folder_are_ever_written(
     remote: dict[str, str], runs: list[dict[str, str]]
 ) -> None:
     host = MemoryHost(remote)

@@ -162,7 +162,7 @@ def test_the_examples_recommend_by_the_same_command_and_apply_nothing() -> None:
     assert "GITHUB_TOKEN" not in by_github[0]["env"]
 
 
-def test_a_schedule_of_gitlab_runs_one_of_both_jobs() -> None:
+def test_a_gitlab_schedule_runs_one_of_both_jobs() -> None:
     drift = yaml.safe_load((EXAMPLES / "gitlab" / ".gitlab-ci.yml").read_text())["drift"]
     (recommended,), (drifted,) = GITLAB["rules"], drift["rules"]
     assert '$QUOTA_SCHEDULE == "recommend"' in recommended["if"]

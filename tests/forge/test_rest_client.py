@@ -58,7 +58,7 @@ def answers(*responses):
 OK = (200, {}, '{"ok": true}')
 
 
-def test_a_fault_of_the_host_is_tried_again_and_then_told(clock):
+def test_a_server_error_is_retried_and_then_reported(clock):
     handler, came = answers((502, {}, "<html>"), (500, {}, "{}"), OK)
     assert result_of(handler, lambda client, _: client.get("x"), clock) == {"ok": True}
     assert clock.slept == [1.0, 2.0]
@@ -68,7 +68,7 @@ def test_a_fault_of_the_host_is_tried_again_and_then_told(clock):
     assert len(came) == 4
 
 
-def test_a_write_that_may_have_landed_is_not_sent_twice(clock):
+def test_a_write_that_may_have_been_executed_is_not_sent_again(clock):
     handler, came = answers((502, {}, ""))
     with pytest.raises(ForgeError) as caught:
         result_of(handler, lambda client, _: client.send("POST", "x", {"a": 1}), clock)
@@ -91,14 +91,16 @@ def test_a_write_that_may_have_landed_is_not_sent_twice(clock):
         (403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}, "{}", 1.0),
     ],
 )
-def test_a_rate_limit_is_waited_for_as_long_as_the_host_says(clock, status, headers, body, seconds):
+def test_a_rate_limit_is_waited_for_as_long_as_the_host_requests(
+    clock, status, headers, body, seconds
+):
     handler, came = answers((status, headers, body), OK)
     assert result_of(handler, lambda client, _: client.send("POST", "x", {}), clock) == {"ok": True}
     assert clock.slept == [pytest.approx(seconds)]
     assert len(came) == 2
 
 
-def test_a_rate_limit_that_takes_too_long_is_told(clock):
+def test_a_rate_limit_that_takes_too_long_is_reported(clock):
     handler, _ = answers((429, {"Retry-After": "3600"}, "{}"))
     with pytest.raises(ForgeError, match="answered 429") as caught:
         result_of(handler, lambda client, _: client.get("x"), clock)
@@ -120,7 +122,7 @@ def test_a_rate_limit_that_takes_too_long_is_told(clock):
         (422, "did not accept"),
     ],
 )
-def test_a_refusal_is_told_once_with_what_to_do(clock, status, says):
+def test_a_refusal_is_reported_once_with_the_next_step(clock, status, says):
     handler, came = answers(
         (status, {}, json.dumps({"message": "no", "errors": [{"message": "too long"}]}))
     )
@@ -139,7 +141,7 @@ def test_a_redirect_is_not_followed_with_the_token(clock):
     assert len(came) == 1
 
 
-def test_an_answer_may_be_only_so_large_and_must_be_json(clock):
+def test_the_size_of_a_response_is_limited_and_it_must_be_json(clock):
     handler, _ = answers((200, {}, "[" + "1," * 5000 + "1]"))
     with pytest.raises(ForgeError, match="larger than 1,000 bytes"):
         result_of(
@@ -150,7 +152,7 @@ def test_an_answer_may_be_only_so_large_and_must_be_json(clock):
         result_of(handler, lambda client, _: client.get("x"), clock)
 
 
-def test_a_host_that_does_not_answer_is_given_up(clock):
+def test_a_host_that_does_not_answer_is_abandoned_at_the_timeout(clock):
     async def silent(request):
         await asyncio.Event().wait()
 
@@ -161,7 +163,7 @@ def test_a_host_that_does_not_answer_is_given_up(clock):
     assert clock.slept == [1.0, 2.0, 4.0]
 
 
-def test_nobody_there_is_told_with_the_host(clock):
+def test_an_unreachable_host_is_named(clock):
     async def work(client, url):
         async with RestClient(
             "http://127.0.0.1:9", headers={}, clock=clock, token=forge_token(PLANTED)
@@ -182,7 +184,7 @@ def collected(client, path="list", **more):
     return work()
 
 
-def test_pages_are_followed_by_link_and_end(clock):
+def test_pages_are_followed_by_the_link_header_to_the_last(clock):
     async def handler(request):
         page = int(request.query.get("page", "1"))
         links = (
@@ -197,14 +199,14 @@ def test_pages_are_followed_by_link_and_end(clock):
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/x", "http://127.0.0.1:1/x", "//evil/x"])
-def test_a_next_page_on_another_host_is_not_asked_for(clock, target):
+def test_a_next_page_on_another_host_is_not_requested(clock, target):
     handler, came = answers((200, {"Link": f'<{target}>; rel="next"'}, "[]"))
     with pytest.raises(ForgeError, match="another host"):
         result_of(handler, lambda client, _: collected(client), clock)
     assert len(came) == 1
 
 
-def test_pages_without_end_are_given_up(clock):
+def test_an_endless_list_of_pages_is_aborted(clock):
     handler, came = answers((200, {"Link": '</list?page=2>; rel="next"'}, "[]"))
     with pytest.raises(ForgeError, match="more than"):
         result_of(handler, lambda client, _: collected(client), clock, bounds=RestLimits(pages=5))
@@ -212,7 +214,7 @@ def test_pages_without_end_are_given_up(clock):
 
 
 @pytest.mark.parametrize("body", ["{}", "[1]", '{"runs": 1}', "null"])
-def test_a_list_that_is_none_is_refused(clock, body):
+def test_a_response_that_is_not_a_list_is_refused(clock, body):
     handler, _ = answers((200, {}, body))
     with pytest.raises(ForgeError, match="list"):
         result_of(
@@ -222,7 +224,7 @@ def test_a_list_that_is_none_is_refused(clock, body):
         )
 
 
-def test_a_download_follows_to_the_signed_address_without_the_token(clock):
+def test_a_download_is_redirected_to_the_signed_address_without_the_token(clock):
     headers = []
 
     async def handler(request):
@@ -243,7 +245,7 @@ def test_a_download_follows_to_the_signed_address_without_the_token(clock):
         result_of(handler, lambda client, _: client.download("zip", max_bytes=3), clock)
 
 
-def test_a_download_over_an_open_line_is_refused(clock):
+def test_a_download_over_plain_http_is_refused(clock):
     handler, _ = answers((302, {"Location": "http://store.example/x"}, ""))
     with pytest.raises(ForgeError, match="not https"):
         result_of(handler, lambda client, _: client.download("zip", max_bytes=3), clock)
@@ -262,18 +264,18 @@ def test_a_download_over_an_open_line_is_refused(clock):
         "https://",
     ],
 )
-def test_an_address_that_would_leak_or_is_none_is_refused(address):
+def test_an_invalid_or_unprotected_address_is_refused(address):
     with pytest.raises(UsageError):
         checked_address(address)
 
 
-def test_an_address_of_this_machine_or_with_tls_is_fine():
+def test_a_loopback_or_tls_address_is_accepted():
     assert checked_address("https://ghe.example/api/v3/") == "https://ghe.example/api/v3"
     assert checked_address("http://127.0.0.1:1") == "http://127.0.0.1:1"
     assert checked_address("http://[::1]:1/") == "http://[::1]:1"
 
 
-def test_the_token_is_in_no_word_of_ours(clock):
+def test_no_text_contains_the_token(clock):
     token = forge_token(f" {PLANTED}\n")
     displayed_text = f"{token} {token!r} {token:>10} {[token]}"
     assert PLANTED not in displayed_text
@@ -289,7 +291,7 @@ def test_the_token_is_in_no_word_of_ours(clock):
     assert PLANTED not in "".join(traceback.format_exception(caught.value))
 
 
-def test_words_of_a_host_are_one_line_and_short():
+def test_messages_of_a_host_are_shortened_to_one_line():
     text = error_text(
         HttpResponse(status=500, body=json.dumps({"message": "a\n::error::b" + "x" * 999}).encode())
     )
@@ -299,7 +301,7 @@ def test_words_of_a_host_are_one_line_and_short():
         assert isinstance(error_text(HttpResponse(status=500, body=body)), str)
 
 
-def test_a_netrc_entry_for_the_host_goes_nowhere(clock, tmp_path, monkeypatch):
+def test_a_netrc_entry_for_the_host_is_not_sent(clock, tmp_path, monkeypatch):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password netrc-planted\n")
     netrc.chmod(0o600)
@@ -314,7 +316,7 @@ def test_a_netrc_entry_for_the_host_goes_nowhere(clock, tmp_path, monkeypatch):
     assert headers == [f"Bearer {PLANTED}"]
 
 
-def test_a_limit_without_a_wait_is_not_asked_again_at_once(clock):
+def test_a_rate_limit_without_a_wait_time_is_not_retried_immediately(clock):
     handler, _ = answers(*[(429, {"Retry-After": "0"}, "{}")] * 5, OK)
     assert result_of(handler, lambda client, _: client.get("x"), clock) == {"ok": True}
     assert clock.slept == [1.0] * 5

@@ -31,7 +31,7 @@ def posted(at_github):
     return run
 
 
-def test_the_first_comment_is_written_and_later_ones_replace_its_text(api, posted):
+def test_the_first_comment_is_created_and_later_ones_replace_its_text(api, posted):
     assert posted("one").action == "created"
     assert posted("two").action == "updated"
     assert posted("two").action == "unchanged"
@@ -39,7 +39,7 @@ def test_the_first_comment_is_written_and_later_ones_replace_its_text(api, poste
     assert len(api.sent("PATCH")) == 1
 
 
-def test_it_is_found_on_a_later_page(api, posted):
+def test_the_comment_is_found_on_a_later_page(api, posted):
     for number in range(75):
         api.comment(7, "someone", f"chatter {number}")
     posted("one")
@@ -49,7 +49,7 @@ def test_it_is_found_on_a_later_page(api, posted):
     assert api.bodies(7).count(text("two")) == 1
 
 
-def test_a_copy_of_the_marker_by_somebody_else_is_left_alone(api, posted):
+def test_a_copy_of_the_marker_by_another_author_is_ignored(api, posted):
     api.comment(7, "mallory", text("mine"))
     api.comment(7, BOT, f"quoted:\n{text('x')}")
     api.comment(7, BOT, text("other label", Marker(kind="plan", label="prod2")))
@@ -58,14 +58,14 @@ def test_a_copy_of_the_marker_by_somebody_else_is_left_alone(api, posted):
     assert len(api.bodies(7)) == 4
 
 
-def test_each_label_and_kind_has_its_own(api, posted):
+def test_each_label_and_kind_has_its_own_comment(api, posted):
     posted("plan")
     posted("stage", marker=Marker(kind="plan", label="stage"))
     posted("outcome", marker=Marker(kind="outcome", label="prod"))
     assert len(api.bodies(7)) == 3
 
 
-def test_recreate_writes_a_new_one_first_and_takes_the_old_away(api, posted):
+def test_recreate_creates_the_new_comment_before_it_deletes_the_old_one(api, posted):
     posted("one")
     api.comment(7, "someone", "chatter")
     assert posted("two", method="recreate").action == "created"
@@ -76,19 +76,19 @@ def test_recreate_writes_a_new_one_first_and_takes_the_old_away(api, posted):
     assert api.bodies(7)[-1] == text("two")
 
 
-def test_on_change_begins_nothing_for_nothing_and_keeps_what_there_is(api, posted):
+def test_on_change_creates_no_comment_without_changes_and_keeps_an_existing_one(api, posted):
     assert posted("nothing", method="on-change", is_quiet=True).action == "nothing"
     assert api.bodies(7) == []
     assert posted("something", method="on-change").action == "created"
     assert posted("nothing", method="on-change", is_quiet=True).action == "updated"
 
 
-def test_never_asks_nobody(api, posted):
+def test_never_sends_no_request(api, posted):
     assert posted("one", method="never").action == "nothing"
     assert api.requests == []
 
 
-def test_twins_of_two_runs_at_once_become_one(api, posted):
+def test_duplicate_comments_of_concurrent_runs_are_deleted_except_one(api, posted):
     first = api.comment(7, BOT, text("one"))
     api.comment(7, BOT, text("one"))
     assert posted("two").note.id == first.id
@@ -96,7 +96,7 @@ def test_twins_of_two_runs_at_once_become_one(api, posted):
 
 
 @pytest.mark.parametrize("landed", [True, False])
-def test_a_lost_answer_does_not_make_two_comments(api, posted, landed):
+def test_a_lost_response_does_not_create_two_comments(api, posted, landed):
     def fault(request):
         if request.method == "POST" and len(api.sent("POST")) == 1:
             if landed:
@@ -109,14 +109,14 @@ def test_a_lost_answer_does_not_make_two_comments(api, posted, landed):
     assert api.bodies(7) == [text("one")]
 
 
-def test_a_comment_that_somebody_took_away_meanwhile_is_no_fault(api, posted):
+def test_a_comment_that_was_deleted_concurrently_causes_no_error(api, posted):
     api.comment(7, BOT, text("one"))
     api.comment(7, BOT, text("one"))
     api.fail_once(Refusal(404, "Not Found"), method="DELETE")
     assert posted("two").action == "updated"
 
 
-def test_a_token_of_a_person_finds_its_own(api, posted):
+def test_a_personal_token_finds_the_comment_of_its_user(api, posted):
     api.accounts["ghp_me"] = Account("Octo-Cat")
     api.comment(7, BOT, text("the bot's"))
     assert posted("one", who="ghp_me").action == "created"
@@ -124,14 +124,14 @@ def test_a_token_of_a_person_finds_its_own(api, posted):
     assert api.bodies(7) == [text("the bot's"), text("two")]
 
 
-def test_an_app_of_ones_own_is_named(api, posted):
+def test_a_custom_app_finds_its_comment_by_the_configured_author(api, posted):
     api.accounts["ghs_app"] = Account("my-app[bot]", is_app=True)
     posted("one", who="ghs_app", author="my-app[bot]")
     assert posted("two", who="ghs_app", author="my-app[bot]").action == "updated"
 
 
 @pytest.mark.parametrize(("who", "status"), [("ghs_reader", 403), ("ghs_unknown", 401)])
-def test_a_token_without_rights_is_refused_and_nothing_is_there(api, posted, who, status):
+def test_a_token_without_rights_is_refused_and_no_comment_is_created(api, posted, who, status):
     api.accounts["ghs_reader"] = Account(BOT, rights=frozenset({"contents: read"}), is_app=True)
     with pytest.raises(ForgeError) as caught:
         posted("one", who=who)
@@ -145,13 +145,13 @@ def test_a_text_over_the_limit_is_refused_by_the_host(posted):
         posted("x" * 65_536)
 
 
-def test_an_answer_without_its_facts_is_refused(api, posted):
+def test_a_response_without_an_id_is_refused(api, posted):
     api.fail_once(Refusal(201, "no id here"), method="POST")
     with pytest.raises(ForgeError, match="no id"):
         posted("one")
 
 
-def test_a_text_without_its_marker_is_our_own_fault(at_github):
+def test_a_text_without_its_marker_is_rejected(at_github):
     with pytest.raises(ValueError, match="marker"):
         at_github(
             lambda host: post(PullComments(host, 7), PROD, "hello", method="update", is_quiet=False)
@@ -161,7 +161,7 @@ def test_a_text_without_its_marker_is_our_own_fault(at_github):
 @pytest.mark.parametrize(
     "label", ["", "prod", "a-->b", "a--!>b", "@team\n<b>", "ä \u202e", "a/b c"]
 )
-def test_no_label_gets_out_of_its_marker(label):
+def test_a_label_cannot_break_out_of_its_marker(label):
     line = Marker(kind="plan", label=label).line
     inside = line.removeprefix("<!-- ").removesuffix(" -->")
     assert "--" not in inside
@@ -171,21 +171,21 @@ def test_no_label_gets_out_of_its_marker(label):
     assert Marker(kind="plan", label=label).begins(f"{line}\r\nx")
 
 
-def test_labels_differ_where_they_differ_and_are_short():
+def test_different_labels_have_different_markers_and_long_ones_are_refused():
     labels = ["a", "A", "a ", "a%20", "a-", "a%2D", ""]
     assert len({Marker(kind="plan", label=label).line for label in labels}) == len(labels)
     with pytest.raises(UsageError):
         Marker(kind="plan", label="x" * 101)
 
 
-def test_a_fingerprint_stands_in_the_second_line():
+def test_the_fingerprint_is_in_the_second_line():
     body = with_state(PROD, "facts") + "\nwords"
     assert PROD.begins(body)
     assert state_of(body) == fingerprint("facts") == state_of(body.replace("\n", "\r\n"))
     assert state_of("words") == state_of(PROD.line) == state_of(f"{PROD.line}\nwords") == ""
 
 
-def test_gitlab_notes_behave_the_same(gitlab_api, at_gitlab):
+def test_gitlab_notes_behave_like_github_comments(gitlab_api, at_gitlab):
     def run(words, method="update", is_quiet=False, **more):
         return at_gitlab(
             lambda host: post(

@@ -170,7 +170,7 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     assert (again.outputs["has-changes"], again.outputs["exit-code"]) == ("false", "0")
 
 
-def test_two_changes_among_300_quotas_of_others_give_one_screen_without_any_of_them(
+def test_two_changes_among_300_foreign_quotas_give_one_screen_without_the_foreign_ones(
     begun_there, api, broker
 ):
     strangers = {
@@ -197,7 +197,7 @@ def test_two_changes_among_300_quotas_of_others_give_one_screen_without_any_of_t
     assert "stranger-299" in planned.artifacts["kquota-page-prod"].read_text()
 
 
-def test_a_broker_that_changed_in_between_makes_it_stale_with_the_difference(
+def test_a_broker_that_changed_since_the_review_makes_the_plan_stale_with_the_difference(
     begun_there, api, broker
 ):
     proposed(begun_there, 7, "change", quotas__a_yaml=quota("a", "{producerByteRate: 20Mi}"))
@@ -239,7 +239,7 @@ def test_two_pull_requests_on_disjoint_pairs_both_apply_and_the_printed_commands
     assert "user=c" in text
 
 
-def test_the_first_pull_request_has_no_base_and_is_applied_by_its_digest(tmp_path, api, broker):
+def test_the_first_pull_request_without_a_base_is_applied_by_its_digest(tmp_path, api, broker):
     bench = Workbench(tmp_path, api, broker.bootstrap)
     bench.git("checkout", "-q", "-b", "main")
     bench.write(README="quotas\n")
@@ -271,7 +271,7 @@ AUTHENTICATED = (
 )
 
 
-def test_the_documented_rights_are_enough_and_no_secret_shows(tmp_path, api, kafka):
+def test_the_documented_rights_are_sufficient_and_no_secret_is_shown(tmp_path, api, kafka):
     cluster = kafka(NEWEST, listeners=(Listener.PLAINTEXT, Listener.SASL_PLAINTEXT), acls=True)
     raw_quotas.clear(cluster.port())
     bench = Workbench(tmp_path, api, cluster.bootstrap(Listener.SASL_PLAINTEXT))
@@ -324,7 +324,7 @@ OUR_COMMANDS = re.compile(
 )
 
 
-def test_no_name_gets_out_of_its_place(bench, api, simulated):
+def test_names_cannot_forge_markup(bench, api, simulated):
     documents = "".join(
         quota(f"n{at}", entity="{user: {name: " + json.dumps(name) + "}}")
         for at, name in enumerate(HOSTILE)
@@ -349,7 +349,7 @@ def test_no_name_gets_out_of_its_place(bench, api, simulated):
     ]
 
 
-def test_recorded_use_is_told_and_what_breaks_the_policy_of_the_base_fails(bench, api):
+def test_recorded_use_is_shown_and_a_violation_of_the_base_policy_fails(bench, api):
     """`a` sends 9 MiB/s an hour a day; the pull request leaves it 4, and loosens the policy, which counts for nothing."""
     policy = "  simulate: {failOn: {newThrottledPerDay: 10m}}\n"
     strict = PROJECT.replace("  manifests: [quotas]\n", f"  manifests: [quotas]\n{policy}")
@@ -382,7 +382,7 @@ def test_recorded_use_is_told_and_what_breaks_the_policy_of_the_base_fails(bench
     assert "throttled on 3 of 3" in body
 
 
-def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simulated):
+def test_redirections_and_weaker_rules_of_a_head_are_shown_and_not_used(bench, api, simulated):
     evil = (
         PROJECT.replace("${env:QUOTA_BOOTSTRAP}", "evil.example:9092")
         + "  guards: {maxChangeFactor: 1000}\n"
@@ -401,7 +401,7 @@ def test_a_head_that_redirects_or_loosens_is_shown_and_not_used(bench, api, simu
     assert len(body) < 65_536
 
 
-def test_a_broken_head_takes_the_place_of_the_older_plan(bench, api):
+def test_a_failed_plan_of_the_head_replaces_the_older_plan(bench, api):
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     assert bench.plan(7).ok
     bench.branch("change", "origin/change")
@@ -416,7 +416,7 @@ def test_a_broken_head_takes_the_place_of_the_older_plan(bench, api):
     assert not bench.push(bench.squash(7)).ok  # the failed run is no review
 
 
-def test_a_token_without_rights_never_fails_the_plan(bench, api):
+def test_a_token_without_rights_does_not_fail_the_plan(bench, api):
     api.accounts["ghs_reader"] = Account(BOT, rights=frozenset({"contents: read"}), is_app=True)
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     planned = bench.plan(7, token="ghs_reader")  # noqa: S106 - a token of the fake
@@ -427,7 +427,7 @@ def test_a_token_without_rights_never_fails_the_plan(bench, api):
     assert "ghs_reader" not in planned.log
 
 
-def test_a_comment_about_many_changes_is_one_screen_after_faults_of_the_host(bench, api):
+def test_a_comment_about_many_changes_is_one_screen_after_errors_of_the_host(bench, api):
     api.fail_once(
         Refusal(403, "You have exceeded a secondary rate limit", {"Retry-After": "1"}),
         Refusal(429, "slow down", {"Retry-After": "1"}),
@@ -444,7 +444,7 @@ def test_a_comment_about_many_changes_is_one_screen_after_faults_of_the_host(ben
     assert planned.summary.count("`user=user-") == 900
 
 
-def test_a_project_in_a_folder_is_planned_there_and_remarks_have_whole_paths(
+def test_a_project_in_a_folder_is_planned_there_and_annotations_have_full_paths(
     tmp_path, api, simulated
 ):
     bench = Workbench(tmp_path, api, simulated.bootstrap)
@@ -470,7 +470,7 @@ def changed(api: GitHubApi, artifact: bytes) -> None:
     artifacts[name] = artifact
 
 
-def test_a_reviewed_plan_that_was_tampered_with_applies_nothing(bench, api, simulated):
+def test_a_modified_reviewed_plan_applies_nothing(bench, api, simulated):
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     text = bench.plan(7).artifacts["kquota-plan-prod"].read_text()
     assert read_preview(text, location="x").plan.changes
@@ -480,7 +480,7 @@ def test_a_reviewed_plan_that_was_tampered_with_applies_nothing(bench, api, simu
     assert simulated.users() == {"a": 10485760.0}
 
 
-def test_a_merge_that_holds_more_than_was_reviewed_is_refused(bench, api, simulated):
+def test_a_merge_with_more_than_the_reviewed_changes_is_refused(bench, api, simulated):
     proposed(bench, 7, "change", quotas__b_yaml=quota("b"))
     assert bench.plan(7).ok
     bench.branch("change", "origin/change")
@@ -512,7 +512,7 @@ def test_a_direct_push_has_no_review(bench, simulated):
 # ---- forks -------------------------------------------------------------------------------------
 
 
-def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_other_half(bench, api):
+def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_privileged_workflow(bench, api):
     proposed(bench, 9, "fork", quotas__b_yaml=quota("b"))
     api.pulls[9].head_repo = "mallory/quotas"
     planned = bench.plan(9)
@@ -525,7 +525,7 @@ def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_other_half(ben
     assert "user=b" in body
 
 
-def test_an_artifact_of_a_fork_has_no_say_in_where_it_is_posted(bench, api):
+def test_an_artifact_of_a_fork_does_not_choose_where_it_is_posted(bench, api):
     proposed(bench, 9, "fork", quotas__b_yaml=quota("b"))
     pull = api.pulls[9]
     pull.head_repo = "mallory/quotas"
@@ -551,7 +551,7 @@ def test_an_artifact_of_a_fork_has_no_say_in_where_it_is_posted(bench, api):
 # ---- drift -------------------------------------------------------------------------------------
 
 
-def test_drift_opens_one_issue_that_recovery_closes(bench, api, simulated):
+def test_drift_opens_one_issue_and_recovery_closes_it(bench, api, simulated):
     assert bench.dispatch("quotas-drift.yml").outputs["has-drift"] == "false"
     assert api.issues == []
     simulated.set("a", 777.0)

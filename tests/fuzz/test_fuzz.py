@@ -14,7 +14,7 @@ def test_no_reader_crashes_on_mutated_input(reader: FuzzedReader) -> None:
     assert result.steps
 
 
-def test_a_reader_that_crashes_is_found_with_its_input() -> None:
+def test_a_crashing_reader_is_reported_with_its_input() -> None:
     def read(content: bytes) -> None:
         if b"\xff" in content:
             raise RecursionError("too deep")

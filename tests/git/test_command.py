@@ -10,7 +10,7 @@ from reconciler.git.refs import GitRefs
 from tests.git.commits import repository
 
 
-def test_variables_that_redirect_git_are_dropped_and_the_rest_is_kept():
+def test_variables_that_redirect_git_are_removed_and_the_others_are_kept():
     variables = environment(
         {
             "PATH": "/bin",
@@ -31,32 +31,32 @@ def test_variables_that_redirect_git_are_dropped_and_the_rest_is_kept():
     assert variables["GIT_TERMINAL_PROMPT"] == "0"
 
 
-def test_a_directory_outside_any_repository_is_said_in_words(tmp_path: Path, monkeypatch):
+def test_a_directory_outside_any_repository_is_reported(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(GitError, match="not inside a git repository") as caught:
         run(tmp_path, ("rev-parse", "--show-toplevel"))
     assert "clone" in caught.value.hint
 
 
-def test_a_missing_git_command_is_said_with_what_to_do(tmp_path: Path, monkeypatch):
+def test_a_missing_git_command_is_reported_with_the_next_step(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitError, match="git command is not installed") as caught:
         run(tmp_path, ("status",))
     assert "install git" in caught.value.hint
 
 
-def test_a_missing_directory_is_not_mistaken_for_a_missing_git(tmp_path: Path):
+def test_a_missing_directory_is_not_reported_as_a_missing_git(tmp_path: Path):
     with pytest.raises(GitError, match="does not exist"):
         run(tmp_path / "gone", ("status",))
 
 
-def test_a_failure_carries_gits_own_last_words(tmp_path: Path):
+def test_a_failure_contains_the_last_message_of_git(tmp_path: Path):
     run(tmp_path, ("init", "--quiet"))
     with pytest.raises(GitError, match=r"git cat-file failed in .*: Not a valid object name"):
         run(tmp_path, ("cat-file", "-t", "0" * 39 + "x"))
 
 
-def test_a_folder_of_a_commit_that_looks_like_a_bare_repository_is_not_taken_for_one(
+def test_a_committed_folder_that_looks_like_a_bare_repository_is_not_used_as_one(
     tmp_path: Path,
 ):
     """Its settings would decide how the records are fetched: `core.sshCommand` is any program."""

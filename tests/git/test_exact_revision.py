@@ -28,7 +28,7 @@ def exact(clone: Path, revision: str, **options: bool) -> str:
     return exact_commit(Repository.around(clone), revision, option="--config-from", **options)
 
 
-def test_full_ids_and_full_names_are_taken_whatever_else_has_the_name(clone: Path):
+def test_full_ids_and_full_names_are_resolved_even_if_other_refs_have_the_same_name(clone: Path):
     good = git(clone, "rev-parse", "HEAD")
     evil = commit(clone, {"kquota.yaml": "evil"})
     for name in ("origin/main", "refs/remotes/origin/main", good):
@@ -40,14 +40,14 @@ def test_full_ids_and_full_names_are_taken_whatever_else_has_the_name(clone: Pat
     assert exact(clone, "refs/tags/origin/main") == evil
 
 
-def test_a_full_name_that_is_not_there_is_not_looked_for_elsewhere(clone: Path):
+def test_a_missing_full_name_is_not_searched_elsewhere(clone: Path):
     evil = commit(clone, {"kquota.yaml": "evil"})
     git(clone, "update-ref", "refs/tags/refs/remotes/origin/gone", evil)
     with pytest.raises(GitError, match="there is no ref refs/remotes/origin/gone"):
         exact(clone, "refs/remotes/origin/gone")
 
 
-def test_an_annotated_tag_by_its_full_name_means_its_commit(clone: Path):
+def test_the_full_name_of_an_annotated_tag_resolves_to_its_commit(clone: Path):
     git(clone, "tag", "-a", "-m", "x", "v1")
     assert exact(clone, "refs/tags/v1") == git(clone, "rev-parse", "HEAD")
     assert exact(clone, git(clone, "rev-parse", "v1")) == git(clone, "rev-parse", "HEAD")
@@ -68,14 +68,14 @@ def test_an_annotated_tag_by_its_full_name_means_its_commit(clone: Path):
         ("", "neither a full commit id", "git rev-parse --verify"),
     ],
 )
-def test_a_short_name_is_refused_with_what_to_write(clone, revision, words, instead):
+def test_a_short_name_is_refused_with_the_full_name_to_write(clone, revision, words, instead):
     with pytest.raises(GitError) as refused:
         exact(clone, revision)
     assert words in str(refused.value)
     assert instead in refused.value.hint
 
 
-def test_a_name_that_several_refs_have_is_refused_with_all_of_them(clone: Path):
+def test_an_ambiguous_name_is_refused_with_all_its_refs(clone: Path):
     git(clone, "tag", "origin/main")
     with pytest.raises(GitError) as refused:
         exact(clone, "origin/main")
@@ -91,7 +91,7 @@ def test_an_abbreviated_id_is_refused(clone: Path):
         assert "git rev-parse --verify" in refused.value.hint
 
 
-def test_an_id_of_forty_digits_is_an_abbreviation_where_ids_are_longer(tmp_path: Path):
+def test_an_id_of_forty_digits_is_an_abbreviation_in_a_sha256_repository(tmp_path: Path):
     clone = tmp_path / "longer"
     clone.mkdir()
     git(clone, "init", "--quiet", "--object-format=sha256", "-b", "main")
@@ -101,14 +101,14 @@ def test_an_id_of_forty_digits_is_an_abbreviation_where_ids_are_longer(tmp_path:
         exact(clone, full[:40])
 
 
-def test_a_branch_that_is_called_like_a_longer_id_is_not_taken_for_one(clone: Path):
+def test_a_branch_with_the_name_of_a_longer_id_is_not_used_as_one(clone: Path):
     name = hashlib.sha256(b"x").hexdigest()
     git(clone, "update-ref", f"refs/heads/{name}", "HEAD")
     with pytest.raises(GitError, match="is a short name"):
         exact(clone, name)
 
 
-def test_own_history_may_be_counted_back_where_that_is_no_matter_of_trust(clone: Path):
+def test_head_and_its_ancestors_are_accepted_as_revisions_of_the_own_history(clone: Path):
     first = git(clone, "rev-parse", "HEAD")
     evil = commit(clone, {"a": "x"})
     git(clone, "tag", "HEAD", first)
@@ -122,7 +122,7 @@ def test_own_history_may_be_counted_back_where_that_is_no_matter_of_trust(clone:
 # -- other ways to put one's own objects or refs in place of the repository's -------------------------
 
 
-def test_a_bare_repository_among_the_files_of_a_checkout_is_no_repository(tmp_path: Path):
+def test_a_bare_repository_among_the_files_of_a_checkout_is_not_a_repository(tmp_path: Path):
     clone = repository(tmp_path / "clone")
     good = commit(clone, {"project/kquota.yaml": "good"})
     evil = repository(tmp_path / "evil")
@@ -149,7 +149,7 @@ REF = "refs/kquota/inventory/AAAA"
 
 
 @pytest.mark.parametrize("kind", ["heads", "tags"])
-def test_a_branch_that_is_called_like_the_ref_of_the_records_is_not_taken_for_it(tmp_path, kind):
+def test_a_branch_with_the_name_of_the_records_ref_is_not_used_as_it(tmp_path, kind):
     origin = tmp_path / "origin"
     origin.mkdir()
     git(origin, "init", "--quiet", "--bare", "-b", "main")
@@ -166,7 +166,7 @@ def test_a_branch_that_is_called_like_the_ref_of_the_records_is_not_taken_for_it
     assert refs.read(REF) == (true, b"true")
 
 
-def test_a_local_tag_that_is_called_like_the_ref_of_the_records_is_not_read(tmp_path: Path):
+def test_a_local_tag_with_the_name_of_the_records_ref_is_not_read(tmp_path: Path):
     clone = repository(tmp_path / "clone")
     commit(clone, {"inventory.json": "forged"})
     git(clone, "tag", REF)

@@ -26,7 +26,7 @@ def fetched(git_mirror: GitMirror) -> str:
     return asyncio.run(git_mirror.fetch())
 
 
-def test_the_newest_commit_comes_with_its_files_and_its_history(tmp_path: Path, origin: Path):
+def test_the_newest_commit_is_fetched_with_its_files_and_its_history(tmp_path: Path, origin: Path):
     first = commit(origin, {"a.yaml": "1"})
     git_mirror = mirror(tmp_path, origin)
     assert fetched(git_mirror) == first
@@ -39,7 +39,7 @@ def test_the_newest_commit_comes_with_its_files_and_its_history(tmp_path: Path, 
     assert git(git_mirror.folder, "rev-parse", "--is-bare-repository") == "true"
 
 
-def test_what_is_not_committed_does_not_come(tmp_path: Path, origin: Path):
+def test_uncommitted_changes_are_not_fetched(tmp_path: Path, origin: Path):
     first = commit(origin, {"a.yaml": "1"})
     (origin / "a.yaml").write_text("edited")
     git_mirror = mirror(tmp_path, origin)
@@ -47,7 +47,7 @@ def test_what_is_not_committed_does_not_come(tmp_path: Path, origin: Path):
     assert git_mirror.tree(first).read(["a.yaml"]) == {"a.yaml": b"1"}
 
 
-def test_another_branch_than_the_default_is_followed_by_name(tmp_path: Path, origin: Path):
+def test_a_branch_other_than_the_default_is_followed_by_name(tmp_path: Path, origin: Path):
     commit(origin, {"a.yaml": "1"})
     git(origin, "switch", "--quiet", "-c", "team/prod")
     expected_commit = commit(origin, {"a.yaml": "2"})
@@ -55,7 +55,7 @@ def test_another_branch_than_the_default_is_followed_by_name(tmp_path: Path, ori
     assert fetched(mirror(tmp_path, origin, "team/prod")) == expected_commit
 
 
-def test_a_missing_branch_or_repository_is_told(tmp_path: Path, origin: Path):
+def test_a_missing_branch_or_repository_is_reported(tmp_path: Path, origin: Path):
     commit(origin, {"a.yaml": "1"})
     with pytest.raises(GitError, match="gone"):
         fetched(mirror(tmp_path, origin, "gone"))
@@ -66,12 +66,14 @@ def test_a_missing_branch_or_repository_is_told(tmp_path: Path, origin: Path):
 @pytest.mark.parametrize(
     "branch", ["-x", "a b", "a..b", "a:b", "a*", "x.lock", "a/", "a\n", "@{u}x@{"]
 )
-def test_what_cannot_be_a_branch_is_refused_before_git_sees_it(tmp_path: Path, branch: str):
+def test_an_invalid_branch_name_is_refused_before_git_receives_it(tmp_path: Path, branch: str):
     with pytest.raises(GitError, match="cannot be the name of a branch"):
         mirror(tmp_path, tmp_path, branch)
 
 
-def test_a_kept_commit_survives_a_rewritten_branch_and_tidying_up(tmp_path: Path, origin: Path):
+def test_a_retained_commit_survives_a_rewritten_branch_and_garbage_collection(
+    tmp_path: Path, origin: Path
+):
     commit(origin, {"a.yaml": "1"})
     good = commit(origin, {"a.yaml": "2"})
     git_mirror = mirror(tmp_path, origin)
@@ -105,11 +107,11 @@ def test_hooks_and_templates_of_the_machine_are_not_run(tmp_path: Path, origin: 
     assert not (git_mirror.folder / "hooks").exists()
 
 
-def test_before_the_first_fetch_nothing_is_here(tmp_path: Path, origin: Path):
+def test_before_the_first_fetch_the_mirror_has_no_commit(tmp_path: Path, origin: Path):
     assert not mirror(tmp_path, origin).has("0" * 40)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, origin: Path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, origin: Path):
     (tmp_path / "file").write_text("")
     git_mirror = GitMirror(
         folder=tmp_path / "file" / "mirror", source=GitSource(address=str(origin))
@@ -118,6 +120,6 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, origin: Path):
         git_mirror.prepare()
 
 
-def test_people_are_shown_what_is_followed(tmp_path: Path, origin: Path):
+def test_the_display_name_contains_source_and_branch(tmp_path: Path, origin: Path):
     assert mirror(tmp_path, origin, "main").display_name == f"{origin} (main)"
     assert mirror(tmp_path, origin).display_name == f"{origin} (default branch)"

@@ -68,7 +68,7 @@ def mirror(tmp_path: Path, server: http.server.ThreadingHTTPServer, userinfo: st
     )
 
 
-def test_a_token_reaches_the_server_and_nobody_else(tmp_path: Path, origin: Path, server):
+def test_a_token_is_sent_to_its_server_only(tmp_path: Path, origin: Path, server):
     new_commit = commit(origin, {"a.yaml": "1"})
     git(origin, "update-server-info")
     git_mirror = mirror(tmp_path, server, f"bot:{TOKEN}@")
@@ -82,7 +82,7 @@ def test_a_token_reaches_the_server_and_nobody_else(tmp_path: Path, origin: Path
 
 
 @pytest.mark.parametrize("userinfo", ["", "bot:wrong-token@"])
-def test_a_missing_or_wrong_token_is_told_without_a_question_and_without_the_token(
+def test_a_missing_or_wrong_token_is_reported_without_a_prompt_and_without_the_token(
     tmp_path: Path, origin: Path, server, userinfo: str
 ):
     commit(origin, {"a.yaml": "1"})
@@ -93,9 +93,7 @@ def test_a_missing_or_wrong_token_is_told_without_a_question_and_without_the_tok
     assert "127.0.0.1" in str(caught.value)
 
 
-def test_a_certificate_that_nobody_trusts_is_refused(
-    tmp_path: Path, origin: Path, server, monkeypatch
-):
+def test_an_untrusted_certificate_is_refused(tmp_path: Path, origin: Path, server, monkeypatch):
     monkeypatch.delenv("GIT_SSL_CAINFO")
     with pytest.raises(GitError, match=r"(?i)certificate"):
         asyncio.run(mirror(tmp_path, server, f"bot:{TOKEN}@").fetch())

@@ -22,11 +22,11 @@ def top(tmp_path: Path) -> Path:
     return repository(tmp_path / "clone")
 
 
-def test_a_ref_that_is_not_there_reads_as_nothing(top: Path):
+def test_a_missing_ref_is_read_as_empty(top: Path):
     assert GitRefs(top=top).read(REF) is None
 
 
-def test_what_was_written_reads_back_and_keeps_its_history(top: Path):
+def test_written_records_are_read_back_and_keep_their_history(top: Path):
     refs = GitRefs(top=top)
     first = refs.write(REF, b"one\n", expected=None, message="intent")
     assert refs.read(REF) == (first, b"one\n")
@@ -42,7 +42,7 @@ def test_no_branch_and_no_work_tree_is_touched(top: Path):
     assert [path.name for path in top.iterdir()] == [".git"]
 
 
-def test_a_writer_that_was_overtaken_writes_nothing(top: Path):
+def test_a_writer_with_a_stale_ref_writes_nothing(top: Path):
     refs = GitRefs(top=top)
     first = refs.write(REF, b"one", expected=None, message="a")
     second = refs.write(REF, b"two", expected=first, message="b")
@@ -73,7 +73,7 @@ def test_an_unreachable_remote_is_an_error_not_an_empty_inventory(top: Path, tmp
         GitRefs(top=top, remote="origin").read(REF)
 
 
-def test_a_ref_without_our_file_is_an_error(top: Path):
+def test_a_ref_without_the_records_file_is_an_error(top: Path):
     GitRefs(top=top, file="other.json").write(REF, b"x", expected=None, message="a")
     with pytest.raises(GitError):
         GitRefs(top=top).read(REF)

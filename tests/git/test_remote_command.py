@@ -44,7 +44,9 @@ def repository(path: Path) -> Path:
     return path
 
 
-def test_a_silent_other_side_ends_with_the_deadline_and_takes_the_helpers_along(tmp_path: Path):
+def test_a_remote_that_does_not_answer_ends_at_the_deadline_and_its_helper_processes_are_ended(
+    tmp_path: Path,
+):
     ssh, pid = stuck_ssh(tmp_path)
     top = repository(tmp_path / "mirror")
     outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
@@ -57,7 +59,7 @@ def test_a_silent_other_side_ends_with_the_deadline_and_takes_the_helpers_along(
     assert gone(int(pid.read_text()))
 
 
-def test_whoever_is_cancelled_takes_the_helpers_along(tmp_path: Path):
+def test_cancellation_ends_the_helper_processes(tmp_path: Path):
     ssh, pid = stuck_ssh(tmp_path)
     top = repository(tmp_path / "mirror")
     outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
@@ -73,7 +75,7 @@ def test_whoever_is_cancelled_takes_the_helpers_along(tmp_path: Path):
     assert gone(int(pid.read_text()))
 
 
-def test_whoever_is_cancelled_while_the_command_begins_takes_it_along(tmp_path: Path):
+def test_cancellation_during_the_start_ends_the_command(tmp_path: Path):
     ssh, _ = stuck_ssh(tmp_path)
     top = repository(tmp_path / "mirror")
     outer = dict(os.environ) | {"GIT_SSH_COMMAND": str(ssh)}
@@ -90,7 +92,7 @@ def test_whoever_is_cancelled_while_the_command_begins_takes_it_along(tmp_path: 
         asyncio.run(run(turns))
 
 
-def test_a_failure_is_told_in_gits_words_without_credentials(tmp_path: Path):
+def test_a_failure_is_reported_with_the_message_of_git_without_credentials(tmp_path: Path):
     top = repository(tmp_path / "mirror")
 
     async def run() -> None:
@@ -101,7 +103,7 @@ def test_a_failure_is_told_in_gits_words_without_credentials(tmp_path: Path):
     assert "hunter2" not in str(caught.value)
 
 
-def test_endless_chatter_fills_no_memory(tmp_path: Path):
+def test_endless_output_uses_bounded_memory(tmp_path: Path):
     script = tmp_path / "ssh"
     script.write_text(
         "#!/bin/sh\nhead -c 3000000 /dev/zero | tr '\\0' x >&2\necho fatal: enough >&2\nexit 1\n"
@@ -118,7 +120,7 @@ def test_endless_chatter_fills_no_memory(tmp_path: Path):
     assert len(str(caught.value)) < 200_000
 
 
-def test_a_missing_folder_and_a_missing_git_are_told_apart(tmp_path: Path, monkeypatch):
+def test_a_missing_folder_and_a_missing_git_are_distinguished(tmp_path: Path, monkeypatch):
     with pytest.raises(GitError, match="does not exist"):
         asyncio.run(fetch(tmp_path / "gone", ("ls-remote", "x")))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -126,7 +128,7 @@ def test_a_missing_folder_and_a_missing_git_are_told_apart(tmp_path: Path, monke
         asyncio.run(fetch(tmp_path, ("ls-remote", "x")))
 
 
-def test_settings_come_after_the_callers_own_and_how_to_reach_the_other_side_is_kept():
+def test_settings_are_added_after_the_callers_own_and_the_transport_settings_are_kept():
     outer = {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",

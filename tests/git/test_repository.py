@@ -49,12 +49,12 @@ def clone(tmp_path: Path) -> Path:
     return top
 
 
-def test_the_top_is_found_from_a_directory_below(clone: Path):
+def test_the_root_is_found_from_a_directory_below(clone: Path):
     commit(clone, {"a/b/c.yaml": "x"})
     assert Repository.around(clone / "a" / "b").top == clone.resolve()
 
 
-def test_variables_of_a_surrounding_hook_do_not_redirect_us(
+def test_variables_of_a_surrounding_hook_do_not_redirect_git(
     clone: Path, tmp_path: Path, monkeypatch
 ):
     commit(clone, {"a.yaml": "x"})
@@ -82,20 +82,20 @@ def test_a_revision_resolves_to_the_full_commit_id(clone: Path):
 
 
 @pytest.mark.parametrize("revision", ["--output=x", "", "a\nb", "a\x00b", "-"])
-def test_what_cannot_be_a_revision_never_reaches_git(clone: Path, revision: str):
+def test_an_invalid_revision_never_reaches_git(clone: Path, revision: str):
     commit(clone, {"a": "1"})
     with pytest.raises(GitError, match="cannot be a git revision"):
         Repository.around(clone).commit(revision)
 
 
-def test_an_unknown_revision_is_an_error_with_what_to_do(clone: Path):
+def test_an_unknown_revision_is_an_error_with_the_next_step(clone: Path):
     commit(clone, {"a": "1"})
     with pytest.raises(GitError, match="no commit 'nowhere'") as caught:
         Repository.around(clone).commit("nowhere")
     assert "spelling" in caught.value.hint
 
 
-def test_ancestry_is_checked_both_ways(clone: Path):
+def test_ancestry_is_checked_in_both_directions(clone: Path):
     first = commit(clone, {"a": "1"})
     second = commit(clone, {"a": "2"})
     repository = Repository.around(clone)
@@ -105,7 +105,7 @@ def test_ancestry_is_checked_both_ways(clone: Path):
     assert repository.ancestor("HEAD") == second
 
 
-def test_a_sibling_branch_is_no_ancestor(clone: Path):
+def test_a_sibling_branch_is_not_an_ancestor(clone: Path):
     commit(clone, {"a": "1"})
     git(clone, "checkout", "--quiet", "-b", "other")
     commit(clone, {"a": "2"})
@@ -116,7 +116,7 @@ def test_a_sibling_branch_is_no_ancestor(clone: Path):
     assert "merge-base" in caught.value.hint
 
 
-def test_a_shallow_clone_names_fetch_depth(clone: Path, tmp_path: Path):
+def test_an_error_about_a_shallow_clone_names_fetch_depth(clone: Path, tmp_path: Path):
     first = commit(clone, {"a": "1"})
     commit(clone, {"a": "2"})
     git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{clone}", "shallow")
@@ -127,7 +127,7 @@ def test_a_shallow_clone_names_fetch_depth(clone: Path, tmp_path: Path):
     assert "fetch-depth: 0" in caught.value.hint
 
 
-def test_files_are_listed_and_read_at_a_revision_not_from_disk(clone: Path):
+def test_files_are_listed_and_read_at_a_revision_and_not_from_disk(clone: Path):
     first = commit(
         clone, {"q/a.yaml": "one", "q/deep/b.yml": "two\n", "kquota.yaml": "p", "qq": ""}
     )
@@ -153,13 +153,13 @@ def test_equal_contents_under_two_names_are_both_read(clone: Path):
     assert Repository.around(clone).tree().read(["a", "b"]) == {"a": b"same", "b": b"same"}
 
 
-def test_names_with_line_breaks_and_foreign_bytes_survive(clone: Path):
+def test_names_with_line_breaks_and_non_utf8_bytes_are_read_back(clone: Path):
     name = "q/a\nb\t`|.yaml"
     commit(clone, {name: "x"})
     assert Repository.around(clone).tree().read([name]) == {name: b"x"}
 
 
-def test_a_path_that_is_not_there_is_an_error(clone: Path):
+def test_a_missing_path_is_an_error(clone: Path):
     commit(clone, {"a": "1"})
     with pytest.raises(GitError, match="gone is not a file of commit"):
         Repository.around(clone).tree().read(["gone"])
@@ -184,7 +184,7 @@ def test_a_link_out_of_the_repository_is_refused(clone: Path, target: str):
         Repository.around(clone).tree().read(["link"])
 
 
-def test_a_circle_of_links_ends(clone: Path):
+def test_circular_links_are_detected(clone: Path):
     (clone / "one").symlink_to("two")
     (clone / "two").symlink_to("one")
     commit(clone, {"a": "1"})

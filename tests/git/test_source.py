@@ -21,11 +21,11 @@ HERE = Path()
         "file:///srv/quotas.git",
     ],
 )
-def test_addresses_without_a_password_are_taken_as_they_are(text: str):
+def test_addresses_without_a_password_are_used_unchanged(text: str):
     assert GitSource.of(text, start=HERE) == GitSource(address=text)
 
 
-def test_a_folder_is_taken_from_where_the_command_runs(tmp_path: Path):
+def test_a_folder_is_relative_to_the_working_directory(tmp_path: Path):
     (tmp_path / "quotas").mkdir()
     assert GitSource.of("quotas", start=tmp_path).address == str(tmp_path / "quotas")
     (tmp_path / "a:b").mkdir()
@@ -42,7 +42,7 @@ def test_a_password_of_a_url_becomes_a_header_for_that_host_alone():
     assert "s3" not in repr(source)
 
 
-def test_a_token_without_a_name_is_a_secret_too():
+def test_a_token_without_a_user_name_is_a_secret_too():
     source = GitSource.of("https://ghp_token@git.example.org/a.git", start=HERE)
     assert source.address == "https://git.example.org/a.git"
     assert "ghp_token" not in repr(source)
@@ -65,7 +65,7 @@ def test_a_token_without_a_name_is_a_secret_too():
         "no/such/folder",
     ],
 )
-def test_what_is_no_address_or_would_leak_or_run_something_is_refused(text: str):
+def test_malformed_leaking_and_executing_addresses_are_refused(text: str):
     with pytest.raises(GitError) as caught:
         GitSource.of(text, start=HERE)
     assert "secret" not in str(caught.value)

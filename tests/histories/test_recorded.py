@@ -38,13 +38,13 @@ def contradictions(answer: Result, *values: float | None) -> list[str]:
     return recording.contradictions(row(1.0), store)
 
 
-def test_what_the_answers_explain_is_no_contradiction() -> None:
+def test_values_that_the_results_explain_are_no_contradiction() -> None:
     assert contradictions(Applied(), 1.0, 2.0) == []
     assert contradictions(Unknown(reason="cut off"), 1.0) == []
     assert contradictions(Unknown(reason="cut off"), 1.0, 2.0) == []
 
 
-def test_a_broker_that_shows_what_no_write_explains_is_named() -> None:
+def test_a_broker_that_shows_a_value_without_a_write_is_named() -> None:
     refused = Rejected(code=42, name="INVALID_REQUEST", message="no")
     for values in ((1.0, 2.0), (1.0, None)):
         (problem,) = contradictions(refused, *values)

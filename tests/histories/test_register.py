@@ -47,11 +47,13 @@ def test_followers_show_the_same_order_at_different_times() -> None:
         ([Read(value=1.0, ended=6, since=5)], "a stale answer where a current one is promised"),
     ],
 )
-def test_what_no_order_explains_is_a_contradiction(values: list[Read], reason: str) -> None:
+def test_an_observation_that_no_order_explains_is_a_contradiction(
+    values: list[Read], reason: str
+) -> None:
     assert "no order of the writes explains it" in contradiction(ONE_TWO, a=values), reason
 
 
-def test_a_lost_write_may_be_seen_late_or_never() -> None:
+def test_a_lost_write_may_become_visible_late_or_never() -> None:
     writes = [write(1.0, 0, math.inf, UNKNOWN), write(2.0, 2, 3)]
     assert not contradiction(writes, a=shows((2.0, 4)))
     assert not contradiction(writes, a=shows((2.0, 4), (1.0, 9)))
@@ -59,7 +61,7 @@ def test_a_lost_write_may_be_seen_late_or_never() -> None:
     assert contradiction(bounded, a=shows((2.0, 4), (1.0, 9)))
 
 
-def test_a_lost_write_that_is_sent_again_may_be_carried_out_twice() -> None:
+def test_a_lost_write_that_is_sent_again_may_be_executed_twice() -> None:
     lost = write(1.0, 0, math.inf, UNKNOWN)
     values = shows((1.0, 1), (2.0, 4), (1.0, 9))
     assert not contradiction([replace(lost, is_sent_again=True), ONE_TWO[1]], a=values)
@@ -67,17 +69,17 @@ def test_a_lost_write_that_is_sent_again_may_be_carried_out_twice() -> None:
     assert contradiction([replace(write, is_sent_again=True) for write in ONE_TWO], a=values)
 
 
-def test_a_refused_write_is_never_seen() -> None:
+def test_a_rejected_write_is_never_visible() -> None:
     assert contradiction([write(1.0, 0, 1, REFUSED)], a=shows((1.0, 2)))
 
 
-def test_brokers_do_not_disagree_about_the_order() -> None:
+def test_brokers_show_writes_in_the_same_order() -> None:
     writes = [write(1.0, 0, 9), write(2.0, 0, 9)]
     assert not contradiction(writes, a=shows((1.0, 3), (2.0, 4)), b=shows((1.0, 5), (2.0, 6)))
     assert contradiction(writes, a=shows((1.0, 3), (2.0, 4)), b=shows((2.0, 5), (1.0, 6)))
 
 
-def test_the_log_shows_every_change_and_who_made_it() -> None:
+def test_the_log_contains_every_change_with_its_writer() -> None:
     log = [Read(value=1.0, ended=0.5, writer="a"), Read(value=2.0, ended=2.5, writer="b")]
     writes = [write(1.0, 0, 1, writer="a"), write(2.0, 2, 3, writer="b")]
     assert not RegisterHistory(writes, {"log": log}, log="log").contradiction()
@@ -89,7 +91,7 @@ def test_the_log_shows_every_change_and_who_made_it() -> None:
     assert RegisterHistory(writes, {"log": foreign}, log="log").contradiction()
 
 
-def test_a_done_write_of_the_value_that_is_there_changes_nothing_in_the_log() -> None:
+def test_a_write_of_the_current_value_adds_nothing_to_the_log() -> None:
     log = [Read(value=1.0, ended=0.5), Read(value=2.0, ended=5.0)]
     again = [write(1.0, 0, 1), write(1.0, 2, 3), write(2.0, 4, 6)]
     assert not RegisterHistory(again, {"log": log}, log="log").contradiction()
@@ -97,7 +99,7 @@ def test_a_done_write_of_the_value_that_is_there_changes_nothing_in_the_log() ->
     assert RegisterHistory(too_late, {"log": log}, log="log").contradiction()
 
 
-def test_a_long_history_with_many_lost_writes_is_judged() -> None:
+def test_a_long_history_with_many_lost_writes_is_decided() -> None:
     writes = [
         write(float(number), number, number + 0.5 if number % 3 else math.inf, outcome)
         for number in range(300)
@@ -109,7 +111,7 @@ def test_a_long_history_with_many_lost_writes_is_judged() -> None:
     assert "a shows -1.0" in contradiction(writes, a=wrong)
 
 
-def test_a_search_without_end_is_said_to_be_undecided() -> None:
+def test_a_search_beyond_its_bound_is_reported_as_undecided() -> None:
     lost = [
         write(float(number % 2), 0, math.inf, UNKNOWN, writer=str(number)) for number in range(40)
     ]
@@ -196,7 +198,7 @@ def explains(order: Sequence[int], writes: Sequence[Write], reads: Sequence[Read
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(small_writes(), max_size=3), small_reads(), small_reads())
-def test_the_search_agrees_with_all_orders(
+def test_the_search_agrees_with_a_check_of_all_orders(
     writes: list[Write], first: list[Read], second: list[Read]
 ) -> None:
     reads = {"a": first, "b": second}

@@ -12,7 +12,7 @@ from reconciler.inventory.audit_log import (
 )
 
 
-def test_entries_are_lines_that_are_only_added(tmp_path: Path):
+def test_entries_are_lines_that_are_only_appended(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     log = FileAuditLog(path)
     log.append([{"entity": [["user", None]], "after": 1.5}, {"who": "a\nb\u202e"}])
@@ -33,12 +33,12 @@ def test_the_file_is_private(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_nothing_to_say_makes_no_file(tmp_path: Path):
+def test_an_empty_list_of_entries_creates_no_file(tmp_path: Path):
     FileAuditLog(tmp_path / "audit.jsonl").append([])
     assert not (tmp_path / "audit.jsonl").exists()
 
 
-def test_a_line_cut_off_by_a_crash_spoils_no_other(tmp_path: Path):
+def test_a_line_truncated_by_a_crash_does_not_damage_others(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     log = FileAuditLog(path)
     log.append([{"n": 1}])
@@ -47,7 +47,7 @@ def test_a_line_cut_off_by_a_crash_spoils_no_other(tmp_path: Path):
     assert [entry["n"] for entry in read_entries(path)] == [1, 2]
 
 
-def test_a_foreign_line_is_an_error_with_its_place(tmp_path: Path):
+def test_a_malformed_line_is_an_error_with_its_place(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     path.write_text('{"v":1}\n{"v":2}\n')
     with pytest.raises(InventoryError, match=r"audit\.jsonl:2: not an audit entry of version 1"):
@@ -61,7 +61,7 @@ def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path):
         list(read_entries(tmp_path / "gone"))
 
 
-def test_numbers_that_json_cannot_say_are_refused(tmp_path: Path):
+def test_numbers_that_json_cannot_represent_are_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="JSON"):
         FileAuditLog(tmp_path / "audit").append([{"after": float("nan")}])
     assert not (tmp_path / "audit").exists()

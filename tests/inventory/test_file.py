@@ -46,26 +46,26 @@ def read(path: Path, cluster_id: str = "lkc") -> OwnershipRecords:
     return asyncio.run(opened(path, None).load(cluster_id))
 
 
-def test_nothing_known_is_not_the_same_as_nothing_owned(tmp_path: Path):
+def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
     path = tmp_path / "inventory.json"
     assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=False)
     write(path, "lkc", [DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=None)])
     assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=True)
 
 
-def test_what_was_written_is_read_by_the_next_one(tmp_path: Path):
+def test_written_records_are_read_by_the_next_inventory(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
     assert read(path).records == OwnershipRecords(cluster_id="lkc").with_changes(CHANGES).records
 
 
-def test_records_never_move_to_another_cluster(tmp_path: Path):
+def test_records_are_never_used_for_another_cluster(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
     assert read(path, "other") == OwnershipRecords(cluster_id="other", is_known=False)
 
 
-def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
+def test_several_clusters_share_a_file_and_are_separate(tmp_path: Path):
     path = tmp_path / "inventory.json"
 
     async def story():
@@ -90,7 +90,7 @@ def test_several_clusters_share_a_file_and_keep_to_themselves(tmp_path: Path):
     )
 
 
-def test_the_second_writer_of_a_cluster_is_told_who_is_first(tmp_path: Path):
+def test_a_second_writer_of_a_cluster_is_refused_with_the_name_of_the_first(tmp_path: Path):
     path = tmp_path / "inventory.json"
 
     async def story():
@@ -127,7 +127,7 @@ def test_two_known_writers_with_overlapping_scopes_are_refused(tmp_path: Path):
     assert len(caught.value.violations) == 2
 
 
-def test_a_writer_that_was_not_seen_for_a_month_is_taken_for_gone(tmp_path: Path):
+def test_a_writer_inactive_for_a_month_no_longer_counts(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
 
@@ -149,7 +149,7 @@ def test_a_reader_cannot_write(tmp_path: Path):
         asyncio.run(opened(tmp_path / "inventory.json", None).write("lkc", CHANGES))
 
 
-def test_nothing_to_write_leaves_the_file_alone(tmp_path: Path):
+def test_an_empty_change_does_not_write_the_file(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
     before = path.stat()
@@ -158,7 +158,7 @@ def test_nothing_to_write_leaves_the_file_alone(tmp_path: Path):
     assert path.stat().st_ino == before.st_ino
 
 
-def test_the_file_is_private_and_nothing_is_left_beside_it(tmp_path: Path):
+def test_the_file_is_private_and_no_temporary_file_remains(tmp_path: Path):
     path = tmp_path / "inventory.json"
     write(path, "lkc")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -169,7 +169,7 @@ def test_the_file_is_private_and_nothing_is_left_beside_it(tmp_path: Path):
     ]
 
 
-def test_a_link_to_the_file_stays_a_link(tmp_path: Path):
+def test_a_link_to_the_file_remains_a_link(tmp_path: Path):
     (tmp_path / "real").mkdir()
     path = tmp_path / "inventory.json"
     path.symlink_to("real/there.json")
@@ -248,7 +248,7 @@ asyncio.run(story())
 
 
 @pytest.mark.parametrize("writes", [1, 2, 5, 9])
-def test_kill_9_at_any_moment_leaves_the_old_or_the_new_records_whole(tmp_path: Path, writes: int):
+def test_kill_9_at_any_time_leaves_the_old_or_the_new_records_complete(tmp_path: Path, writes: int):
     path = tmp_path / "inventory.json"
     with subprocess.Popen(
         [sys.executable, "-c", WRITE_FOR_EVER, str(path)],
@@ -292,7 +292,7 @@ def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
     assert read(path, "b/ ü").is_known
 
 
-def test_a_write_removes_what_a_killed_one_left(tmp_path: Path):
+def test_a_write_removes_temporary_files_of_a_killed_one(tmp_path: Path):
     leftover = tmp_path / ".inventory.json.x1.new"
     leftover.write_bytes(b"half")
     write(tmp_path / "inventory.json", "lkc")

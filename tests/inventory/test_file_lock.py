@@ -39,7 +39,7 @@ def lock(tmp_path: Path) -> FileLock:
     return FileLock(tmp_path / "lock", command="kquota drift", now=0.0)
 
 
-def test_the_second_writer_is_told_who_holds_the_lock(tmp_path: Path, holder):
+def test_a_second_writer_is_informed_of_the_lock_holder(tmp_path: Path, holder):
     with pytest.raises(InventoryLocked) as caught:
         lock(tmp_path).acquire()
     assert caught.value.holder.startswith(f"kquota apply, process {holder.pid} on ")
@@ -47,14 +47,14 @@ def test_the_second_writer_is_told_who_holds_the_lock(tmp_path: Path, holder):
     assert caught.value.retriable
 
 
-def test_a_killed_holder_leaves_the_lock_free(tmp_path: Path, holder):
+def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path, holder):
     holder.kill()
     holder.wait()
     with lock(tmp_path) as file_lock:
         assert file_lock.is_held
 
 
-def test_a_released_lock_can_be_taken_again(tmp_path: Path):
+def test_a_released_lock_can_be_acquired_again(tmp_path: Path):
     first, second = lock(tmp_path), lock(tmp_path)
     with first, pytest.raises(InventoryLocked):
         second.acquire()
@@ -63,7 +63,7 @@ def test_a_released_lock_can_be_taken_again(tmp_path: Path):
     assert not second.is_held
 
 
-def test_a_holder_that_says_nothing_readable_is_still_a_holder(tmp_path: Path):
+def test_a_lock_with_unreadable_content_is_held(tmp_path: Path):
     first = lock(tmp_path)
     with first:
         (tmp_path / "lock").write_text("{")
@@ -71,7 +71,7 @@ def test_a_holder_that_says_nothing_readable_is_still_a_holder(tmp_path: Path):
             lock(tmp_path).acquire()
 
 
-def test_a_missing_directory_is_an_error_of_its_own(tmp_path: Path):
+def test_a_missing_directory_that_cannot_be_created_is_an_error(tmp_path: Path):
     with pytest.raises(InventoryError, match="cannot be made"):
         FileLock(tmp_path / "no" / "lock", command="x", now=0.0).acquire()
 
@@ -84,7 +84,7 @@ def test_releasing_twice_does_nothing(tmp_path: Path):
     assert not file_lock.is_held
 
 
-def test_a_full_disk_takes_no_lock_away(tmp_path: Path) -> None:
+def test_a_full_disk_does_not_prevent_a_lock(tmp_path: Path) -> None:
     full = lock(tmp_path)
     (tmp_path / "lock").symlink_to("/dev/full")
     with full:

@@ -37,7 +37,7 @@ def document() -> dict:
 
 
 @given(st.lists(RECORD_CHANGES), st.lists(RECORD_CHANGES, max_size=2))
-def test_everything_reads_back(changes, more_changes):
+def test_the_document_is_read_as_it_was_written(changes, more_changes):
     clusters = {
         "one": ClusterRecords(owned=OwnershipRecords(cluster_id="one").with_changes(changes)),
         "two/\n": ClusterRecords(
@@ -76,12 +76,12 @@ def test_equal_records_are_equal_bytes_whatever_their_history(changes, random):
     )
 
 
-def test_one_entity_stands_on_one_line_so_that_git_shows_what_changed():
+def test_one_entity_is_one_line_so_that_git_shows_the_changes():
     lines = encode(document()).decode().splitlines()
     assert '["alice",false,false,[1048576.0,null,50.5,null,null],[1,null,0,null,null]],' in lines
 
 
-def test_the_golden_document():
+def test_the_document_equals_the_golden_file():
     assert encode(document()).decode().splitlines() == [
         '{"kind":"kquota-inventory","format":1,"clusters":{',
         '"lkc":{',
@@ -149,7 +149,7 @@ def test_the_golden_document():
         ),
     ],
 )
-def test_anything_else_is_damage(old, new):
+def test_every_other_content_is_reported_as_damage(old, new):
     text = encode(document()).decode()
     assert old in text
     with pytest.raises(InventoryError) as caught:
@@ -161,7 +161,7 @@ def test_anything_else_is_damage(old, new):
     "row",
     ["[1048576.0,null,50.5],[1,null,0]", "[1048576.0,null,50.5,null],[1,null,0,null]"],
 )
-def test_a_record_from_before_a_key_was_added_does_not_have_that_key(row):
+def test_a_record_from_before_a_key_was_added_has_no_value_for_that_key(row):
     text = encode(document()).decode()
     full_row = "[1048576.0,null,50.5,null,null],[1,null,0,null,null]"
     assert full_row in text
@@ -170,7 +170,7 @@ def test_a_record_from_before_a_key_was_added_does_not_have_that_key(row):
     assert encode(earlier).decode() == text
 
 
-def test_the_one_owner_of_such_a_record_owns_only_what_is_set():
+def test_the_single_owner_of_an_earlier_row_owns_only_the_values_that_are_set():
     text = encode(document()).decode()
     full_row = "[1048576.0,null,50.5,null,null],[1,null,0,null,null]"
     assert full_row in text
@@ -185,7 +185,7 @@ def test_the_one_owner_of_such_a_record_owns_only_what_is_set():
 
 
 @given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))
-def test_no_cut_and_no_flip_gives_an_empty_inventory(place, junk):
+def test_a_truncated_or_modified_document_never_gives_an_empty_inventory(place, junk):
     content = encode(document())
     at = place % (len(content) - 2)
     for broken in (content[:at], content[:at] + junk + content[at + 1 :]):
@@ -197,7 +197,7 @@ def test_no_cut_and_no_flip_gives_an_empty_inventory(place, junk):
         assert len(next(iter(back.values())).owned.records) >= 2
 
 
-def test_a_field_that_stands_twice_is_damage():
+def test_a_repeated_field_is_damage():
     with pytest.raises(InventoryError, match="twice"):
         decode(b'{"kind":"kquota-inventory","format":1,"clusters":{},"clusters":{}}', location="x")
 

@@ -39,7 +39,7 @@ def opened(refs: MemoryRefs, writer: InventoryWriter | None = ME) -> RefInventor
     return RefInventory(refs, clock=FakeClock(), writer=writer)
 
 
-def test_records_are_kept_per_cluster_under_a_ref_of_their_own():
+def test_records_are_stored_for_each_cluster_under_their_own_ref():
     async def story():
         refs = MemoryRefs()
         inventory = opened(refs)
@@ -55,7 +55,7 @@ def test_records_are_kept_per_cluster_under_a_ref_of_their_own():
     asyncio.run(story())
 
 
-def test_a_writer_that_was_overtaken_writes_nothing():
+def test_a_writer_with_a_stale_ref_writes_nothing():
     async def story():
         refs = MemoryRefs()
         slow, fast = opened(refs), opened(refs)
@@ -91,7 +91,7 @@ def test_another_writer_of_the_same_entities_is_refused():
     asyncio.run(story())
 
 
-def test_what_was_not_loaded_for_writing_cannot_be_written():
+def test_records_that_were_not_loaded_for_writing_cannot_be_written():
     async def story():
         refs = MemoryRefs()
         reader = opened(refs, None)
@@ -104,7 +104,7 @@ def test_what_was_not_loaded_for_writing_cannot_be_written():
     asyncio.run(story())
 
 
-def test_the_log_tells_intents_from_results():
+def test_the_log_distinguishes_intents_and_results():
     async def story():
         refs = MemoryRefs()
         inventory = opened(refs)
@@ -121,7 +121,7 @@ def test_the_log_tells_intents_from_results():
 
 
 @pytest.mark.parametrize("odd", ["", "a/b", "..", "x.lock", "a b", "ü", "\ud800"])
-def test_an_odd_cluster_id_still_makes_a_legal_ref(odd):
+def test_an_unusual_cluster_id_gives_a_legal_ref(odd):
     name = ref_of(odd).removeprefix("refs/kquota/")
     assert name.isalnum()
     assert ref_of(odd) != ref_of(odd + "x")

@@ -7,7 +7,7 @@ from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
 
 
-def test_what_was_written_is_there_and_nothing_else_is_known():
+def test_written_records_are_known_and_all_others_are_unknown():
     async def story():
         inventory = MemoryInventory()
         assert await inventory.load("lkc") == OwnershipRecords(cluster_id="lkc", is_known=False)

@@ -10,7 +10,7 @@ from reconciler.inventory.read_only import FixedInventory
 from reconciler.quota.ownership import OwnershipRecords
 
 
-def test_records_of_another_cluster_are_not_known() -> None:
+def test_records_of_another_cluster_are_unknown() -> None:
     content = encode({"lkc-1": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc-1"))})
     inventory = FixedInventory(content, location="records.json")
     assert asyncio.run(inventory.load("lkc-1")).is_known
@@ -23,7 +23,7 @@ def test_a_damaged_document_is_refused_with_its_name() -> None:
         FixedInventory(b'{"kind": "kquota-inventory", ', location="records.json")
 
 
-def test_nothing_is_written() -> None:
+def test_a_read_only_inventory_refuses_changes() -> None:
     inventory = FixedInventory(None, location="HEAD~1:records.json")
     asyncio.run(inventory.write("lkc-1", ()))
     with pytest.raises(InventoryError, match=r"HEAD~1:records\.json cannot be written for 'lkc-1'"):

@@ -51,7 +51,7 @@ def test_every_pair_of_the_revision_counts_as_applied_with_its_own_owner():
     }
 
 
-def test_a_pair_that_went_is_removed_only_while_its_live_value_is_that_of_the_revision():
+def test_a_pair_removed_since_the_revision_is_removed_only_if_its_live_value_is_unchanged():
     live = QuotaState(limits={ALICE: (10.0, None, 6.0, None, None)})
     plan = compare(
         desired=merge([declaration("a/bob", BOB, rate=7.0)]),
@@ -63,7 +63,7 @@ def test_a_pair_that_went_is_removed_only_while_its_live_value_is_that_of_the_re
     assert [f.key for f in plan.findings_for(Cause.CHANGED_BY_ANOTHER)] == [SHARE]
 
 
-def test_an_inventory_that_knows_the_cluster_beats_the_revision():
+def test_an_inventory_that_knows_the_cluster_takes_precedence_over_the_revision():
     async def story():
         real = OwnershipRecords(cluster_id="lkc")
         assert await RevisionInventory(THEN, inventory=MemoryInventory(real)).load("lkc") == real
@@ -73,7 +73,7 @@ def test_an_inventory_that_knows_the_cluster_beats_the_revision():
     asyncio.run(story())
 
 
-def test_the_first_write_carries_the_revisions_records_along():
+def test_the_first_write_includes_the_records_of_the_revision():
     async def story():
         real = MemoryInventory()
         inventory = RevisionInventory(THEN, inventory=real)

@@ -50,7 +50,7 @@ def covers(scope: tuple[EntityPattern, ...], subject) -> bool:
 
 
 @given(SCOPES, SCOPES)
-def test_two_scopes_overlap_exactly_if_some_entity_lies_in_both(scope, second_scope):
+def test_two_scopes_overlap_exactly_if_an_entity_is_in_both(scope, second_scope):
     meeting = any(covers(scope, e) and covers(second_scope, e) for e in ENTITIES)
     assert scopes_overlap(scope, second_scope) == meeting
     assert scopes_overlap(second_scope, scope) == meeting
@@ -73,7 +73,7 @@ RECORDED = st.lists(st.builds(RecordedWriter, writer=WRITERS, last_seen=LAST_SEE
 
 
 @given(WRITERS, RECORDED)
-def test_a_refused_writer_goes_on_with_the_options_that_the_refusal_names(writer, recorded):
+def test_a_refused_writer_continues_with_the_options_named_in_the_refusal(writer, recorded):
     """Otherwise a cluster with a new name could not be applied, and no incident handled, for a month."""
     overlapping = {
         name
@@ -97,7 +97,9 @@ def test_a_refused_writer_goes_on_with_the_options_that_the_refusal_names(writer
 
 
 @given(WRITERS, RECORDED)
-def test_a_writer_of_named_pairs_works_beside_all_and_leaves_no_trace(writer, recorded):
+def test_a_writer_of_single_pairs_is_accepted_beside_all_writers_and_is_not_recorded(
+    writer, recorded
+):
     writer = replace(writer, manages=False)
     check_alone(writer, recorded, now=1e9)
     assert with_writer(writer, recorded, now=1e9) == recorded

@@ -120,7 +120,7 @@ def _deleting() -> dict[str, Any]:
     return ran(world)
 
 
-def _twin() -> dict[str, Any]:
+def _ip_alias() -> dict[str, Any]:
     rate = Key.CONNECTION_CREATION_RATE
     second_spelling = entity(ip="0:0:0:0:0:0:0:1")
     return ran(kube_world({second_spelling: {rate: 5.0}}, resource("a", HOME, {rate: 7})))
@@ -219,7 +219,7 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.CLUSTER_SUSPENDED: lambda: ran(kube_world(suspend=True)),
     Reason.CONFLICT: _conflict,
     Reason.BROKER_REJECTED: _rejected,
-    Reason.TWIN_SPELLING: _twin,
+    Reason.TWIN_SPELLING: _ip_alias,
     Reason.TAKEOVER_PENDING: _takeover,
     Reason.GUARD_REFUSED: _guard,
     Reason.FOUGHT_OVER: _fought,

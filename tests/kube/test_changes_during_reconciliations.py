@@ -89,7 +89,7 @@ class ChangingWorld(WatchedWorld):
 
 @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, min_size=1, max_size=6), policy=st.sampled_from(("Upsert", "Sync")))
-def test_nothing_is_removed_unasked_and_all_is_as_declared_in_the_end(
+def test_nothing_is_removed_without_a_deletion_and_the_final_state_is_the_declared_one(
     steps: list[tuple[list[tuple[Any, ...]], int, list[tuple[Any, ...]]]], policy: str
 ) -> None:
     world = ChangingWorld(policy)

@@ -40,7 +40,7 @@ def store(world: KubeWorld, stored: StoredRecords) -> None:
     world.restart()
 
 
-def test_a_write_of_parts_that_breaks_off_removes_no_limit_that_was_to_stay() -> None:
+def test_an_interrupted_write_of_parts_removes_no_retained_limit() -> None:
     first, second = entity_in_part(2, "u"), entity_in_part(0, "v")
     world = KubeWorld(policy="Upsert")
     world.put(resource("x", first, {RATE: 2048}, deletionPolicy="Retain"))
@@ -66,7 +66,7 @@ def test_a_write_of_parts_that_breaks_off_removes_no_limit_that_was_to_stay() ->
     assert world.live()[second][COLUMN_OF[RATE]] == 4096
 
 
-def test_an_open_write_of_a_document_that_went_unseen_removes_no_limit() -> None:
+def test_an_open_write_of_a_document_deleted_unobserved_removes_no_limit() -> None:
     world = KubeWorld(policy="Upsert", live={ALICE: {RATE: 2048.0}})
     world.put(resource("other", BOB, {RATE: 1}))
     world.run()

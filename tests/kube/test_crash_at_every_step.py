@@ -33,7 +33,7 @@ def follow_up(world: FaultyWorld, change: str) -> None:
             world.create("other", {SHARE: 20}, user="alice")
 
 
-def test_the_steps_reach_from_the_intents_to_the_end_of_a_pass() -> None:
+def test_the_steps_cover_the_reconciliation_from_the_intents_to_its_end() -> None:
     world = FaultyWorld()
     world.create("alice", {RATE: 2048})
     world.faulty_turn()
@@ -50,7 +50,7 @@ def test_the_steps_reach_from_the_intents_to_the_end_of_a_pass() -> None:
     "change",
     ["another value", "the first value again", "another key", "deletion", "another document"],
 )
-def test_two_passes_may_fail_anywhere_and_the_next_ones_end_as_declared(
+def test_two_reconciliations_may_fail_at_any_step_and_the_next_ones_reach_the_declared_state(
     change: str, kind: str
 ) -> None:
     for first, second in itertools.product(STEPS, repeat=2):
@@ -65,7 +65,7 @@ def test_two_passes_may_fail_anywhere_and_the_next_ones_end_as_declared(
         world.settle()
 
 
-def test_a_first_write_that_no_status_shows_is_still_ours_after_a_second_crash() -> None:
+def test_a_first_write_that_no_status_shows_is_owned_after_a_second_crash() -> None:
     for first, second in itertools.product(STEPS, repeat=2):
         world = FaultyWorld()
         world.create("alice", {RATE: 2048})
@@ -76,7 +76,7 @@ def test_a_first_write_that_no_status_shows_is_still_ours_after_a_second_crash()
         world.settle()
 
 
-def test_a_document_that_is_made_again_at_once_is_created_and_does_not_drift() -> None:
+def test_a_document_that_is_created_again_immediately_is_created_and_does_not_drift() -> None:
     world = FaultyWorld()
     world.create("alice", {RATE: 2048})
     world.faulty_turn()
@@ -86,7 +86,7 @@ def test_a_document_that_is_made_again_at_once_is_created_and_does_not_drift() -
     world.settle()
 
 
-def test_records_that_a_status_does_not_show_survive_a_crash_of_a_pass_for_another_document() -> (
+def test_records_missing_in_a_status_survive_a_crash_of_a_reconciliation_of_another_document() -> (
     None
 ):
     for first, step in itertools.product((11, 12, 13), STEPS):

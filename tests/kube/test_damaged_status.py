@@ -37,7 +37,7 @@ def damaged_world(**spec: object) -> World:
     ],
 )
 @pytest.mark.parametrize("restarts", [True, False])
-def test_a_status_that_was_edited_is_written_anew_and_records_stay(status, restarts):
+def test_an_edited_status_is_overwritten_and_records_are_unchanged(status, restarts):
     world = damaged_world(deletionPolicy="Delete")
     world.obj("alice")["status"] = status
     world.obj("alice")["metadata"]["resourceVersion"] = world.api.next_version()
@@ -52,7 +52,7 @@ def test_a_status_that_was_edited_is_written_anew_and_records_stay(status, resta
     assert world.live() == {ALICE: limits(share=50.0)}
 
 
-def test_a_status_that_was_edited_before_another_reconciliation_is_written_anew_by_the_next_resync():
+def test_a_status_edited_before_another_reconciliation_is_overwritten_by_the_next_resync():
     world = World(patience=100)
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn(resync=True)
@@ -64,7 +64,7 @@ def test_a_status_that_was_edited_before_another_reconciliation_is_written_anew_
     assert world.reason("alice") == "Synced"
 
 
-def test_a_document_whose_status_was_taken_away_is_removed_as_recorded():
+def test_a_document_with_a_removed_status_is_removed_as_recorded():
     world = damaged_world(deletionPolicy="Delete")
     del world.obj("alice")["status"]
     world.delete("alice")
@@ -73,7 +73,7 @@ def test_a_document_whose_status_was_taken_away_is_removed_as_recorded():
     assert not world.exists("alice")
 
 
-def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_since():
+def test_a_concurrent_override_is_not_overwritten_with_older_records():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -106,7 +106,7 @@ def test_what_an_earlier_pass_knew_is_not_written_over_an_override_that_came_sin
     assert world.live() == {ALICE: limits(512.0)}
 
 
-def test_what_a_document_asks_for_that_cannot_be_held_is_nobody_elses_to_remove():
+def test_a_pair_of_a_document_without_a_finalizer_is_not_removed_as_unmanaged():
     world = World(
         policy="Sync",
         expectedClusterId="fake",

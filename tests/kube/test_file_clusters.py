@@ -11,7 +11,7 @@ def file_world() -> World:
     return world
 
 
-def test_trouble_that_lasts_is_one_event():
+def test_a_lasting_error_is_one_event():
     world = file_world()
     world.sessions.error = ConnectError("the brokers are away")
     for _ in range(3):
@@ -26,7 +26,7 @@ def test_trouble_that_lasts_is_one_event():
     assert world.writes() == []
 
 
-def test_another_cluster_that_answers_later_is_not_written_to():
+def test_a_cluster_whose_id_changes_later_is_not_written():
     world = file_world()
     world.turn(resync=True)
     world.kafka.cluster_id = "another"

@@ -86,7 +86,7 @@ def test_a_forged_record_of_another_partys_limit_removes_nothing(
     assert not world.exists("evil")
 
 
-def test_a_forged_intent_is_no_record_either() -> None:
+def test_a_forged_intent_is_not_a_record() -> None:
     world = tenants_world(tenants=[])
     world.put(resource("evil", ADMIN, {SHARE: 50}))
     world.turn()
@@ -95,7 +95,9 @@ def test_a_forged_intent_is_no_record_either() -> None:
     assert world.live() == {ADMIN: limits(1048576.0, 50.0)}
 
 
-def test_a_document_with_a_grant_takes_no_limit_of_a_suspended_one_by_a_forged_record() -> None:
+def test_a_granted_document_with_a_forged_record_does_not_get_the_limit_of_a_suspended_one() -> (
+    None
+):
     world = World()
     world.kafka.cluster_id = "fake"
     world.put(resource("admins", ADMIN, {RATE: 1048576}, namespace="platform"))
@@ -111,7 +113,7 @@ def test_a_document_with_a_grant_takes_no_limit_of_a_suspended_one_by_a_forged_r
     assert world.live() == {ADMIN: limits(2097152.0, 50.0)}
 
 
-def test_a_status_says_neither_the_value_nor_the_deletion_policy_of_a_record() -> None:
+def test_a_status_sets_neither_the_value_nor_the_deletion_policy_of_a_record() -> None:
     world = tenants_world(tenants=[GRANT | {"allow": []}])
     world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn(resync=True)
@@ -123,7 +125,7 @@ def test_a_status_says_neither_the_value_nor_the_deletion_policy_of_a_record() -
 
 
 @pytest.mark.parametrize("tenants", [[PLATFORM], [GRANT | {"allow": []}, PLATFORM]])
-def test_a_right_that_was_taken_back_removes_nothing_when_its_document_is_deleted(
+def test_a_revoked_right_to_delete_removes_nothing_when_its_document_is_deleted(
     tenants: list[dict[str, Any]],
 ) -> None:
     world = tenants_world()
@@ -159,7 +161,7 @@ def test_a_forged_cluster_id_puts_nothing_into_another_clusters_records() -> Non
     assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
-def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged_status() -> None:
+def test_documents_without_a_cluster_add_no_records_by_a_forged_status() -> None:
     world = tenants_world()
     for name, cluster_id in (("evil", "fake"), ("more", "never-seen")):
         world.put(resource(name, ADMIN, {RATE: 1}, cluster="nowhere"))
@@ -183,7 +185,7 @@ def test_documents_of_no_cluster_put_nothing_into_the_records_of_one_by_a_forged
     assert not asyncio.run(record_store.read(world.api, "ops", "never-seen")).owned.is_known
 
 
-def test_a_release_keeps_what_was_applied_and_no_forged_record() -> None:
+def test_a_release_keeps_applied_limits_and_ignores_forged_records() -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
     world.put(resource("evil", ADMIN, {RATE: 1}))
@@ -230,7 +232,7 @@ def forget_config_maps(world: World) -> None:
 
 
 @pytest.mark.parametrize("lose", [forget_list, forget_uids, forget_config_maps])
-def test_after_an_upgrade_or_a_restore_records_are_taken_over_where_there_is_a_grant(
+def test_after_an_upgrade_or_a_restore_records_are_migrated_if_granted(
     lose: Any,
 ) -> None:
     world = tenants_world()
@@ -253,7 +255,7 @@ def test_after_an_upgrade_or_a_restore_records_are_taken_over_where_there_is_a_g
     assert not world.exists("alice")
 
 
-def test_a_listing_that_failed_forgets_nothing_that_documents_hold() -> None:
+def test_a_failed_listing_removes_no_record_of_documents() -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}))
     world.turn(resync=True)
@@ -278,7 +280,7 @@ def test_a_listing_that_failed_forgets_nothing_that_documents_hold() -> None:
     assert world.live()[MINE] == limits(2048.0)
 
 
-def test_a_status_that_is_forged_after_the_one_time_migration_is_not_believed() -> None:
+def test_a_status_forged_after_the_one_time_migration_is_ignored() -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn(resync=True)
@@ -295,7 +297,7 @@ def test_a_status_that_is_forged_after_the_one_time_migration_is_not_believed() 
     assert world.live()[MINE] == limits(share=50.0)
 
 
-def test_nothing_is_taken_over_for_good_before_every_document_was_listed() -> None:
+def test_records_are_migrated_finally_only_after_every_document_was_listed() -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn(resync=True)
@@ -310,7 +312,7 @@ def test_nothing_is_taken_over_for_good_before_every_document_was_listed() -> No
     assert stored.uids == {"team/alice": "uid-team-alice"}
 
 
-def test_a_document_of_an_older_list_whose_status_shows_nothing_is_another_one() -> None:
+def test_a_document_in_an_older_list_without_records_in_its_status_is_a_new_one() -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn(resync=True)

@@ -43,7 +43,7 @@ def ready(world: World, name: str, namespace: str = "team") -> dict[str, Any]:
     )
 
 
-def test_the_excess_says_so_with_figures_and_nothing_of_it_is_applied():
+def test_documents_beyond_the_limit_show_figures_and_are_not_applied():
     world = crowded()
     world.turn()
     assert set(world.live()) == {entity(user="old-0"), entity(user="old-1")}
@@ -69,7 +69,7 @@ def test_one_more_document_changes_no_status_of_the_others():
     assert world.writes().count(("apply", "clientquotas")) == 1
 
 
-def test_a_document_beyond_the_limit_conflicts_with_nobody():
+def test_a_document_beyond_the_limit_causes_no_conflict():
     world = crowded()
     world.put(resource("claim", ALICE, {RATE: 5}, created=YOUNG))
     world.put(
@@ -96,7 +96,7 @@ def applied_and_then_beyond(policy: str) -> World:
     return world
 
 
-def test_what_it_applied_before_stays_its_own_over_restarts():
+def test_previously_applied_limits_remain_owned_across_restarts():
     world = applied_and_then_beyond("Delete")
     world.begin()
     world.put(resource("rival", BOB, {RATE: 1}, namespace="other"))
@@ -106,7 +106,9 @@ def test_what_it_applied_before_stays_its_own_over_restarts():
 
 
 @pytest.mark.parametrize(("policy", "stays"), [("Delete", False), ("Retain", True)])
-def test_it_is_deleted_by_its_policy_and_its_finalizer_is_released(policy: str, stays: bool):
+def test_a_document_beyond_the_limit_is_deleted_by_its_policy_and_released(
+    policy: str, stays: bool
+):
     world = applied_and_then_beyond(policy)
     world.delete("bob")
     world.turn(resync=True)
@@ -114,7 +116,7 @@ def test_it_is_deleted_by_its_policy_and_its_finalizer_is_released(policy: str, 
     assert (BOB in world.live()) == stays
 
 
-def test_a_finalizer_on_one_that_never_applied_anything_is_released():
+def test_a_document_beyond_the_limit_that_applied_nothing_is_released():
     world = crowded()
     world.turn()
     world.obj("new-0")["metadata"] |= {"finalizers": [FINALIZER], "deletionTimestamp": DELETED}
@@ -122,7 +124,7 @@ def test_a_finalizer_on_one_that_never_applied_anything_is_released():
     assert not world.exists("new-0")
 
 
-def test_it_is_served_when_there_is_room_again():
+def test_a_document_beyond_the_limit_is_served_when_there_is_space():
     world = crowded()
     world.turn()
     for name in ("old-0", "old-1"):
@@ -134,7 +136,7 @@ def test_it_is_served_when_there_is_room_again():
     assert world.live()[entity(user="new-1")] == limits(1024.0)
 
 
-def test_what_is_kept_of_the_excess_is_small_whatever_is_in_it():
+def test_the_stored_part_of_a_document_beyond_the_limit_is_small():
     world = World(limits=TWO)
     for number in range(40):
         name = f"{number:02}" + "\x01" * 30_000

@@ -33,31 +33,31 @@ def computed(objects):
 
 
 @pytest.mark.parametrize(("kind", "reason"), [case[:2] for case in CASES], ids=NAMES)
-def test_kstatus_says_what_the_table_says(computed, kind, reason):
+def test_kstatus_computes_the_status_of_the_table(computed, kind, reason):
     assert computed[kind, reason][0] == reason.kstatus
 
 
 @pytest.mark.parametrize(("kind", "reason"), [case[:2] for case in CASES], ids=NAMES)
-def test_argo_cd_says_what_the_table_says(objects, kind, reason):
+def test_argo_cd_computes_the_health_of_the_table(objects, kind, reason):
     assert lua.health(SCRIPT, objects[kind, reason])[0] == reason.argo
 
 
-def test_a_status_about_an_older_spec_is_no_answer(objects):
+def test_a_status_of_an_older_generation_is_in_progress(objects):
     obj = objects["ClientQuota", Reason.SYNCED]
     newer = {**obj, "metadata": {**obj["metadata"], "generation": 2}}
     assert kstatus.compute([newer])[0][0] == "InProgress"
     assert lua.health(SCRIPT, newer)[0] == "Progressing"
 
 
-def test_without_a_status_everybody_waits(objects):
+def test_without_a_status_every_health_check_waits(objects):
     obj = {**objects["ClientQuota", Reason.SYNCED], "status": {}}
     assert lua.health(SCRIPT, obj)[0] == "Progressing"
 
 
-def test_what_argo_cd_shows_is_the_sentence(objects):
+def test_argo_cd_shows_the_message_of_the_condition(objects):
     _, message = lua.health(SCRIPT, objects["ClientQuota", Reason.BROKER_REJECTED])
     assert "no such thing" in message
 
 
-def test_every_row_was_asked():
+def test_every_reason_is_a_case():
     assert {reason for _, reason, _ in CASES} == set(Reason)

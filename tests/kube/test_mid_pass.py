@@ -32,7 +32,7 @@ def observe(world: World, name: str) -> None:
     _ = world.cache.observe(world.obj(name))
 
 
-def test_a_document_that_comes_during_a_pass_is_not_called_synced():
+def test_a_document_that_appears_during_a_reconciliation_is_not_shown_as_synced():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
 
@@ -49,7 +49,7 @@ def test_a_document_that_comes_during_a_pass_is_not_called_synced():
     assert world.live()[BOB] == limits(rate=4096)
 
 
-def test_a_change_during_a_pass_is_not_reported_as_observed():
+def test_a_change_during_a_reconciliation_is_not_reported_as_observed():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
 
@@ -67,7 +67,7 @@ def test_a_change_during_a_pass_is_not_reported_as_observed():
     assert world.live()[ALICE] == limits(rate=4096)
 
 
-def test_a_document_that_is_deleted_during_a_pass_is_not_released_by_it():
+def test_a_document_that_is_deleted_during_a_reconciliation_is_not_released_by_it():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn()
@@ -86,7 +86,7 @@ def test_a_document_that_is_deleted_during_a_pass_is_not_released_by_it():
     assert ALICE not in world.live()
 
 
-def test_a_document_that_comes_while_others_are_held_is_held_too():
+def test_a_document_that_appears_while_others_get_finalizers_gets_one_too():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
 
@@ -101,7 +101,7 @@ def test_a_document_that_comes_while_others_are_held_is_held_too():
         assert world.obj(name)["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_nothing_is_written_for_a_document_that_cannot_be_held_and_others_go_on():
+def test_nothing_is_written_for_a_document_without_a_finalizer_and_others_continue():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.put(resource("bob", BOB, {RATE: 4096}))
@@ -121,7 +121,7 @@ def test_nothing_is_written_for_a_document_that_cannot_be_held_and_others_go_on(
     assert world.reason("alice") == "Synced"
 
 
-def test_a_document_that_somebody_else_patched_meanwhile_is_held_at_the_next_try():
+def test_a_document_that_was_patched_concurrently_gets_its_finalizer_at_the_next_try():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
 
@@ -137,7 +137,7 @@ def test_a_document_that_somebody_else_patched_meanwhile_is_held_at_the_next_try
     assert set(world.live()) == {ALICE}
 
 
-def test_the_cluster_is_judged_by_the_spec_that_the_pass_began_with():
+def test_the_cluster_is_reconciled_by_the_spec_at_the_start_of_the_reconciliation():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.put(resource("bob", BOB, {RATE: 4096}, namespace="other"))
@@ -161,7 +161,7 @@ def test_the_cluster_is_judged_by_the_spec_that_the_pass_began_with():
     assert world.live()[BOB] == limits(rate=4096)
 
 
-def test_a_process_that_begins_while_kafka_is_away_releases_nobody():
+def test_a_process_that_starts_while_kafka_is_unreachable_releases_no_document():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn()
@@ -176,7 +176,7 @@ def test_a_process_that_begins_while_kafka_is_away_releases_nobody():
     assert world.live() == {}
 
 
-def test_what_was_applied_to_another_cluster_is_left_behind_as_its_orphan():
+def test_a_limit_applied_to_another_cluster_is_recorded_there_as_an_orphan():
     world = World(patience=100)
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn()
@@ -196,7 +196,7 @@ def test_what_was_applied_to_another_cluster_is_left_behind_as_its_orphan():
     assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
 
 
-def test_nobody_is_released_while_the_records_cannot_be_read():
+def test_no_document_is_released_while_the_records_cannot_be_read():
     world = World(patience=100)
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn()
@@ -224,7 +224,7 @@ def test_nobody_is_released_while_the_records_cannot_be_read():
     [({"deletionPolicy": "Delete"}, False), ({}, True)],
     ids=["Delete", "Sync"],
 )
-def test_what_was_given_up_is_not_removed_when_the_brokers_are_back(
+def test_a_limit_orphaned_by_the_timeout_is_not_removed_when_the_brokers_return(
     deletion: dict[str, str], *, sync: bool
 ) -> None:
     world = World(patience=100)
@@ -250,7 +250,7 @@ def test_what_was_given_up_is_not_removed_when_the_brokers_are_back(
     assert counts["orphaned"] == 1
 
 
-def test_a_new_leader_keeps_speaking_of_drift_that_was_known_before():
+def test_a_new_leader_continues_to_report_earlier_drift():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -268,7 +268,7 @@ def test_a_new_leader_keeps_speaking_of_drift_that_was_known_before():
     assert (world.writes(), world.api.events) == ([], [])
 
 
-def test_the_status_of_a_document_never_lands_on_another_one_of_its_name():
+def test_the_status_of_a_document_is_never_written_to_another_one_of_its_name():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
 
@@ -287,7 +287,7 @@ def test_the_status_of_a_document_never_lands_on_another_one_of_its_name():
     assert (counts["owned"], counts["orphaned"], counts["unmanaged"]) == (2, 1, 0)
 
 
-def test_a_label_that_is_put_on_meanwhile_keeps_no_status_from_being_written():
+def test_a_concurrent_change_of_labels_does_not_prevent_a_status_update():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
 
@@ -304,7 +304,7 @@ def test_a_label_that_is_put_on_meanwhile_keeps_no_status_from_being_written():
 
 @pytest.mark.parametrize("last_word", ["Retain", None])
 @pytest.mark.parametrize("watched", [True, False])
-def test_whoever_takes_delete_back_and_deletes_at_once_keeps_the_quota(
+def test_a_document_changed_to_retain_and_deleted_immediately_keeps_the_quota(
     last_word: str | None, *, watched: bool
 ) -> None:
     world = World()
@@ -325,7 +325,7 @@ def test_whoever_takes_delete_back_and_deletes_at_once_keeps_the_quota(
     assert counts["orphaned"] == 1
 
 
-def test_a_document_that_says_delete_only_at_the_very_end_is_judged_by_the_record():
+def test_a_document_changed_to_delete_just_before_its_deletion_is_handled_by_the_record():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Retain"))
     world.put(resource("bob", BOB, {RATE: 4096}))
@@ -337,7 +337,7 @@ def test_a_document_that_says_delete_only_at_the_very_end_is_judged_by_the_recor
     assert set(world.live()) == {ALICE, BOB}
 
 
-def test_what_was_applied_to_a_cluster_that_was_replaced_is_still_known_when_it_comes_back():
+def test_records_of_a_replaced_cluster_are_known_when_it_returns():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()

@@ -64,7 +64,7 @@ FAULTS = st.sampled_from(["none", "reject", "meddle", "delete", "lag", "lost"])
 
 @settings(max_examples=80, deadline=None)
 @given(quotas(), FAULTS, st.sampled_from([OPEN, None, Guards(max_removals=0)]), st.booleans())
-def test_nothing_of_the_other_tenant_is_named(documents, fault, guards, observes):
+def test_no_text_of_a_tenant_names_the_other_tenant(documents, fault, guards, observes):
     world = KubeWorld(
         {SHARED: {RATE: 77.0}},
         guards=guards,
@@ -92,7 +92,7 @@ def test_nothing_of_the_other_tenant_is_named(documents, fault, guards, observes
             assert not any(word in text for word in WORDS), text
 
 
-def test_without_tenants_the_winner_is_named_because_everybody_may_see_it():
+def test_without_tenants_the_winner_is_named_because_all_documents_are_visible():
     world = KubeWorld()
     world.put(
         resource("a", SHARED, {RATE: 5000}, namespace=MINE, created="2025-01-01T00:00:00Z"),
@@ -102,7 +102,7 @@ def test_without_tenants_the_winner_is_named_because_everybody_may_see_it():
     assert "ClientQuota rivalspace/b has it" in world.condition("mine/a")["message"]
 
 
-def test_with_tenants_a_rival_of_the_same_namespace_is_named_and_others_are_not():
+def test_with_tenants_a_competing_document_is_named_only_within_the_namespace():
     world = KubeWorld(tenants=TENANTS)
     world.put(
         resource(

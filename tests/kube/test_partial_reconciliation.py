@@ -185,7 +185,7 @@ def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
     drift={},
     live={},
 )
-def test_a_partial_reconciliation_ends_as_a_complete_one(
+def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
     steps: list[list[tuple[Any, ...]]],
     policy: str,
     drift: dict[str, str],
@@ -245,7 +245,7 @@ def requests_of(count: int, *, deletes: bool) -> Counter[tuple[str, str] | str]:
 
 
 @pytest.mark.parametrize("deletes", [False, True])
-def test_a_change_costs_the_same_requests_however_many_documents_there_are(deletes: bool) -> None:
+def test_a_change_needs_the_same_requests_for_any_number_of_documents(deletes: bool) -> None:
     requests = requests_of(5, deletes=deletes)
     assert requests == requests_of(60, deletes=deletes)
     assert not any(request[0] == "list" for request in requests)
@@ -259,14 +259,16 @@ def change(world: WatchedWorld) -> LoopOutcome:
     return world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
 
 
-def test_what_another_writer_changed_on_the_way_is_compared_completely() -> None:
+def test_after_a_concurrent_foreign_change_the_comparison_is_complete() -> None:
     world, _ = worlds()
     world.kafka.write((DEFAULT, ABSENT, ABSENT), Key.PRODUCER_BYTE_RATE, 7000)
     _ = change(world)
     assert not world.is_partial
 
 
-def test_after_a_failure_after_another_ones_write_and_for_other_keys_it_is_complete() -> None:
+def test_after_a_failure_or_a_foreign_write_and_for_other_keys_the_reconciliation_is_complete() -> (
+    None
+):
     world, _ = worlds()
     _ = change(world)
     assert world.is_partial
@@ -297,7 +299,9 @@ def test_a_new_claim_for_the_pair_of_a_deleted_document_keeps_its_limit() -> Non
     assert "team/a" not in world.objects
 
 
-def test_events_without_an_order_are_reconciled_completely_and_a_removal_lists_before() -> None:
+def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_lists_first() -> (
+    None
+):
     world, _ = worlds()
     subject = entity(user="shared")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
@@ -317,7 +321,7 @@ def ready(world: WatchedWorld) -> str:
     return str(next(each["reason"] for each in conditions if each["type"] == "Ready"))
 
 
-def test_an_orphaned_limit_needs_no_listing_and_is_reported_as_nothing_that_waits() -> None:
+def test_an_orphaned_limit_needs_no_listing_and_is_not_reported_as_pending() -> None:
     world, _ = worlds()
     _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Retain"),))
     _ = world.reconcile(keys=(world.remove("a"),))
@@ -330,7 +334,7 @@ def test_an_orphaned_limit_needs_no_listing_and_is_reported_as_nothing_that_wait
     assert world.is_partial
 
 
-def test_an_orphaned_limit_that_the_policy_removes_by_now_is_removed_after_a_listing() -> None:
+def test_an_orphaned_limit_that_the_policy_now_removes_is_removed_after_a_listing() -> None:
     world, _ = worlds()
     subject = entity(user="u")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048),))
@@ -351,7 +355,7 @@ def test_an_orphaned_limit_that_the_policy_removes_by_now_is_removed_after_a_lis
     assert ready(world) == "Synced"
 
 
-def test_documents_that_were_given_our_finalizer_are_no_change() -> None:
+def test_documents_that_were_given_a_finalizer_count_as_unchanged() -> None:
     world = WatchedWorld(guards=None)
     for number in range(40):
         subject = entity(user=f"user{number}")
@@ -365,7 +369,7 @@ def test_documents_that_were_given_our_finalizer_are_no_change() -> None:
     assert world.is_partial
 
 
-def test_a_document_that_ended_while_another_one_was_reconciled_leaves_what_its_last_spec_retains() -> (
+def test_a_document_deleted_during_another_reconciliation_keeps_what_its_last_spec_retains() -> (
     None
 ):
     world, _ = worlds()
@@ -387,7 +391,7 @@ def test_a_document_that_ended_while_another_one_was_reconciled_leaves_what_its_
     assert len(world.owned.orphaned) == 1
 
 
-def test_a_document_whose_end_was_overlooked_leaves_its_limit() -> None:
+def test_a_document_whose_deletion_was_missed_keeps_its_limit() -> None:
     world, _ = worlds()
     subject = entity(user="u")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
@@ -402,7 +406,7 @@ def test_a_document_whose_end_was_overlooked_leaves_its_limit() -> None:
     assert subject in world.kafka.truth.limits
 
 
-def test_a_quota_cluster_that_was_made_again_judges_all_documents_anew() -> None:
+def test_a_quota_cluster_that_was_created_again_evaluates_all_documents_again() -> None:
     world, _ = worlds()
     tenant = {"namespaces": ["another"], "entities": [{"user": {"prefix": ""}}]}
     world.api.put(QUOTA_CLUSTERS, quota_cluster(tenants=[tenant]) | {"status": {}})
@@ -412,7 +416,7 @@ def test_a_quota_cluster_that_was_made_again_judges_all_documents_anew() -> None
     assert world.reason("team/other0") == "NotGranted"
 
 
-def test_what_an_answer_shows_before_the_watch_is_reconciled_completely() -> None:
+def test_a_change_that_a_response_shows_before_the_watch_is_reconciled_completely() -> None:
     world, _ = worlds()
     subject = entity(user="shared")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))

@@ -63,7 +63,7 @@ def act(world: FaultyWorld, action: tuple[Any, ...]) -> None:
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(actions, min_size=4, max_size=24))
-def test_whatever_goes_wrong_it_ends_as_declared(plan: list[tuple[Any, ...]]) -> None:
+def test_after_any_faults_the_final_state_is_the_declared_one(plan: list[tuple[Any, ...]]) -> None:
     world = FaultyWorld(foreign={entity(user="eve"): 5000.0})
     for action in plan:
         act(world, action)

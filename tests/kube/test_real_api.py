@@ -65,7 +65,7 @@ def with_api(
 
 
 @with_api
-async def test_objects_go_in_and_come_out(api, kube, namespace):
+async def test_objects_are_created_and_read_back(api, kube, namespace):
     for name in ("a", "b", "c"):
         await api.create(CLIENT_QUOTAS, namespace, quota(name, namespace))
     listing = await api.list(CLIENT_QUOTAS, namespace, limit=2)
@@ -84,7 +84,7 @@ async def test_objects_go_in_and_come_out(api, kube, namespace):
 
 
 @with_api
-async def test_a_status_for_a_version_that_is_past_is_a_conflict(api, kube, namespace):
+async def test_a_status_for_an_older_resource_version_is_a_conflict(api, kube, namespace):
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     version = obj["metadata"]["resourceVersion"]
     await api.patch_merge(
@@ -99,7 +99,7 @@ async def test_a_status_for_a_version_that_is_past_is_a_conflict(api, kube, name
 
 
 @with_api
-async def test_a_status_without_its_object_makes_none(api, kube, namespace):
+async def test_a_status_without_its_object_creates_none(api, kube, namespace):
     body = status_of("gone", namespace, "one")
     with pytest.raises(NotFound):
         await api.apply_status(
@@ -112,7 +112,9 @@ async def test_a_status_without_its_object_makes_none(api, kube, namespace):
 
 
 @with_api
-async def test_a_finalizer_comes_and_goes_by_a_patch_that_tests_the_version(api, kube, namespace):
+async def test_a_finalizer_is_added_and_removed_by_a_patch_that_tests_the_version(
+    api, kube, namespace
+):
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     version = obj["metadata"]["resourceVersion"]
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
@@ -131,7 +133,7 @@ async def test_a_finalizer_comes_and_goes_by_a_patch_that_tests_the_version(api,
 
 
 @with_api
-async def test_a_replacement_of_what_somebody_changed_is_a_conflict(api, kube, namespace):
+async def test_a_replacement_of_a_changed_object_is_a_conflict(api, kube, namespace):
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
     obj = await api.create(CONFIG_MAPS, namespace, body)
     obj["binaryData"] = {"x": base64.b64encode(b"\x00\xff").decode()}
@@ -141,7 +143,7 @@ async def test_a_replacement_of_what_somebody_changed_is_a_conflict(api, kube, n
 
 
 @with_api
-async def test_an_event_arrives(api, kube, namespace):
+async def test_an_event_is_stored(api, kube, namespace):
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     await api.create_event(
         obj,
@@ -157,7 +159,7 @@ async def test_an_event_arrives(api, kube, namespace):
     assert "DriftDetected" in text
 
 
-def test_rights_are_told_and_a_missing_one_is_forbidden(
+def test_rights_are_reported_and_a_missing_one_is_forbidden(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
@@ -178,7 +180,7 @@ def test_rights_are_told_and_a_missing_one_is_forbidden(
 
 
 @with_api
-async def test_an_outage_is_ridden_out(api, kube, namespace):
+async def test_requests_are_retried_during_an_outage(api, kube, namespace):
     await api.list(CLIENT_QUOTAS, namespace)
     await asyncio.to_thread(kube.restart_apiserver)
     # The old connections are dead; a repeatable request does not tell.
@@ -186,7 +188,7 @@ async def test_an_outage_is_ridden_out(api, kube, namespace):
 
 
 @with_api
-async def test_a_lease_goes_from_hand_to_hand(api, kube, namespace):
+async def test_a_lease_passes_from_one_holder_to_the_next(api, kube, namespace):
     lease_path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/l"
     times = {"duration": 3.0, "deadline": 2.0, "renew": 0.2}
     both = [

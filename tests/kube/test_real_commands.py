@@ -62,7 +62,9 @@ def put_records(kube: KubeCluster, namespace: str, names: Sequence[str]) -> None
         kube.api.call("POST", f"/api/v1/namespaces/{namespace}/configmaps", dict(obj)).need()
 
 
-def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespace: str) -> None:
+def test_documents_of_a_stopped_operator_are_released(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
     for name in ("alice", "bob"):
         put(kube, kube_namespace, name)
     put_records(kube, kube_namespace, ("alice", "bob"))
@@ -92,7 +94,7 @@ def test_a_dead_operators_documents_are_released(kube: KubeCluster, kube_namespa
     assert kquota(*arguments).stdout == "nothing to release\n"
 
 
-def test_a_missing_right_is_told_with_the_servers_words(
+def test_a_missing_right_is_reported_with_the_message_of_the_server(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
@@ -155,7 +157,7 @@ def clusters(kube: KubeCluster, kube_namespace: str) -> Iterator[SandboxThread]:
 
 
 @pytest.mark.usefixtures("clusters")
-def test_check_asks_for_rights_and_doctors_every_cluster(
+def test_check_tests_the_rights_and_examines_every_cluster(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     arguments = (
@@ -226,7 +228,9 @@ def test_reconcile_waits_for_its_own_request_and_exits_by_the_condition(
     kube.kubectl("-n", kube_namespace, "patch", "ckq", "alice", "--type=merge", "-p", patch)
 
 
-def test_reconcile_without_an_operator_says_so(kube: KubeCluster, kube_namespace: str) -> None:
+def test_reconcile_without_an_operator_reports_a_timeout(
+    kube: KubeCluster, kube_namespace: str
+) -> None:
     put(kube, kube_namespace, "alice")
     where = ("-n", kube_namespace, "--kubeconfig", str(kube.kubeconfig))
     done = kquota("reconcile", "alice", *where, "--wait", "--timeout", "1s", code=1)
@@ -238,7 +242,7 @@ def test_reconcile_without_an_operator_says_so(kube: KubeCluster, kube_namespace
 
 
 @pytest.mark.usefixtures("clusters")
-def test_an_override_is_written_down_for_the_operator_and_listed_and_ended(
+def test_an_override_is_recorded_for_the_operator_and_listed_and_ended(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     cluster = f"{kube_namespace}-fine"

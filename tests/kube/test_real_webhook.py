@@ -150,7 +150,7 @@ def dry_run(kube: KubeCluster, text: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_kubectl_shows_the_brokers_own_words(
+def test_kubectl_shows_the_message_of_the_broker(
     kube: KubeCluster, configured: tuple[str, Running]
 ) -> None:
     namespace, webhook = configured
@@ -166,7 +166,9 @@ def test_kubectl_shows_the_brokers_own_words(
     assert webhook.sandbox.values() == {}
 
 
-def test_warnings_reach_the_terminal(kube: KubeCluster, configured: tuple[str, Running]) -> None:
+def test_warnings_are_printed_on_the_terminal(
+    kube: KubeCluster, configured: tuple[str, Running]
+) -> None:
     namespace, webhook = configured
     code, text = dry_run(kube, document(namespace, user="User:alice"))
     assert code == 0
@@ -177,7 +179,7 @@ def test_warnings_reach_the_terminal(kube: KubeCluster, configured: tuple[str, R
     assert "Warning: the broker did not validate this" in text
 
 
-def test_a_finalizer_status_or_label_is_no_business_of_the_broker(
+def test_a_changed_finalizer_status_or_label_is_not_validated_by_the_broker(
     kube: KubeCluster, configured: tuple[str, Running]
 ) -> None:
     namespace, webhook = configured

@@ -42,7 +42,7 @@ def counts(world: World) -> tuple[int, int]:
     return totals["orphaned"], totals["unmanaged"]
 
 
-def test_a_crash_before_a_status_takes_over_an_orphan_leaves_it_an_orphan():
+def test_a_crash_before_a_status_adopts_an_orphan_keeps_it_an_orphan():
     world = orphaned_world()
     world.put(resource("again", ALICE, {RATE: 2048}))
     world.put(resource("bob", BOB, {RATE: 4096}))  # Something is sent, so intents are written.
@@ -61,7 +61,7 @@ def test_a_crash_before_a_status_takes_over_an_orphan_leaves_it_an_orphan():
     assert counts(world) == (1, 0)
 
 
-def test_what_was_adopted_is_owned_although_the_status_could_not_be_written():
+def test_an_adopted_limit_is_owned_although_the_status_could_not_be_written():
     world = orphaned_world()
     world.put(resource("again", ALICE, {RATE: 2048, SHARE: 50}))
 
@@ -83,7 +83,7 @@ def test_what_was_adopted_is_owned_although_the_status_could_not_be_written():
     assert counts(world) == (0, 0)
 
 
-def test_a_document_that_goes_before_its_status_is_written_leaves_an_orphan():
+def test_a_document_deleted_before_its_status_is_written_leaves_an_orphan():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
 
@@ -103,7 +103,7 @@ def test_a_document_that_goes_before_its_status_is_written_leaves_an_orphan():
     assert world.live() == {ALICE: limits(2048.0)}
 
 
-def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
+def test_records_that_became_orphaned_concurrently_are_kept():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -139,7 +139,7 @@ def test_records_that_somebody_else_left_behind_meanwhile_are_kept():
     assert counts(world) == (2, 0)
 
 
-def test_a_document_that_comes_while_others_are_held_owns_what_is_applied_for_it():
+def test_a_document_that_appears_while_others_get_finalizers_owns_its_applied_limits():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
 

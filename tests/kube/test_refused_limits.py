@@ -6,7 +6,7 @@ from tests.kube.worlds import resource
 WORDS = "The value is not to my taste"
 
 
-def test_a_refused_limit_is_told_once_and_blocks_nobody():
+def test_a_rejected_limit_is_reported_once_and_does_not_block_others():
     world = World()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
     world.put(resource("alice", ALICE, {RATE: 2048}))
@@ -23,7 +23,7 @@ def test_a_refused_limit_is_told_once_and_blocks_nobody():
     assert [event["reason"] for event in world.api.events] == ["BrokerRejected"]
 
 
-def test_trying_a_refused_limit_again_writes_no_status_and_no_event():
+def test_retrying_a_rejected_limit_writes_no_status_and_no_event():
     world = World()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
     world.put(resource("alice", ALICE, {RATE: 2048}))
@@ -37,7 +37,7 @@ def test_trying_a_refused_limit_again_writes_no_status_and_no_event():
     assert len(world.api.events) == 1
 
 
-def test_a_refused_limit_that_is_corrected_is_in_order_at_once():
+def test_a_corrected_limit_is_synced_immediately():
     world = World()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
@@ -49,7 +49,7 @@ def test_a_refused_limit_that_is_corrected_is_in_order_at_once():
     assert world.live() == {ALICE: limits(rate=4096)}
 
 
-def test_a_document_whose_limit_was_never_accepted_goes_at_once():
+def test_a_document_whose_limit_was_never_accepted_is_deleted_immediately():
     world = World()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))

@@ -34,7 +34,7 @@ def documents_of(world: World) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_namespace_with_more_documents_than_its_budget_goes_without_leaving_anything(
+def test_a_namespace_with_more_documents_than_its_budget_is_deleted_completely(
     restarts: bool,
 ) -> None:
     world = deleting(25, maxRemovedPercent=100)
@@ -63,7 +63,7 @@ def test_a_namespace_with_more_documents_than_its_budget_goes_without_leaving_an
     assert status["counts"].get("orphaned", 0) == 0
 
 
-def test_an_outage_while_documents_wait_for_their_budget_gives_none_of_them_up() -> None:
+def test_an_outage_while_documents_wait_for_their_budget_orphans_none_of_them() -> None:
     world = deleting(12, maxRemovedPercent=100)
     world.turn(resync=True)
     world.sessions.error = ConnectError("the brokers are away")
@@ -76,7 +76,7 @@ def test_an_outage_while_documents_wait_for_their_budget_gives_none_of_them_up()
     assert (world.live(), documents_of(world)) == ({}, [])
 
 
-def test_the_timeout_holds_for_what_no_time_lets_go() -> None:
+def test_the_timeout_applies_to_removals_that_no_budget_will_allow() -> None:
     world = deleting(3, maxRemovals=0)
     world.turn(resync=True)
     assert len(documents_of(world)) == 3
@@ -85,7 +85,7 @@ def test_the_timeout_holds_for_what_no_time_lets_go() -> None:
     assert (len(world.live()), documents_of(world)) == (3, [])
 
 
-def test_another_namespaces_deletion_is_made_at_once_and_hears_nothing() -> None:
+def test_a_deletion_in_another_namespace_is_executed_immediately_and_is_not_informed() -> None:
     world = deleting(25, maxRemovedPercent=100)
     world.turn(resync=True)
     subject = entity(user="theirs")

@@ -103,7 +103,7 @@ def _ran(documents, spec, happenings):
 
 @settings(max_examples=50, deadline=None)
 @given(documents(), SPECS, EVENTS)
-def test_after_whatever_happened_a_restart_writes_nothing(documents, spec, happenings):
+def test_after_any_history_a_restart_writes_nothing(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
     # What may still be under way is settled first, and corrections come to their end.
     world.kafka.faults.unknown.clear()
@@ -121,7 +121,7 @@ def test_after_whatever_happened_a_restart_writes_nothing(documents, spec, happe
 
 @settings(max_examples=50, deadline=None)
 @given(documents(), SPECS, EVENTS)
-def test_what_stands_in_kubernetes_is_what_was_known(documents, spec, happenings):
+def test_the_stored_records_equal_those_of_the_process(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
     _, owned = world.load()
     owned_before = world.owned
@@ -145,7 +145,7 @@ def _values(owned):
 
 @settings(max_examples=30, deadline=None)
 @given(documents(), SPECS, EVENTS)
-def test_the_api_server_would_take_every_status(documents, spec, happenings):
+def test_the_api_server_accepts_every_status(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
     for obj in world.objects.values():
         assert faults("ClientQuota", obj["status"]) == []
@@ -208,7 +208,7 @@ def _standing(reason):
 
 
 @pytest.mark.parametrize("reason", SETTLED)
-def test_a_restart_writes_nothing_whatever_the_reason(reason):
+def test_a_restart_writes_nothing_for_every_reason(reason):
     world = _standing(reason)
     world.run()
     assert world.reason("team/a") == reason
@@ -221,7 +221,7 @@ def test_a_restart_writes_nothing_whatever_the_reason(reason):
     assert Reason(world.reason("team/a")) is Reason(reason)
 
 
-def test_a_pair_that_is_fought_over_is_not_corrected_anew_by_the_next_process():
+def test_a_pair_whose_corrections_are_reverted_is_not_corrected_by_the_next_process():
     world = kube_world(None, CREATED, driftDetection="Correct")
     world.run()
     for number in range(5):

@@ -40,7 +40,7 @@ def lives(world: FleetWorld) -> list[float | None]:
     return [world.live(name).get(ALICE, (None,))[0] for name in LABELS]
 
 
-def test_every_selected_cluster_gets_the_limits_and_one_status_speaks_of_all() -> None:
+def test_every_selected_cluster_gets_the_limits_and_one_status_covers_all() -> None:
     world = fleet()
     assert lives(world) == [2048.0, 2048.0, None]
     status = world.status("alice")
@@ -89,7 +89,7 @@ def test_a_label_moves_ownership_by_the_deletion_policy() -> None:
     assert world.ready("alice")[:2] == ("True", "Synced")
 
 
-def test_what_is_retained_stays_where_the_document_is_no_longer_for() -> None:
+def test_retained_limits_remain_in_a_deselected_cluster() -> None:
     world = fleet(deletionPolicy="Retain")
     world.label("eu-2", region="us")
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_what_is_retained_stays_where_the_document_is_no_longer_for() -> None:
     assert world.status("alice")["clustersReady"] == "1/1"
 
 
-def test_labels_that_change_while_no_operator_runs_count_at_its_start() -> None:
+def test_labels_changed_while_no_operator_runs_take_effect_at_its_start() -> None:
     world = fleet()
     world.label("eu-2", region="us")
     world.begin()
@@ -106,7 +106,7 @@ def test_labels_that_change_while_no_operator_runs_count_at_its_start() -> None:
     assert lives(world) == [2048.0, None, None]
 
 
-def test_a_removal_goes_on_where_the_brokers_were_away_when_the_label_changed() -> None:
+def test_a_removal_is_continued_if_the_brokers_were_unreachable_when_the_label_changed() -> None:
     world = fleet()
     world.label("eu-2", region="us")
     world.sessions["eu-2"].error = ConnectError("away")
@@ -142,7 +142,7 @@ def test_another_selector_moves_ownership() -> None:
     assert lives(world) == [None, None, 2048.0]
 
 
-def test_a_changed_value_reaches_every_cluster() -> None:
+def test_a_changed_value_is_applied_in_every_cluster() -> None:
     world = fleet()
     world.change("alice", limits={"producerByteRate": 4096})
     world.turn("eu-1")
@@ -153,7 +153,7 @@ def test_a_changed_value_reaches_every_cluster() -> None:
     assert lives(world) == [4096.0, 4096.0, None]
 
 
-def test_a_cluster_that_does_not_answer_makes_the_document_unready_and_holds_up_no_other() -> None:
+def test_an_unreachable_cluster_makes_the_document_unready_and_does_not_delay_others() -> None:
     world = FleetWorld(LABELS)
     world.sessions["eu-2"].error = ConnectError("away")
     world.put(selecting("alice", ALICE, {RATE: 2048}, EUROPE))
@@ -166,7 +166,7 @@ def test_a_cluster_that_does_not_answer_makes_the_document_unready_and_holds_up_
     assert lives(world) == [2048.0, None, None]
 
 
-def test_a_document_goes_only_when_every_cluster_has_released_it() -> None:
+def test_a_document_is_deleted_only_when_every_cluster_has_released_it() -> None:
     world = fleet()
     world.sessions["eu-2"].error = ConnectError("away")
     world.delete("alice")
@@ -181,7 +181,7 @@ def test_a_document_goes_only_when_every_cluster_has_released_it() -> None:
     assert not world.exists("alice")
 
 
-def test_the_release_does_not_depend_on_which_cluster_is_last() -> None:
+def test_the_release_does_not_depend_on_the_order_of_clusters() -> None:
     for order in (("eu-1", "eu-2"), ("eu-2", "eu-1")):
         world = fleet()
         world.delete("alice")
@@ -191,7 +191,7 @@ def test_the_release_does_not_depend_on_which_cluster_is_last() -> None:
         assert not world.exists("alice")
 
 
-def test_a_cluster_that_goes_while_it_holds_a_document_holds_it_no_longer() -> None:
+def test_a_cluster_deleted_while_it_keeps_a_document_releases_it() -> None:
     world = fleet()
     world.sessions["eu-2"].error = ConnectError("away")
     world.delete("alice")
@@ -207,7 +207,7 @@ def test_a_cluster_that_goes_while_it_holds_a_document_holds_it_no_longer() -> N
     assert lives(world)[1] == 2048.0, "a deletion that went unseen removes nothing"
 
 
-def test_a_document_that_selects_no_cluster_says_so_and_can_be_deleted() -> None:
+def test_a_document_that_selects_no_cluster_reports_this_and_can_be_deleted() -> None:
     world = FleetWorld(LABELS)
     world.put(selecting("alice", ALICE, {RATE: 2048}, {"matchLabels": {"region": "asia"}}))
     world.turn()
@@ -222,7 +222,7 @@ def test_a_document_that_selects_no_cluster_says_so_and_can_be_deleted() -> None
     assert world.ready("alice")[:2] == ("True", "Synced")
 
 
-def test_a_deleted_document_of_clusters_that_are_all_gone_is_released_and_its_limits_stay() -> None:
+def test_a_deleted_document_without_existing_clusters_is_released_and_its_limits_remain() -> None:
     world = fleet()
     for name in ("eu-1", "eu-2"):
         world.remove_cluster(name)
@@ -232,7 +232,7 @@ def test_a_deleted_document_of_clusters_that_are_all_gone_is_released_and_its_li
     assert lives(world) == [2048.0, 2048.0, None]
 
 
-def test_two_documents_conflict_only_where_they_meet() -> None:
+def test_two_documents_conflict_only_in_clusters_that_both_select() -> None:
     world = fleet()
     world.put(resource("own", ALICE, {RATE: 1536}, cluster="eu-2", created="2024-02-01T00:00:00Z"))
     world.put(
@@ -287,7 +287,7 @@ def test_a_document_with_a_cluster_reference_keeps_its_status() -> None:
 
 
 @pytest.mark.parametrize("policies", [("Upsert", "Sync"), ("Sync", "Upsert")])
-def test_clusters_of_different_policies_do_not_fight_over_the_finalizer(
+def test_clusters_with_different_policies_do_not_overwrite_each_others_finalizer(
     policies: tuple[str, str],
 ) -> None:
     specs: dict[str, dict[str, Any]] = {}

@@ -28,7 +28,7 @@ def taken_over(world: World) -> None:
     world.writes()
 
 
-def test_drift_that_was_told_before_a_takeover_is_not_called_over():
+def test_drift_reported_before_a_takeover_is_not_reported_as_ended():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -48,7 +48,7 @@ def test_drift_that_was_told_before_a_takeover_is_not_called_over():
     assert world.writes() == []
 
 
-def test_a_difference_that_nobody_knew_of_is_no_drift_before_the_fence_is_down():
+def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends():
     world = World(driftDetection="Correct")
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.put(resource("bob", BOB, {RATE: 4096}))
@@ -69,7 +69,7 @@ def test_a_difference_that_nobody_knew_of_is_no_drift_before_the_fence_is_down()
     assert world.live()[ALICE] == limits(2048.0)
 
 
-def test_known_drift_is_not_corrected_while_an_earlier_leader_may_be_correcting_it():
+def test_known_drift_is_not_corrected_while_an_earlier_leader_may_correct_it():
     world = World(driftDetection="Correct")
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()

@@ -122,7 +122,7 @@ ATTACKS: dict[str, tuple[KafkaApi, acts.Act, str]] = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 @on_loop
-async def test_an_answer_that_is_too_large_is_refused_in_little_memory(
+async def test_a_response_that_is_too_large_is_refused_with_little_memory(
     name: str, program: Prepared, tmp_path: Path
 ) -> None:
     api, act, words = ATTACKS[name]
@@ -170,7 +170,7 @@ AT_THE_LIMIT: dict[str, tuple[int, Callable[[], bytes]]] = {
 
 @pytest.mark.parametrize("name", AT_THE_LIMIT)
 @on_loop
-async def test_the_largest_answer_that_is_accepted_fits_in_the_pod(
+async def test_the_largest_accepted_response_fits_the_memory_of_the_pod(
     name: str, program: Prepared
 ) -> None:
     entities, answer = AT_THE_LIMIT[name]
@@ -182,7 +182,9 @@ async def test_the_largest_answer_that_is_accepted_fits_in_the_pod(
 
 
 @on_loop
-async def test_100_000_entities_with_three_limits_are_read_in_the_pod(program: Prepared) -> None:
+async def test_100_000_entities_with_three_limits_fit_the_memory_of_the_pod(
+    program: Prepared,
+) -> None:
     keys = (b"producer_byte_rate", b"consumer_byte_rate", b"request_percentage")
     values = b"\x04" + b"".join(bytes((len(key) + 1,)) + key + b"%8.1f\x00" for key in keys)
     entity = b"\x03\x05user\x30CN=service-%010d,OU=team,O=example-company\x00\x0aclient-id\x0eclient-%06d\x00"

@@ -141,7 +141,7 @@ def test_evidence_is_refused_before_it_is_unpacked(
     assert_bounded(run, words=words)
 
 
-def test_evidence_that_is_left_alone_is_read(reader: Prepared, tmp_path: Path) -> None:
+def test_unmodified_evidence_is_read(reader: Prepared, tmp_path: Path) -> None:
     published(tmp_path, CLUSTER, {"alice": busy(100)}, end_ms=END_MS, days=1, brokers=("1",))
     run = reader.run(str(tmp_path), CLUSTER, str(END_MS))
     assert_bounded(run, exit_code=0)
@@ -149,7 +149,7 @@ def test_evidence_that_is_left_alone_is_read(reader: Prepared, tmp_path: Path) -
     assert {USAGE_SAMPLE.name, BUCKET_SEEN.name} <= set(TABLES)
 
 
-def test_texts_that_repeat_are_refused_where_rows_are_filtered_too(
+def test_repeated_long_texts_are_refused_also_where_rows_are_filtered(
     reader: Prepared, tmp_path: Path
 ) -> None:
     published(tmp_path, CLUSTER, {"alice": busy(100)}, end_ms=END_MS, days=1, brokers=("1",))

@@ -142,9 +142,7 @@ ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_file_costs_no_more_than_a_stretch_of_it(
-    name: str, reader: Prepared, tmp_path: Path
-) -> None:
+def test_a_file_needs_the_memory_of_one_part(name: str, reader: Prepared, tmp_path: Path) -> None:
     file, content, words = ATTACKS[name]
     (tmp_path / file).write_bytes(content())
     run = reader.run(str(tmp_path / file))

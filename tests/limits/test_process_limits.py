@@ -36,19 +36,19 @@ def test_the_peak_of_a_run_does_not_count_into_the_next(program: Prepared) -> No
         assert_bounded(large, words="enough")
 
 
-def test_a_run_that_does_not_end_is_ended_after_its_cpu_seconds(program: Prepared) -> None:
+def test_a_run_without_an_end_is_stopped_after_its_cpu_seconds(program: Prepared) -> None:
     run = program.run("1", "endless", cpu_seconds=1)
     assert run.exit_code == -signal.SIGXCPU
     assert 0.5 < run.cpu_seconds < 3
     assert program.run("1").exit_code == 1
 
 
-def test_a_fault_of_a_program_is_no_refusal(program: Prepared) -> None:
+def test_a_crash_of_a_program_does_not_count_as_a_refusal(program: Prepared) -> None:
     run = program.run("1", "fault")
     assert "ValueError: a fault" in run.stderr
     with pytest.raises(AssertionError):
         assert_bounded(run, words="a fault")
 
 
-def test_each_run_is_in_a_folder_of_its_own(program: Prepared) -> None:
+def test_each_run_has_its_own_folder(program: Prepared) -> None:
     assert program.run("1").stdout != program.run("1").stdout

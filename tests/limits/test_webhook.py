@@ -55,7 +55,7 @@ async def flood(port: int, context: ssl.SSLContext, length: int, body: bytes) ->
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_many_connections_that_hold_their_bodies_cost_little_memory(
+def test_many_connections_with_incomplete_bodies_need_little_memory(
     name: str, tmp_path: Path
 ) -> None:
     connections, length, body = FLOODS[name]

@@ -26,7 +26,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("text", "case"), CASES.items(), ids=CASES)
-def test_a_requirement_means_what_it_means_to_kubernetes(text: str, case: Any) -> None:
+def test_a_requirement_matches_as_in_kubernetes(text: str, case: Any) -> None:
     operator, values, selected, refused = case
     requirement = LabelRequirement("env", SelectorOperator(operator), values)
     assert requirement.matches(selected)
@@ -39,7 +39,7 @@ def test_an_empty_selector_selects_every_cluster() -> None:
     assert str(ClusterSelector()) == "every cluster"
 
 
-def test_a_cluster_is_selected_by_its_name_as_by_a_label() -> None:
+def test_a_cluster_can_be_selected_by_its_name_like_by_a_label() -> None:
     requirement = LabelRequirement("kafka-quotas.io/name", SelectorOperator.NOT_IN, ("eu-1",))
     selected = [
         name for name in ("eu-1", "eu-2") if requirement.matches(selection_labels(name, {}))
@@ -66,7 +66,7 @@ DOCUMENT = from_resource(
 )
 
 
-def test_general_limits_hold_where_no_item_applies() -> None:
+def test_general_limits_apply_where_no_item_matches() -> None:
     declaration = in_cluster(DOCUMENT, "us-1", tier="prod")
     assert declaration.limits == (5.0, None, 50.0, None, None)
     assert declaration.selection_of(Key.PRODUCER_BYTE_RATE) == "tier=prod"
@@ -85,7 +85,7 @@ def test_a_later_item_replaces_the_values_of_an_earlier_one_key_by_key() -> None
     )
 
 
-def test_an_item_selects_nothing_that_the_document_does_not_select() -> None:
+def test_an_item_selects_only_clusters_that_the_document_selects() -> None:
     assert in_cluster(DOCUMENT, "eu-1", size="large") is None
 
 

@@ -38,12 +38,12 @@ ENTITIES = (
 
 
 @pytest.mark.parametrize(("form", "expected"), list(zip(FORMS, ENTITIES, strict=True)))
-def test_each_of_the_ten_forms_is_its_entity(form: dict[str, Any], expected: object) -> None:
+def test_each_of_the_ten_forms_gives_its_entity(form: dict[str, Any], expected: object) -> None:
     limits = {"connectionCreationRate": 5} if "ip" in form else {"producerByteRate": 5}
     assert from_resource(quota(entity=form, limits=limits)).declaration.entity == expected
 
 
-def test_a_document_becomes_a_declaration_with_every_field() -> None:
+def test_a_document_is_read_into_a_declaration_with_every_field() -> None:
     resource = quota(
         limits={"producerByteRate": "10Mi", "requestPercentage": 50.5},
         deletionPolicy="Delete",
@@ -61,13 +61,13 @@ def test_a_document_becomes_a_declaration_with_every_field() -> None:
     assert declaration.path == "somewhere"
 
 
-def test_a_document_without_a_namespace_is_in_default() -> None:
+def test_a_document_without_a_namespace_is_in_the_default_namespace() -> None:
     resource = quota()
     del resource["metadata"]["namespace"]
     assert from_resource(resource).declaration.document == "default/a"
 
 
-def test_a_decimal_keeps_its_value_however_json_spelled_it() -> None:
+def test_a_decimal_keeps_its_value_for_any_spelling_in_json() -> None:
     for value in (5.0, 1e22, 1e-9, 5e-324, 1.7e308, 50.5):
         new_quota = from_resource(quota(limits={"requestPercentage": value}))
         assert new_quota.declaration.limits == (None, None, value, None, None)
@@ -82,7 +82,7 @@ def test_a_decimal_keeps_its_value_however_json_spelled_it() -> None:
         (10**22, 1e22),
     ],
 )
-def test_a_decimal_that_the_api_server_spells_with_its_shortest_digits_is_itself(
+def test_a_decimal_in_the_shortest_spelling_of_the_api_server_keeps_its_value(
     stored: int, means: float
 ) -> None:
     new_quota = from_resource(quota(limits={"requestPercentage": stored}))
@@ -91,11 +91,11 @@ def test_a_decimal_that_the_api_server_spells_with_its_shortest_digits_is_itself
         from_resource(quota(limits={"requestPercentage": stored + 1}))
 
 
-def test_an_unset_deletion_policy_is_not_retain() -> None:
+def test_an_unset_deletion_policy_is_none_and_not_retain() -> None:
     assert from_resource(quota()).declaration.deletion_policy is None
 
 
-def test_what_the_api_server_and_the_operator_write_is_ignored() -> None:
+def test_fields_of_the_api_server_and_of_the_operator_are_ignored() -> None:
     resource = quota()
     resource["metadata"] |= {"uid": "x", "managedFields": [{"a": 1}], "creationTimestamp": None}
     resource["status"] = {"conditions": []}
@@ -119,13 +119,13 @@ def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("plain", REFUSED)
-def test_an_ambiguous_plain_name_is_declined_and_quoted_accepted(plain: str) -> None:
+def test_an_ambiguous_plain_name_is_declined_and_a_quoted_one_accepted(plain: str) -> None:
     assert not _accepts_name(plain, plain=True)
     assert _accepts_name(plain, plain=False) is (plain != "")
 
 
 @pytest.mark.parametrize("plain", TEXT)
-def test_a_plain_name_that_is_text_to_all_is_accepted(plain: str) -> None:
+def test_an_unambiguous_plain_name_is_accepted(plain: str) -> None:
     assert _accepts_name(plain, plain=True)
 
 
@@ -300,7 +300,9 @@ def agreed(root: Node) -> bool:
 
 
 @given(almost_right())
-def test_check_schema_and_rules_give_one_verdict_on_resources(document: dict[str, Any]) -> None:
+def test_check_schema_and_rules_give_the_same_verdict_on_resources(
+    document: dict[str, Any],
+) -> None:
     agreed(from_json(document))
 
 
@@ -311,7 +313,7 @@ plain_texts = st.sampled_from((*REFUSED, *TEXT, "true", "10Mi", "50.5", "Delete"
     almost_right(),
     st.lists(st.tuples(st.sampled_from(PATHS), plain_texts, st.booleans()), max_size=3),
 )
-def test_check_schema_and_rules_give_one_verdict_on_scalars_as_written(
+def test_check_schema_and_rules_give_the_same_verdict_on_scalars_as_written(
     document: dict[str, Any], written: list[tuple[tuple[str, ...], str, bool]]
 ) -> None:
     root = from_json(document)
@@ -340,12 +342,12 @@ def _replaced(root: Node, path: tuple[str, ...], value: Node) -> Node:
 
 
 @given(declarations())
-def test_what_a_manifest_can_say_is_accepted_by_all(declaration: Any) -> None:
+def test_a_written_manifest_is_accepted_by_all_validators(declaration: Any) -> None:
     nodes, problems = reading(document_text(declaration, cluster="prod"))
     assert not problems
     assert agreed(nodes[0])
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_every_odd_name_is_a_name_when_quoted(name: str) -> None:
+def test_every_unusual_name_is_accepted_when_quoted(name: str) -> None:
     assert from_resource(quota(entity={"user": {"name": name}})).declaration.entity[0] == name

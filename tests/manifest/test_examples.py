@@ -40,7 +40,7 @@ def test_each_cluster_has_correct_documents(project: Project, name: str) -> None
     assert manifests.of(name)
 
 
-def test_all_ten_forms_and_all_five_keys_are_shown(project: Project) -> None:
+def test_the_examples_contain_all_ten_forms_and_all_five_keys(project: Project) -> None:
     declared = loaded(project, "demo").declarations
     assert {form(declaration.entity) for declaration in declared} == set(EntityForm)
     assert {key for declaration in declared for key, _ in set_values(declaration.limits)} == set(
@@ -48,13 +48,13 @@ def test_all_ten_forms_and_all_five_keys_are_shown(project: Project) -> None:
     )
 
 
-def test_the_demo_cluster_is_where_the_environment_says(project: Project) -> None:
+def test_the_address_of_the_demo_cluster_comes_from_the_environment(project: Project) -> None:
     assert project.cluster("demo").cluster.properties == {
         "bootstrap.servers": "${env:KQUOTA_DEMO_BOOTSTRAP}"
     }
 
 
-def test_the_cron_job_that_publishes_evidence_has_a_correct_project() -> None:
+def test_the_cron_job_that_publishes_evidence_has_a_valid_project() -> None:
     file = EXAMPLES / "kubernetes" / "evidence-cronjob.yaml"
     settings, job = yaml.safe_load_all(file.read_text(encoding="utf-8"))
     new_project = parse(settings["data"]["kquota.yaml"])
@@ -63,7 +63,7 @@ def test_the_cron_job_that_publishes_evidence_has_a_correct_project() -> None:
     assert {mount["name"] for mount in container["volumeMounts"]} == {"project", "tmp"}
 
 
-def test_the_policy_of_the_documents_is_one() -> None:
+def test_the_documented_policy_is_valid() -> None:
     page = (EXAMPLES.parent / "docs" / "recorded-use.md").read_text(encoding="utf-8")
     telemetry, consumers, project = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     cluster = "kind: QuotaCluster\nmetadata: {name: prod}\nspec:\n   bootstrapServers: k:9092\n"

@@ -230,7 +230,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_told_with_its_place_and_what_to_do(
+def test_an_error_is_reported_with_its_place_and_the_next_step(
     text: str, line: int, column: int, words: str
 ) -> None:
     problems = load_files([("f.yaml", text)]).problems
@@ -240,7 +240,7 @@ def test_a_mistake_is_told_with_its_place_and_what_to_do(
     assert words in problems[0].message
 
 
-def test_every_mistake_of_a_file_is_listed_sorted_by_place() -> None:
+def test_every_error_of_a_file_is_listed_in_order_of_place() -> None:
     text = "---\n".join(row[0] for row in WRONG.values())
     problems = load_files([("f.yaml", text)]).problems
     offset, expected = 0, []
@@ -254,13 +254,13 @@ def test_every_mistake_of_a_file_is_listed_sorted_by_place() -> None:
     ] == expected
 
 
-def test_a_long_wrong_value_is_not_repeated_in_full() -> None:
+def test_a_long_invalid_value_is_quoted_in_part() -> None:
     text = USER + f"    producerByteRate: 5\n  deletionPolicy: {'x' * 5000}\n"
     (problem,) = load_files([("f.yaml", text)]).problems
     assert len(problem.message) < 300
 
 
-def test_jsonschema_is_not_loaded_for_manifests_in_order() -> None:
+def test_jsonschema_is_not_loaded_for_valid_manifests() -> None:
     code = (
         "import sys; from reconciler.manifest import load_files\n"
         f"assert not load_files([('f', {USER + '    producerByteRate: 5'!r})]).problems\n"
@@ -328,7 +328,7 @@ pieces = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(CLUSTER_FIELDS), pieces, max_size=5))
-def test_a_cluster_of_any_shape_is_refused_or_becomes_a_cluster(changes: dict[str, object]) -> None:
+def test_a_cluster_spec_of_any_content_is_refused_or_read(changes: dict[str, object]) -> None:
     document = cluster(**changes)
     if not explanation.problems("QuotaCluster", from_json(document), "f"):
         assert from_spec("a", document["spec"]).name == "a"
@@ -337,24 +337,24 @@ def test_a_cluster_of_any_shape_is_refused_or_becomes_a_cluster(changes: dict[st
 @pytest.mark.parametrize(
     "document", [document for document in ACCEPTED if document["kind"] == "QuotaCluster"]
 )
-def test_a_correct_cluster_has_no_problem(document: dict[str, object]) -> None:
+def test_a_correct_cluster_spec_has_no_problem(document: dict[str, object]) -> None:
     assert explanation.problems("QuotaCluster", from_json(document), "f") == []
 
 
 @pytest.mark.parametrize(
     "document", [document for _, document, _ in BROKEN if document["kind"] == "QuotaCluster"]
 )
-def test_a_cluster_that_breaks_a_rule_is_refused(document: dict[str, object]) -> None:
+def test_a_cluster_spec_that_breaks_a_rule_is_refused(document: dict[str, object]) -> None:
     assert explanation.problems("QuotaCluster", from_json(document), "f")
 
 
-def test_a_pattern_ends_where_the_text_ends_as_on_the_api_server() -> None:
+def test_an_anchor_of_a_pattern_matches_only_the_end_of_the_text_as_on_the_api_server() -> None:
     assert explanation._compiled("^a$").search("a")
     assert not explanation._compiled("^a$").search("a\n")
     assert explanation._compiled("a").search("ba\n")
 
 
-def test_a_path_with_stars_leads_to_every_item() -> None:
+def test_a_path_with_stars_matches_every_item() -> None:
     document = {"a": [{"b": 1}, {"c": 2}, {"b": 3}], "b": {"b": 4}}
     assert list(explanation._matching(document, ("a", "*", "b"))) == [
         (("a", 0, "b"), 1),
@@ -364,7 +364,7 @@ def test_a_path_with_stars_leads_to_every_item() -> None:
     assert list(explanation._matching(document, ("b", "*"))) == []
 
 
-def test_keys_that_readers_disagree_on_are_listed_but_not_in_what_is_ignored() -> None:
+def test_ambiguous_keys_are_listed_except_in_ignored_fields() -> None:
     (root,), _ = reading(
         "metadata: {labels: {on: a, 'on ': b, x: c}, managedFields: {1: a}}\nstatus: {yes: a}\n"
     )

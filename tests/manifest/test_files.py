@@ -72,14 +72,14 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
-def test_a_pattern_picks_files_among_names(pattern: str, picked: list[str]) -> None:
+def test_a_pattern_selects_files_among_names(pattern: str, picked: list[str]) -> None:
     selected = select([pattern], NAMES)
     assert list(selected.names) == picked
     assert list(selected.unmatched) == ([] if picked else [pattern])
 
 
 @pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
-def test_a_pattern_picks_the_same_files_on_disk(
+def test_a_pattern_selects_the_same_files_on_disk(
     pattern: str, picked: list[str], tree: Path
 ) -> None:
     texts = read_paths([pattern], tree)
@@ -90,32 +90,32 @@ def test_a_pattern_picks_the_same_files_on_disk(
 
 
 @pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
-def test_a_pattern_picks_the_same_files_of_a_revision(pattern: str, picked: list[str]) -> None:
+def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: list[str]) -> None:
     texts = read_blobs([pattern], NAMES, lambda names: {name: name.encode() for name in names})
     assert texts.files == tuple((name, name) for name in picked)
 
 
-def test_the_folder_itself_means_everything_below(tree: Path) -> None:
+def test_the_name_of_a_folder_selects_everything_below(tree: Path) -> None:
     texts = read_paths(["."], tree, exclude=["./kquota.yaml"])
     assert [name for name, _ in texts.files] == ["other/g.yaml", *PICKS["quotas"]]
 
 
-def test_a_file_that_two_patterns_pick_is_read_once(tree: Path) -> None:
+def test_a_file_that_two_patterns_select_is_read_once(tree: Path) -> None:
     assert len(read_paths(["quotas/a.yaml", "quotas/*.yaml"], tree).files) == 2
 
 
-def test_an_absolute_path_is_taken_as_it_is(tree: Path) -> None:
+def test_an_absolute_path_is_used_unchanged(tree: Path) -> None:
     file = str(tree / "other" / "g.yaml")
     assert read_paths([file], Path("/nowhere")).files == ((file, "# other/g.yaml\n"),)
 
 
-def test_every_path_that_matches_nothing_is_told(tree: Path) -> None:
+def test_every_path_that_matches_nothing_is_reported(tree: Path) -> None:
     texts = read_paths(["a", "quotas", "b/*.yaml"], tree)
     assert [problem.path for problem in texts.problems] == ["a", "b/*.yaml"]
     assert texts.files
 
 
-def test_bytes_that_are_no_utf8_are_told_with_their_place(tree: Path) -> None:
+def test_invalid_utf8_is_reported_with_its_place(tree: Path) -> None:
     (tree / "quotas/a.yaml").write_bytes(b"a: b\nc: \xff\n")
     texts = read_paths(["quotas/a.yaml"], tree)
     assert [str(problem) for problem in texts.problems] == [
@@ -138,7 +138,7 @@ def test_too_many_files_are_refused_before_they_are_read(tree: Path) -> None:
     )
 
 
-def test_a_linked_folder_is_followed_once_and_a_loop_ends(tree: Path) -> None:
+def test_a_linked_folder_is_followed_once_and_circular_links_end(tree: Path) -> None:
     (tree / "quotas/linked").symlink_to(tree / "other")
     (tree / "other/loop").symlink_to(tree / "quotas")
     (tree / "other/self").symlink_to(tree / "other")
@@ -147,13 +147,13 @@ def test_a_linked_folder_is_followed_once_and_a_loop_ends(tree: Path) -> None:
     assert len(names) == len(set(names)) == 6
 
 
-def test_a_file_that_cannot_be_read_is_told(tree: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tree: Path) -> None:
     (tree / "quotas/gone.yaml").symlink_to(tree / "nothing")
     texts = read_paths(["quotas"], tree)
     assert [problem.path for problem in texts.problems] == ["quotas/gone.yaml"]
 
 
-def test_a_folder_that_cannot_be_listed_is_told(
+def test_a_folder_that_cannot_be_listed_is_reported(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scandir = os.scandir

@@ -33,7 +33,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "../../secret/s.yaml"])
-def test_a_file_link_out_of_the_repository_is_a_problem(tree: Path, target: str):
+def test_a_file_link_that_leaves_the_repository_is_a_problem(tree: Path, target: str):
     (tree / "quotas" / "x.yaml").symlink_to(target)
     for pattern in ("quotas", "quotas/x.yaml", "quotas/*.yaml", "**/x.yaml"):
         (problem,) = read_paths([pattern], tree).problems
@@ -42,7 +42,7 @@ def test_a_file_link_out_of_the_repository_is_a_problem(tree: Path, target: str)
 
 
 @pytest.mark.parametrize("target", ["/proc", "/", "../../secret"])
-def test_a_folder_link_out_of_the_repository_is_a_problem_and_is_not_entered(tree, target):
+def test_a_folder_link_that_leaves_the_repository_is_a_problem_and_is_not_followed(tree, target):
     (tree / "quotas" / "x").symlink_to(target)
     for pattern in ("quotas", "quotas/**", "quotas/**/*.yaml"):
         (problem,) = read_paths([pattern], tree).problems
@@ -60,7 +60,7 @@ def test_a_configured_folder_that_became_a_link_is_a_problem(tree: Path, pattern
     assert any("outside" in problem.message for problem in texts.problems)
 
 
-def test_links_inside_of_the_repository_are_followed(tree: Path):
+def test_links_inside_the_repository_are_followed(tree: Path):
     (tree / "shared").mkdir()
     (tree / "shared" / "b.yaml").write_text("# b\n")
     (tree / "quotas" / "x").symlink_to("../shared")
@@ -74,19 +74,19 @@ def test_links_inside_of_the_repository_are_followed(tree: Path):
     ]
 
 
-def test_a_folder_that_was_typed_may_itself_be_a_link(tree: Path, tmp_path: Path):
+def test_a_folder_given_as_an_argument_may_be_a_link(tree: Path, tmp_path: Path):
     (tmp_path / "typed").symlink_to(tree / "quotas")
     assert len(read_paths([str(tmp_path / "typed")], Path("/nowhere")).files) == 1
 
 
-def test_a_pipe_among_the_manifests_is_a_problem_at_once(tree: Path):
+def test_a_pipe_among_the_manifests_is_an_immediate_problem(tree: Path):
     os.mkfifo(tree / "quotas" / "x.yaml")
     for pattern in ("quotas", "quotas/x.yaml"):
         (problem,) = read_paths([pattern], tree).problems
         assert problem.message == "cannot be read: it is a pipe, not a regular file"
 
 
-def test_files_are_bounded_together(tree: Path, monkeypatch):
+def test_the_total_size_of_files_is_limited(tree: Path, monkeypatch):
     monkeypatch.setattr(files, "MAX_BYTES", 10)
     (tree / "quotas" / "b.yaml").write_text("# 3456789")
     for texts in (
@@ -111,7 +111,7 @@ def read(text: str, budget: NodeBudget) -> tuple[list[Node], list[str]]:
     return nodes, [str(problem) for problem in problems]
 
 
-def test_a_file_has_no_more_nodes_than_its_limit():
+def test_the_number_of_nodes_of_a_file_is_limited():
     assert read("[1, 2, 3]", NodeBudget(file=4))[1] == []
     nodes, problems = read("[1, 2,\n 3]", NodeBudget(file=3))
     assert nodes == []
@@ -120,7 +120,7 @@ def test_a_file_has_no_more_nodes_than_its_limit():
     ]
 
 
-def test_all_files_have_no_more_nodes_than_theirs():
+def test_the_number_of_nodes_of_all_files_is_limited():
     budget = NodeBudget(file=4, total=6)
     assert read("[1, 2, 3]", budget)[1] == []
     budget.begin_file()
@@ -130,7 +130,7 @@ def test_all_files_have_no_more_nodes_than_theirs():
     assert budget.is_spent
 
 
-def test_documents_of_one_text_share_its_limit():
+def test_documents_of_one_file_share_its_limit():
     assert read("--- [1, 2]\n...\n--- [1, 2]\n", NodeBudget(file=6))[1] == []
     assert "more than 5" in read("--- [1, 2]\n...\n--- [1, 2]\n", NodeBudget(file=5))[1][0]
 

@@ -36,7 +36,7 @@ def test_documents_keep_the_order_of_the_files_and_their_places() -> None:
     assert loaded.checked() is loaded
 
 
-def test_a_limit_knows_its_line() -> None:
+def test_a_limit_has_its_line() -> None:
     text = "\n\n" + quota("x").replace(
         "limits: {producerByteRate: 5}",
         "limits: {\n    producerByteRate: 5,\n    requestPercentage: 1}",
@@ -48,7 +48,7 @@ def test_a_limit_knows_its_line() -> None:
 @pytest.mark.parametrize(
     ("kind", "api_version"), [("List", "v1"), ("ClientQuotaList", "kafka-quotas.io/v1alpha1")]
 )
-def test_a_list_holds_many_documents(kind: str, api_version: str) -> None:
+def test_a_list_contains_many_documents(kind: str, api_version: str) -> None:
     loaded = load_files([("f", list_text(kind, api_version, "x", "w"))])
     assert not loaded.problems
     assert [(declaration.document, declaration.line) for declaration in loaded.declarations] == [
@@ -57,7 +57,7 @@ def test_a_list_holds_many_documents(kind: str, api_version: str) -> None:
     ]
 
 
-def test_json_is_yaml() -> None:
+def test_json_is_read_as_yaml() -> None:
     text = '{"apiVersion": "kafka-quotas.io/v1alpha1", "kind": "ClientQuota", "metadata": {"name": "a"}, "spec": {"clusterRef": {"name": "prod"}, "entity": {"user": {"default": true}}, "limits": {"requestPercentage": 50.5}}}'
     assert load_files([("f.json", text)]).checked().declarations[0].limits == (
         None,
@@ -123,7 +123,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), STRANGERS.values(), ids=STRANGERS)
-def test_what_is_no_quota_is_refused_with_a_clear_word(
+def test_a_text_without_a_quota_is_refused_with_a_specific_message(
     text: str, line: int, column: int, words: str
 ) -> None:
     (problem,) = load_files([("f", text)]).problems
@@ -131,7 +131,7 @@ def test_what_is_no_quota_is_refused_with_a_clear_word(
     assert words in problem.message
 
 
-def test_an_item_of_a_list_must_name_its_version() -> None:
+def test_an_item_of_a_list_must_have_an_api_version() -> None:
     text = list_text("List", "v1", "x").replace(
         "- apiVersion: kafka-quotas.io/v1alpha1\n  kind", "- kind"
     )
@@ -139,7 +139,9 @@ def test_an_item_of_a_list_must_name_its_version() -> None:
     assert "apiVersion is missing" in problem.message
 
 
-def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -> None:
+def test_an_unknown_cluster_is_reported_with_the_most_similar_name_and_known_ones_are_read() -> (
+    None
+):
     loaded = load_files(
         [("f", quota("x", "prd") + "---\n" + quota("w") + "---\n" + quota("z", "other"))],
         clusters={"prod": {}, "dev": {}},
@@ -152,12 +154,12 @@ def test_an_unknown_cluster_is_told_with_the_nearest_and_known_ones_are_kept() -
     assert loaded.of("dev") == ()
 
 
-def test_a_document_that_stands_twice_is_told_with_both_places() -> None:
+def test_a_duplicate_document_is_reported_with_both_places() -> None:
     loaded = load_files([("a", quota("x")), ("b", "\n" + quota("x"))])
     assert [str(problem) for problem in loaded.problems] == ["b:2:1: ns/x is also declared at a:1"]
 
 
-def test_one_name_for_two_clusters_is_two_documents() -> None:
+def test_one_name_in_two_clusters_is_two_documents() -> None:
     assert not load_files([("a", quota("x")), ("b", quota("x", "dev"))]).problems
 
 
@@ -170,7 +172,7 @@ def test_a_file_without_a_document_is_a_warning() -> None:
     assert not loaded.problems
 
 
-def test_problems_of_all_files_come_sorted_and_once() -> None:
+def test_problems_of_all_files_are_sorted_and_unique() -> None:
     problems = load_files([("z", "a: [\n")]).problems
     with pytest.raises(ManifestErrors) as caught:
         load_files([("b", "- x\n"), ("a", "a: !x b\n")], problems=problems).checked()
@@ -192,7 +194,7 @@ def selecting(name: str, selector: str = "{matchLabels: {region: eu}}", extra: s
     return quota(name).replace("clusterRef: {name: prod}", f"clusterSelector: {selector}{extra}")
 
 
-def test_a_document_is_declared_in_every_cluster_that_it_selects() -> None:
+def test_a_document_declares_its_limits_in_every_selected_cluster() -> None:
     loaded = load_files([("f", selecting("x"))], clusters=FLEET).checked()
     assert {
         name: [claim.document for claim in claims] for name, claims in loaded.by_cluster.items()
@@ -203,7 +205,7 @@ def test_a_document_is_declared_in_every_cluster_that_it_selects() -> None:
     assert not loaded.warnings
 
 
-def test_a_limit_of_some_clusters_knows_its_line() -> None:
+def test_a_limit_of_some_clusters_has_its_line() -> None:
     text = selecting(
         "x",
         extra=", clusterLimits: [\n    {clusterRef: {name: eu-2}, limits: {producerByteRate: 9}}]",
@@ -222,7 +224,7 @@ def test_a_document_that_selects_no_cluster_is_a_warning() -> None:
     ]
 
 
-def test_an_item_that_names_no_cluster_is_a_problem_at_its_line() -> None:
+def test_an_item_that_selects_no_cluster_is_a_problem_at_its_line() -> None:
     extra = ", clusterLimits: [\n    {clusterRef: {name: eu-3}, limits: {producerByteRate: 9}}]"
     loaded = load_files([("f", selecting("x", extra=extra))], clusters=FLEET)
     (problem,) = loaded.problems
@@ -232,7 +234,7 @@ def test_an_item_that_names_no_cluster_is_a_problem_at_its_line() -> None:
     )
 
 
-def test_two_documents_of_one_name_collide_only_where_they_meet() -> None:
+def test_two_documents_of_one_name_are_duplicates_only_in_clusters_that_both_select() -> None:
     texts = [("a", selecting("x")), ("b", quota("x", "us-1"))]
     assert not load_files(texts, clusters=FLEET).problems
     texts.append(("c", quota("x", "eu-2")))
@@ -240,7 +242,7 @@ def test_two_documents_of_one_name_collide_only_where_they_meet() -> None:
     assert (problem.path, problem.message) == ("c", "ns/x is also declared at a:1")
 
 
-def test_without_labels_documents_that_select_stand_apart() -> None:
+def test_without_labels_selecting_documents_are_listed_separately() -> None:
     loaded = load_files([("f", selecting("x") + "---\n" + quota("w"))]).checked()
     assert [claim.document for claim in loaded.of("")] == ["ns/x"]
     assert [claim.document for claim in loaded.of("prod")] == ["ns/w"]

@@ -72,12 +72,12 @@ def test_a_quantity_has_its_exact_value(text: str, value: Fraction) -> None:
         "1" * 65,
     ],
 )
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(QuotaValueError):
         parse(text)
 
 
-def test_a_fraction_is_no_whole_number_and_the_message_says_what_it_is() -> None:
+def test_a_fraction_is_refused_as_a_whole_number_with_its_value() -> None:
     with pytest.raises(QuotaValueError, match=r"0\.3Ki is 307\.2"):
         parse_integer("0.3Ki")
 
@@ -101,7 +101,7 @@ def test_a_fraction_is_no_whole_number_and_the_message_says_what_it_is() -> None
         "1.0",
     ],
 )
-def test_a_manifest_takes_only_quantities_that_every_reader_takes_alike(text: str) -> None:
+def test_a_manifest_accepts_only_quantities_that_every_reader_parses_alike(text: str) -> None:
     with pytest.raises(QuotaValueError):
         manifest_whole(text)
 
@@ -117,7 +117,7 @@ def test_a_manifest_takes_only_quantities_that_every_reader_takes_alike(text: st
         ("soon", "is not a quantity"),
     ],
 )
-def test_a_refused_quantity_says_what_to_write(text: str, hint: str) -> None:
+def test_the_refusal_of_a_quantity_names_a_correct_spelling(text: str, hint: str) -> None:
     with pytest.raises(QuotaValueError, match=hint):
         manifest_whole(text)
 
@@ -133,17 +133,17 @@ def test_a_refused_quantity_says_what_to_write(text: str, hint: str) -> None:
         ("1Pi", 2**50),
     ],
 )
-def test_decimals_are_fine_where_the_suffix_makes_them_whole(text: str, value: int) -> None:
+def test_decimals_are_accepted_if_the_suffix_makes_them_whole(text: str, value: int) -> None:
     assert manifest_whole(text) == value
 
 
 @pytest.mark.parametrize("text", ["8Ei", "10E", "9223372036854775808", "1e30", "9.3E"])
-def test_a_quantity_that_kubernetes_would_cut_off_is_refused(text: str) -> None:
+def test_a_quantity_that_kubernetes_would_truncate_is_refused(text: str) -> None:
     with pytest.raises(QuotaValueError, match="9223372036854775807"):
         manifest_whole(text)
 
 
-def test_the_maximum_may_be_written_as_the_number_it_is() -> None:
+def test_the_maximum_may_be_written_as_a_plain_number() -> None:
     assert manifest_whole("9223372036854775807") == 2**63 - 1
 
 
@@ -163,17 +163,17 @@ def test_the_maximum_may_be_written_as_the_number_it_is() -> None:
         (1_572_864, "1536Ki"),
     ],
 )
-def test_a_number_is_spelled_as_people_write_it(value: int, text: str) -> None:
+def test_a_number_is_written_in_its_usual_spelling(value: int, text: str) -> None:
     assert spell(value) == text
 
 
 @given(st.integers(1, 2**63 - 1) | st.integers(1, 2**20).map(lambda n: n * 1024**3))
-def test_spelling_and_reading_give_the_number_back(value: int) -> None:
+def test_a_written_number_is_read_back(value: int) -> None:
     assert manifest_whole(spell(value)) == value
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(0, 9))
-def test_the_text_of_an_exact_decimal_reads_as_itself(digits: int, places: int) -> None:
+def test_the_text_of_an_exact_decimal_is_unchanged(digits: int, places: int) -> None:
     exact = Fraction(digits, 10**places)
     assert Fraction(decimal_text(exact)) == exact
 

@@ -34,7 +34,7 @@ LIMIT: Limits = (1024.0, None, None, None, None)
 
 
 @given(st.lists(declarations(), max_size=6, unique_by=lambda declaration: declaration.document))
-def test_reading_what_was_written_gives_the_same(several: list[Declaration]) -> None:
+def test_a_written_manifest_is_read_back_unchanged(several: list[Declaration]) -> None:
     loaded = load_files([("f", documents_text(several, cluster="prod"))])
     assert loaded.problems == ()
     assert [without_place(declaration) for declaration in loaded.of("prod")] == several
@@ -53,7 +53,7 @@ def test_annotations_are_written_beside_labels_and_read_back(
     assert dict(declared.annotations) == accepted | annotations
 
 
-def test_a_name_too_long_for_one_line_with_its_value_is_written_all_the_same() -> None:
+def test_a_name_too_long_for_one_line_with_its_value_is_written_and_read_back() -> None:
     annotations = (("a" * 5000, "x"), ("b", "y"))
     declaration = Declaration(
         document="a/b",
@@ -97,7 +97,7 @@ def test_an_export_is_the_same_every_time(state: QuotaState) -> None:
 
 
 @given(st.text(max_size=20))
-def test_a_scalar_is_the_same_text_to_pyyaml_in_block_and_flow(text: str) -> None:
+def test_a_scalar_is_read_as_the_same_text_by_pyyaml_in_block_and_flow(text: str) -> None:
     if re.search("[\ud800-\udfff]", text):
         return
     written = scalar(text)
@@ -128,7 +128,7 @@ def test_a_scalar_is_the_same_text_to_pyyaml_in_block_and_flow(text: str) -> Non
         ("12:30", '"12:30"'),
     ],
 )
-def test_a_scalar_is_plain_only_where_all_readers_agree(text: str, written: str) -> None:
+def test_a_scalar_is_unquoted_only_if_it_is_unambiguous(text: str, written: str) -> None:
     assert scalar(text) == written
 
 
@@ -146,17 +146,17 @@ def test_a_scalar_is_plain_only_where_all_readers_agree(text: str, written: str)
         (Key.CONTROLLER_MUTATION_RATE, 1e22, "10000000000000000000000"),
     ],
 )
-def test_a_number_is_written_as_people_write_it(key: Key, value: float, text: str) -> None:
+def test_a_number_is_written_in_its_usual_spelling(key: Key, value: float, text: str) -> None:
     assert number(key, value) == text
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 0.5, float("nan"), float("inf"), 2.0**64])
-def test_a_number_that_no_manifest_may_hold_is_not_written(value: float) -> None:
+def test_a_number_that_is_invalid_in_a_manifest_is_not_written(value: float) -> None:
     with pytest.raises(QuotaValueError):
         number(Key.PRODUCER_BYTE_RATE, value)
 
 
-def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
+def test_quotas_that_cannot_be_represented_are_listed_with_the_reason() -> None:
     alice = entity(user="alice")
     state = QuotaState(
         limits={
@@ -203,14 +203,14 @@ def test_what_cannot_be_carried_is_listed_with_its_reason() -> None:
     } == {alice}
 
 
-def test_an_entity_that_cannot_be_written_is_an_error_for_a_single_document() -> None:
+def test_an_entity_that_cannot_be_represented_is_an_error_for_a_single_document() -> None:
     with pytest.raises(QuotaValueError, match="an empty user name"):
         document_text(
             Declaration(document="a/b", entity=entity(user=""), limits=LIMIT), cluster="c"
         )
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     steps: list[tuple[int, int]] = []
     export(
         QuotaState(limits={entity(user="a"): LIMIT}),

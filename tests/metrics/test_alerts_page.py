@@ -9,7 +9,7 @@ from tests.alerts import rules
 PAGE = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
 
 
-def test_every_metric_has_its_row():
+def test_every_metric_has_a_row():
     rows = [line for line in PAGE.splitlines() if line.startswith("| `kquota_")]
     expected = []
     for family in FAMILIES:
@@ -18,6 +18,6 @@ def test_every_metric_has_its_row():
     assert rows == expected
 
 
-def test_every_alert_has_its_row_with_its_severity():
+def test_every_alert_has_a_row_with_its_severity():
     rows = dict(re.findall(r"^\| (Kquota\w+) \| (\w+) \|", PAGE, re.MULTILINE))
     assert rows == {name: alert["labels"]["severity"] for name, alert in rules.alerts().items()}

@@ -49,7 +49,7 @@ ONE = change()
         (passed(outcome=outcome(failure="broken off")), ("incomplete", "broken_off")),
     ],
 )
-def test_a_pass_has_one_result_and_the_worst_reason(reconciliation, expected):
+def test_a_reconciliation_has_one_result_and_the_worst_reason(reconciliation, expected):
     assert reconciliation_values.verdict(reconciliation) == expected
     assert (expected[0] == "in_order") == reconciliation.in_order
     assert expected[0] in families.RESULTS
@@ -88,7 +88,7 @@ def test_every_state_of_a_pair_is_counted():
     )
 
 
-def test_operations_are_counted_by_kind_and_by_what_became_of_them():
+def test_operations_are_counted_by_kind_and_result():
     removal = change(Cause.PRUNE, after=None, before=2.0)
     update = change(Cause.SPEC, before=1.0)
     reported_outcome = outcome((ONE, APPLIED), (ONE, APPLIED), (removal, HELD), (update, None))
@@ -115,7 +115,7 @@ def test_only_applied_corrections_of_drift_count_as_corrections():
     )
 
 
-def test_a_change_that_two_guards_speak_against_counts_for_both_and_for_each_once():
+def test_a_change_that_two_guards_refuse_is_counted_once_for_each_guard():
     withheld_changes = (
         withheld(ONE, Guard.BOUNDS_RANGE, Guard.BOUNDS_RANGE, Guard.PROTECTED),
         withheld(ONE, Guard.BOUNDS_RANGE),

@@ -75,13 +75,13 @@ def everything() -> Metrics:
     return metrics
 
 
-def test_every_family_of_the_table_has_a_sample_once_all_was_told_and_nothing_else_is_ours():
+def test_after_all_updates_every_family_of_the_table_has_samples_and_no_other_family_exists():
     series = {(name, frozenset(dict(labels))) for name, labels in samples(everything())}
     own_series = {(name, labels) for name, labels in series if name.startswith("kquota_")}
     assert own_series == {(name, labels) for name, labels in families.SAMPLES.items()}
 
 
-def test_both_formats_can_be_read_and_say_the_same():
+def test_both_formats_are_valid_and_have_the_same_values():
     metrics = everything()
     text = metrics.answer("application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
     assert text.content_type.startswith("application/openmetrics-text; version=1.0.0")
@@ -91,7 +91,7 @@ def test_both_formats_can_be_read_and_say_the_same():
     assert metrics.answer("text/plain").content_type.startswith("text/plain; version=0.0.4")
 
 
-def test_the_build_is_known_before_anything_else_and_nobody_is_called_a_follower_where_nothing_is_elected():
+def test_build_info_is_exported_first_and_leader_only_with_an_election():
     metrics = Metrics()
     assert value(metrics, "kquota_build_info", version=__version__) == 1.0
     assert value(metrics, "kquota_leader") is None
@@ -99,7 +99,7 @@ def test_the_build_is_known_before_anything_else_and_nobody_is_called_a_follower
     assert value(metrics, "kquota_leader") == 0.0
 
 
-def test_a_successful_pass_moves_both_times_a_failed_one_only_the_first():
+def test_a_successful_reconciliation_updates_both_times_and_a_failed_one_only_the_first():
     metrics = Metrics()
     metrics.passed(passed())
     assert (
@@ -114,7 +114,7 @@ def test_a_successful_pass_moves_both_times_a_failed_one_only_the_first():
     assert value(metrics, "kquota_passes_total", **labels) == 1.0
 
 
-def test_a_pass_that_saw_nothing_leaves_what_an_earlier_one_saw():
+def test_a_reconciliation_without_an_observation_keeps_earlier_values():
     metrics = Metrics()
     metrics.passed(
         passed(preview=preview(desired_pairs=5), observations=(sighting(corrections_stopped=True),))
@@ -125,7 +125,7 @@ def test_a_pass_that_saw_nothing_leaves_what_an_earlier_one_saw():
     assert value(metrics, "kquota_drift_fought_pairs", cluster="prod") == 1
 
 
-def test_counters_begin_at_zero_so_that_their_first_step_is_an_increase():
+def test_counters_start_at_zero_so_that_their_first_step_is_an_increase():
     metrics = Metrics()
     metrics.interval("prod", 60.0)
     rejected = {"cluster": "prod", "operation": "create", "outcome": "rejected"}
@@ -135,7 +135,7 @@ def test_counters_begin_at_zero_so_that_their_first_step_is_an_increase():
     assert value(metrics, "kquota_operations_total", **rejected) == 1.0
 
 
-def test_a_guard_that_no_longer_speaks_has_no_series():
+def test_a_guard_that_no_longer_withholds_has_no_series():
     metrics = Metrics()
     metrics.passed(passed(withheld=(withheld(change(), Guard.BOUNDS_RANGE),)))
     assert value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") == 1
@@ -145,14 +145,14 @@ def test_a_guard_that_no_longer_speaks_has_no_series():
     )
 
 
-def test_conflicts_that_were_settled_before_the_pass_are_told_beside_it():
+def test_conflicts_settled_before_the_reconciliation_are_exported():
     metrics = Metrics()
     metrics.passed(passed(), conflicts=4, foreign=2)
     assert value(metrics, "kquota_conflicts", cluster="prod") == 4
     assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 2
 
 
-def test_no_entity_is_named_unless_that_was_asked_for():
+def test_entities_are_labels_only_if_configured():
     quiet, loud = Metrics(), Metrics(entity_labels=True)
     for metrics in (quiet, loud):
         metrics.passed(passed(observations=(sighting(), sighting(user="bob", confirmed=False))))
@@ -164,7 +164,7 @@ def test_no_entity_is_named_unless_that_was_asked_for():
     assert value(loud, "kquota_entity_drifted", **named) is None
 
 
-def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is_a_default():
+def test_limits_have_labels_as_brokers_spell_them_and_default_entities_are_omitted():
     metrics = Metrics(entity_labels=True)
     metrics.passed(passed(live=LIVE))
     limits = {
@@ -178,13 +178,13 @@ def test_limits_are_told_as_brokers_spell_their_owners_and_only_where_nothing_is
     }
 
 
-def test_pairs_that_we_do_not_know_are_counted_in_what_the_pass_saw():
+def test_foreign_pairs_are_counted_from_the_observation():
     metrics = Metrics()
     metrics.passed(passed(live=LIVE))
     assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 3
 
 
-def test_named_entities_are_bounded():
+def test_the_number_of_named_entities_is_bounded():
     metrics = Metrics(entity_labels=True)
     many = tuple(sighting(user=f"u{number}") for number in range(ENTITY_SERIES + 5))
     metrics.passed(passed(observations=many))
@@ -201,7 +201,7 @@ def test_a_hostile_name_stays_inside_its_label():
     assert metrics.answer("").body.count(b"kquota_entity_drifted{") == 1
 
 
-def test_a_forgotten_cluster_leaves_no_series_and_others_stay():
+def test_a_forgotten_cluster_has_no_series_and_others_remain():
     metrics = everything()
     metrics.passed(passed(cluster="test"))
     metrics.forget("prod")
@@ -211,7 +211,7 @@ def test_a_forgotten_cluster_leaves_no_series_and_others_stay():
     assert value(metrics, "kquota_leader") == 1.0
 
 
-def test_a_new_revision_takes_the_place_of_the_old_one():
+def test_a_new_revision_replaces_the_old_one():
     metrics = Metrics()
     metrics.revision("prod", "aaa", is_refused=False)
     metrics.revision("prod", "bbb", is_refused=True)
@@ -220,14 +220,14 @@ def test_a_new_revision_takes_the_place_of_the_old_one():
     assert value(metrics, "kquota_revision_refused", cluster="prod") == 1
 
 
-def test_two_of_them_in_one_process_do_not_meet():
+def test_two_registries_in_one_process_are_independent():
     first, second = Metrics(), Metrics()
     first.queue("prod", 3)
     assert value(second, "kquota_queue_depth", cluster="prod") is None
 
 
 @pytest.mark.integration
-def test_promtool_has_nothing_to_say():
+def test_promtool_accepts_the_metrics():
     assert (
         prometheus.promtool("check", "metrics", stdin=everything().answer("").body.decode()) == ""
     )

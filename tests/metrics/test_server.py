@@ -30,7 +30,7 @@ def broken():
     raise RuntimeError("user=alice")
 
 
-def test_probes_say_ok_or_what_is_wrong_line_by_line():
+def test_probes_answer_ok_or_list_the_problems_line_by_line():
     assert response_of("/healthz")[:2] == (200, "ok\n")
     assert response_of("/readyz", ready=lambda: ["no lease", "no pass yet"])[:2] == (
         503,
@@ -39,7 +39,7 @@ def test_probes_say_ok_or_what_is_wrong_line_by_line():
     assert response_of("/healthz", ready=lambda: ["no lease"])[0] == 200
 
 
-def test_answers_are_bounded_and_no_problem_forges_a_line():
+def test_responses_are_bounded_and_a_problem_cannot_forge_a_line():
     status, text, _ = response_of("/readyz", ready=lambda: ["x" * 500 + "\nok"] * 50)
     lines = text.splitlines()
     assert status == 503
@@ -48,14 +48,14 @@ def test_answers_are_bounded_and_no_problem_forges_a_line():
     assert max(map(len, lines)) == LONGEST_LINE
 
 
-def test_a_check_that_fails_is_a_problem_and_does_not_say_what_it_saw():
+def test_a_check_that_raises_is_a_problem_that_names_only_the_exception_class():
     assert response_of("/healthz", healthy=broken)[:2] == (
         503,
         "the check itself failed: RuntimeError\n",
     )
 
 
-def test_metrics_come_in_the_format_that_was_asked_for():
+def test_metrics_are_returned_in_the_requested_format():
     status, text, kind = response_of("/metrics")
     assert status == 200
     assert "kquota_build_info{" in text
@@ -73,7 +73,7 @@ def test_other_paths_and_methods_are_refused():
     assert response_of("/metrics", method="HEAD")[:2] == (200, "")
 
 
-def test_an_address_that_is_taken_is_a_wrong_setting():
+def test_a_listen_address_in_use_is_a_configuration_error():
     async def twice():
         arguments = {"metrics": Metrics(), "healthy": list, "ready": list}
         async with HealthServer(LOCAL, **arguments) as first:
@@ -94,13 +94,13 @@ def test_an_address_that_is_taken_is_a_wrong_setting():
         ("localhost:80", ListenAddress(host="localhost", port=80)),
     ],
 )
-def test_addresses_are_written_as_everywhere(text, expected):
+def test_listen_addresses_are_parsed(text, expected):
     assert address(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "9180", "host", "::1:80", "host:http", "host:70000", "[host]:1", "a:b:1"]
 )
-def test_anything_else_is_no_address(text):
+def test_invalid_listen_addresses_are_refused(text):
     with pytest.raises(ConfigError):
         address(text)

@@ -39,21 +39,21 @@ def delivered(*answers: Answer):
     return asyncio.run(story())
 
 
-def test_what_is_taken_at_once_is_sent_once():
+def test_a_message_that_is_accepted_is_sent_once():
     error, got, slept = delivered()
     assert (error, slept, len(got)) == (None, [], 1)
     assert got[0].path == PATH
     assert is_signed(got[0])
 
 
-def test_a_receiver_in_trouble_is_tried_again_with_the_same_bytes():
+def test_a_message_to_a_failing_receiver_is_sent_again_with_the_same_bytes():
     error, got, slept = delivered(Answer(status=500), Answer(status=503), Answer())
     assert (error, len(got)) == (None, 3)
     assert slept == [0.5, 1.0]
     assert len({(post.body, post.headers["X-Kquota-Delivery"]) for post in got}) == 1
 
 
-def test_what_is_wrong_is_not_tried_again():
+def test_a_permanent_error_is_not_retried():
     error, got, _ = delivered(Answer(status=404, text="no_service"))
     assert (error.status, error.attempts, len(got)) == (404, 1, 1)
     assert "webhook=env:HOOK: http://127.0.0.1:" in str(error)
@@ -67,7 +67,7 @@ def test_redirects_are_not_followed():
     assert len(got) == 1
 
 
-def test_the_receiver_says_how_long_to_wait():
+def test_the_retry_after_of_a_receiver_is_used():
     assert delivered(Answer(status=429, headers={"Retry-After": "7"}), Answer())[2] == [7.0]
     date = {"Retry-After": "Tue, 14 Nov 2023 22:13:31 GMT"}  # 11 s after NOW
     assert delivered(Answer(status=429, headers=date), Answer())[2] == [11.0]
@@ -75,7 +75,7 @@ def test_the_receiver_says_how_long_to_wait():
         assert delivered(Answer(status=429, headers={"Retry-After": odd}), Answer())[2] == [0.5]
 
 
-def test_waiting_has_an_end():
+def test_the_time_of_all_tries_is_limited():
     error, got, slept = delivered(Answer(status=429, headers={"Retry-After": "3600"}))
     assert (len(got), slept) == (1, [])
     assert "asks to wait 3600 s" in str(error)
@@ -84,7 +84,7 @@ def test_waiting_has_an_end():
     assert sum(slept) < RETRY.total_seconds
 
 
-def test_a_receiver_that_hangs_costs_one_deadline_a_try():
+def test_a_hung_receiver_costs_one_deadline_per_try():
     async def story():
         over = asyncio.Event()
 
@@ -133,14 +133,14 @@ def refused(url: str) -> NotifyError:
     return caught.value
 
 
-def test_nobody_there_is_said_without_the_address():
+def test_an_unreachable_receiver_is_reported_without_the_address():
     error = refused(f"http://127.0.0.1:1{PATH}?token=T0SECRET")
     assert str(error).startswith("hook: http://127.0.0.1:1 could not be reached (")
     assert not [secret for secret in SECRETS if secret in str(error)]
     assert error.__cause__ is None
 
 
-def test_a_receiver_that_repeats_our_secrets_is_not_quoted_with_them():
+def test_a_response_that_contains_secrets_is_quoted_without_them():
     error, _, _ = delivered(
         Answer(status=400, text=f"bad key {KEY} for {PATH}\x1b[31m" + "x" * 999)
     )
@@ -150,7 +150,7 @@ def test_a_receiver_that_repeats_our_secrets_is_not_quoted_with_them():
     assert len(str(error)) < 300
 
 
-def test_nothing_that_is_logged_holds_a_secret(caplog):
+def test_no_log_record_contains_a_secret(caplog):
     with caplog.at_level(logging.DEBUG):
         delivered(Answer(status=500), Answer())
         refused(f"http://127.0.0.1:1{PATH}")
@@ -179,7 +179,7 @@ def test_an_endpoint_shows_scheme_host_and_port_only():
         "https://[x/T0SECRET",
     ],
 )
-def test_what_is_no_address_is_refused_without_being_shown(url):
+def test_an_invalid_address_is_refused_without_showing_it(url):
     with pytest.raises(ConfigError, match="webhook=env:HOOK") as caught:
         endpoint("webhook=env:HOOK", url)
     assert "T0SECRET" not in str(caught.value)
@@ -197,5 +197,5 @@ def test_what_is_no_address_is_refused_without_being_shown(url):
         ("http://localhost/", False),
     ],
 )
-def test_plain_http_beyond_this_machine_is_open(url, is_open):
+def test_plain_http_to_another_machine_counts_as_unprotected(url, is_open):
     assert endpoint("hook", url).is_open is is_open

@@ -31,14 +31,14 @@ def sighting(user: str, *, confirmed: bool = True, live: float | None = 1.0) -> 
     )
 
 
-def test_only_what_is_confirmed_is_spoken_of_in_a_fixed_order():
+def test_only_confirmed_drift_is_reported_in_a_fixed_order():
     cluster_drift = drift_of(
         "prod", "id", (sighting("b"), sighting("a"), sighting("c", confirmed=False))
     )
     assert [pair.entity for pair in cluster_drift.pairs] == [entity(user="a"), entity(user="b")]
 
 
-def test_an_expired_override_is_spoken_of_with_its_end():
+def test_an_expired_override_is_reported_with_its_end():
     override = Override(
         entity=entity(user="a"),
         key=Key.PRODUCER_BYTE_RATE,
@@ -58,7 +58,7 @@ def test_an_expired_override_is_spoken_of_with_its_end():
     assert [pair["expiredOverride"] for pair in document(began)["pairs"]] == [True, False]
 
 
-def test_the_digest_knows_what_drifts_and_not_since_when():
+def test_the_digest_depends_on_the_drift_and_not_on_its_time():
     same = drift(replace(ALICE, since=1.0), BOB)
     assert drift(ALICE, BOB).digest == same.digest
     variants = [
@@ -73,12 +73,12 @@ def test_the_digest_knows_what_drifts_and_not_since_when():
 
 
 @given(st.lists(st.text(max_size=20), unique=True, min_size=1, max_size=5))
-def test_different_names_never_share_a_digest(names):
+def test_different_names_never_have_the_same_digest(names):
     digests = {drift(named(name)).digest for name in names}
     assert len(digests) == len(names)
 
 
-def test_a_message_carries_everything_that_a_receiver_needs_to_act():
+def test_a_message_contains_everything_that_a_receiver_needs_to_act():
     assert json.loads(dump(document(message(ALICE, BOB)))) == {
         "kind": "kquota-drift-message",
         "format": 1,
@@ -119,7 +119,7 @@ def test_a_message_carries_everything_that_a_receiver_needs_to_act():
     }
 
 
-def test_whoever_fights_us_is_told_of_with_times_and_values():
+def test_another_writer_that_reverts_corrections_is_reported_with_times_and_values():
     fought = replace(
         sighting("a"),
         corrections_stopped=True,
@@ -143,7 +143,7 @@ def test_whoever_fights_us_is_told_of_with_times_and_values():
     )
 
 
-def test_a_long_list_is_cut_and_counted():
+def test_a_long_list_is_shortened_with_a_count():
     many = message(*(named(f"u{number:03}") for number in range(MOST_PAIRS + 7)))
     displayed_document = document(many)
     assert displayed_document["driftedPairs"] == MOST_PAIRS + 7
@@ -151,14 +151,14 @@ def test_a_long_list_is_cut_and_counted():
     assert len(displayed_document["pairs"]) == MOST_PAIRS
 
 
-def test_an_end_lists_nothing_and_a_beginning_something():
+def test_a_message_of_an_end_lists_no_drift_and_one_of_a_beginning_lists_some():
     with pytest.raises(QuotaValueError):
         message(event=DriftEvent.BEGAN)
     with pytest.raises(QuotaValueError):
         Message(event=DriftEvent.ENDED, drift=drift(ALICE), at=NOW, since=NOW, digest="x")
 
 
-def test_the_identity_is_equal_for_every_try_and_for_no_other_message():
+def test_the_identity_is_equal_for_every_try_of_a_message_and_unique():
     new_message = message(ALICE)
     assert new_message.identity == message(ALICE).identity
     assert new_message.identity != replace(new_message, at=NOW + 1).identity

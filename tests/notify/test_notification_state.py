@@ -29,7 +29,7 @@ def after(*looks):
     return state
 
 
-def test_new_drift_is_told_once_and_again_when_it_changes_or_a_day_has_passed():
+def test_new_drift_is_reported_once_and_again_when_it_changes_or_after_a_day():
     assert due(NotificationState(), ALICE).event is DriftEvent.BEGAN
     state = after((NOW, [ALICE]))
     assert due(state, ALICE, now=NOW + DAY - 1) is None
@@ -38,7 +38,7 @@ def test_new_drift_is_told_once_and_again_when_it_changes_or_a_day_has_passed():
     assert due(state, BOB).event is DriftEvent.CHANGED
 
 
-def test_recovery_is_told_once_with_what_it_was_and_how_long_it_lasted():
+def test_recovery_is_reported_once_with_the_drift_and_its_duration():
     state = after((NOW, [ALICE, BOB]))
     message = due(state, now=NOW + 100)
     assert (message.event, message.resolved, message.since) == (DriftEvent.ENDED, 2, NOW - 600)
@@ -46,12 +46,12 @@ def test_recovery_is_told_once_with_what_it_was_and_how_long_it_lasted():
     assert due(NotificationState(), now=NOW) is None
 
 
-def test_what_drifts_anew_after_a_recovery_is_told_anew():
+def test_new_drift_after_a_recovery_is_reported_again():
     state = after((NOW, [ALICE]), (NOW + 1, []))
     assert due(state, ALICE, now=NOW + 2).event is DriftEvent.BEGAN
 
 
-def test_receivers_and_clusters_are_remembered_apart():
+def test_receivers_and_clusters_have_separate_states():
     state = after((NOW, [ALICE]))
     assert state.due("other", drift(ALICE), now=NOW, remind_after=DAY).event is DriftEvent.BEGAN
     elsewhere = drift(ALICE, cluster="test")
@@ -65,7 +65,7 @@ def test_receivers_and_clusters_are_remembered_apart():
         max_size=12,
     )
 )
-def test_the_memory_outlives_the_process_and_no_digest_is_told_twice_within_a_day(steps):
+def test_the_state_survives_the_process_and_no_digest_is_reported_twice_within_a_day(steps):
     state, now, last = NotificationState(), NOW, {}
     for wait, pairs in steps:
         now += wait
@@ -92,6 +92,6 @@ def test_the_memory_outlives_the_process_and_no_digest_is_told_twice_within_a_da
         '{"kind": "kquota-told", "format": 1, "told": [], "more": 1}',
     ],
 )
-def test_a_damaged_memory_is_refused_and_named(text):
+def test_a_damaged_state_is_refused_with_its_path(text):
     with pytest.raises(ConfigError, match=r"told\.json"):
         read_notification_state(text, location="told.json")

@@ -25,7 +25,7 @@ class Issue:
         self.events.append(message.event)
 
 
-def test_drift_is_told_once_then_recovery():
+def test_drift_is_reported_once_and_then_its_recovery():
     issue = Issue()
     notifier = Notifier([issue])
 
@@ -38,7 +38,7 @@ def test_drift_is_told_once_then_recovery():
     assert notifier.state.entries == {}
 
 
-def test_a_receiver_that_fails_is_told_at_the_next_look_and_others_are_not_told_twice():
+def test_a_failed_receiver_is_notified_at_the_next_observation_and_the_others_not_again():
     good, bad = Issue(), Issue(fails=True)
     bad.name = "bad"
     notifier = Notifier([good, bad])
@@ -51,7 +51,7 @@ def test_a_receiver_that_fails_is_told_at_the_next_look_and_others_are_not_told_
     assert (good.events, bad.events) == ([DriftEvent.BEGAN], [DriftEvent.BEGAN])
 
 
-def test_whoever_never_heard_of_the_drift_is_not_told_that_it_is_over():
+def test_a_receiver_without_the_first_message_gets_no_message_about_the_end():
     bad = Issue(fails=True)
     notifier = Notifier([bad])
     asyncio.run(notifier.notify(drift(ALICE), now=NOW))
@@ -59,7 +59,7 @@ def test_whoever_never_heard_of_the_drift_is_not_told_that_it_is_over():
     assert asyncio.run(notifier.notify(drift(), now=NOW + 1)).delivered == ()
 
 
-def test_every_shape_reaches_a_real_receiver():
+def test_every_format_reaches_a_real_receiver():
     async def story():
         clock = FakeClock(NOW)
         async with Receiver() as receiver:
@@ -83,7 +83,7 @@ def test_every_shape_reaches_a_real_receiver():
     assert all(map(is_signed, signed))
 
 
-def test_receivers_are_asked_beside_each_other():
+def test_receivers_are_notified_concurrently():
     async def story():
         arrived = asyncio.Barrier(2)
 
@@ -99,7 +99,7 @@ def test_receivers_are_asked_beside_each_other():
     assert len(asyncio.run(story()).delivered) == 2
 
 
-def test_an_outage_is_told_when_it_is_over():
+def test_an_outage_is_reported_after_its_end():
     async def story():
         async with Receiver(*[Answer(status=500)] * 5, Answer()) as receiver:
             post = HttpReceiver(

@@ -34,18 +34,18 @@ def test_the_webhook_is_signed_over_time_and_body():
     assert not is_signed(replace(sent, headers={"X-Kquota-Signature": moved}))
 
 
-def test_the_command_offers_every_shape():
+def test_the_command_offers_every_format():
     assert NOTIFICATION_SHAPES == tuple(SHAPES) == tuple(MessageShape)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_with_a_key_exactly_the_shapes_that_say_so_are_signed(shape):
+def test_with_a_key_exactly_the_documented_formats_are_signed(shape):
     request = request_of(shape, message(ALICE), SIGNED, at=NOW)
     assert ("X-Kquota-Signature" in request.headers) == SHAPES[shape].is_signed
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_without_a_key_nothing_pretends_to_be_signed(shape):
+def test_without_a_key_no_format_has_a_signature(shape):
     request = request_of(shape, message(ALICE), UNSIGNED, at=NOW)
     assert "X-Kquota-Signature" not in request.headers
 
@@ -70,7 +70,7 @@ def test_a_cloud_event_has_the_attributes_of_the_specification():
         assert isinstance(envelope[name], str)
 
 
-def test_slack_gets_a_line_and_a_block():
+def test_a_slack_message_has_a_line_and_a_block():
     text = json.loads(request_of(MessageShape.SLACK, message(ALICE, BOB), UNSIGNED, at=NOW).body)[
         "text"
     ]
@@ -99,7 +99,7 @@ def test_slack_gets_a_line_and_a_block():
         "&lt;",
     ],
 )
-def test_no_name_is_markup_in_slack(name):
+def test_names_are_not_markup_in_slack(name):
     new_message = message(named(name), cluster=name)
     text = json.loads(request_of(MessageShape.SLACK, new_message, UNSIGNED, at=NOW).body)["text"]
     head, fence, *block, end = text.split("\n")
@@ -111,7 +111,7 @@ def test_no_name_is_markup_in_slack(name):
         assert "@h" not in line
 
 
-def test_people_are_shown_a_screenful():
+def test_the_number_and_length_of_lines_is_limited():
     displayed_lines = lines(message(*(named(f"u{number:03}") for number in range(MOST_LINES + 5))))
     assert len(displayed_lines) == MOST_LINES + 1
     assert displayed_lines[-1] == "and 5 more"
@@ -123,5 +123,5 @@ def test_people_are_shown_a_screenful():
 
 
 @pytest.mark.parametrize("event", [DriftEvent.CHANGED, DriftEvent.REMINDED])
-def test_every_event_has_words_of_its_own(event):
+def test_every_event_has_its_own_text(event):
     assert headline(message(ALICE, event=event)) != headline(message(ALICE))

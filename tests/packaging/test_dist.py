@@ -195,7 +195,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(top / "checkout", top / "tools", umask=0o022)
 
 
-def test_two_folders_give_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_two_folders_build_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     tools = wheel.parents[2] / "tools"
     other_path = built(tmp_path / "elsewhere", tools, umask=0o077)
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (wheel, other_path)}

@@ -36,7 +36,7 @@ def steps(text: str) -> list[Step]:
     return instructions
 
 
-def test_every_step_is_known() -> None:
+def test_every_step_of_the_dockerfile_is_parsed() -> None:
     words = [step.word for step in steps(TEXT)]
     assert words.count("FROM") == 2
     assert words.count("RUN") == 4
@@ -44,20 +44,20 @@ def test_every_step_is_known() -> None:
         steps("FROM x\nADD http://example.org/x /x\n")
 
 
-def test_the_image_runs_as_a_number_that_is_not_root() -> None:
+def test_the_image_runs_as_a_numeric_user_that_is_not_root() -> None:
     users = [step.text for step in steps(TEXT) if step.word == "USER"]
     assert users == [f"{NOBODY}:{NOBODY}"]
     assert [step.word for step in steps(TEXT)][-3:] == ["USER", "ENTRYPOINT", "CMD"]
 
 
-def test_an_image_that_is_built_without_a_version_or_commit_says_so() -> None:
+def test_an_image_built_without_a_version_or_commit_is_labelled_as_such() -> None:
     last_stage = TEXT[TEXT.rindex("FROM") :]
     assert {"VERSION=unknown", "REVISION=unknown"} <= {
         step.text for step in steps(last_stage) if step.word == "ARG"
     }
 
 
-def test_what_the_image_is_built_from_is_let_through_and_nothing_else() -> None:
+def test_the_dockerignore_admits_exactly_the_copied_files() -> None:
     allowed = {
         line[1:]
         for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split()

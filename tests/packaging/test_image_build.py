@@ -175,13 +175,13 @@ def test_kquota_runs_in_the_file_system_of_the_image_as_its_user(layout: Layout)
     assert "kquota plan --cluster prod" in layout.run(*layout.config["Cmd"])
 
 
-def test_everything_that_the_operator_needs_can_be_imported(layout: Layout) -> None:
+def test_every_module_of_the_operator_can_be_imported(layout: Layout) -> None:
     modules = "aiohttp, cryptography, kopf, kubernetes, prometheus_client, yaml, reconciler.kube, reconciler.app.loop"
     words = ("-I", "-W", "error", "-c", f"import {modules}")
     assert layout.run(*words, program="/opt/kquota/bin/python") == ""
 
 
-def test_offline_work_is_done_by_a_user_who_may_write_nothing_else(layout: Layout) -> None:
+def test_offline_commands_run_as_a_user_without_other_write_permissions(layout: Layout) -> None:
     shutil.copytree(ROOT / "examples", layout.root / EXAMPLES)
     variables = {
         "KQUOTA_DEMO_BOOTSTRAP": "a:1",
@@ -211,7 +211,7 @@ def test_the_versions_in_the_image_are_the_tested_ones(layout: Layout) -> None:
     } == {}
 
 
-def test_the_image_says_what_it_is_and_has_no_pip(layout: Layout) -> None:
+def test_the_image_has_labels_and_no_pip(layout: Layout) -> None:
     labels = layout.config["Labels"]
     assert labels["org.opencontainers.image.version"] == reconciler.__version__
     assert labels["org.opencontainers.image.revision"] == REVISION
@@ -219,7 +219,7 @@ def test_the_image_says_what_it_is_and_has_no_pip(layout: Layout) -> None:
     assert list((layout.root / "opt" / "kquota" / "bin").glob("pip*")) == []
 
 
-def test_every_digest_of_the_layout_is_that_of_its_blob(layout: Layout) -> None:
+def test_every_digest_of_the_layout_equals_that_of_its_blob(layout: Layout) -> None:
     blobs = layout.folder / "blobs" / "sha256"
     sums = "".join(f"{path.name}  {path}\n" for path in sorted(blobs.iterdir()))
     answer = subprocess.run(

@@ -29,7 +29,7 @@ def pins(path: Path) -> dict[str, str]:
 TESTED = pins(ROOT / "constraints.txt")
 
 
-def test_every_extra_has_a_lock_and_no_lock_is_left_over() -> None:
+def test_every_extra_has_a_lock_and_every_lock_an_extra() -> None:
     assert {path.stem for path in FILES} == {*EXTRAS, "base", "build", "spark-image"}
 
 
@@ -48,7 +48,7 @@ def test_every_line_of_a_lock_is_a_pin_or_a_hash(path: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", ["", *EXTRAS])
-def test_a_lock_has_what_its_extra_asks_for(extra: str) -> None:
+def test_a_lock_contains_the_requirements_of_its_extra(extra: str) -> None:
     requirements = [*PROJECT["project"]["dependencies"], *EXTRAS.get(extra, ())]
     names = {normal(re.split(r"[^A-Za-z0-9._-]", line)[0]) for line in requirements}
     assert names <= pins(LOCKS / f"{extra or 'base'}.txt").keys()
@@ -76,14 +76,14 @@ def test_the_build_backend_and_the_build_tools_are_the_locked_ones() -> None:
         assert locked[name] == version
 
 
-def test_what_an_image_adds_from_outside_has_a_checksum() -> None:
+def test_every_external_download_of_an_image_has_a_checksum() -> None:
     for path in [ROOT / "Dockerfile", *(ROOT / "examples").rglob("Dockerfile")]:
         text = path.read_text(encoding="utf-8").replace("\\\n", " ")
         for line in re.findall(r"^ADD .*", text, re.MULTILINE):
             assert re.match(r"ADD --checksum=sha256:[0-9a-f]{64} +https://", line)
 
 
-def test_the_image_of_the_spark_example_is_given_what_it_copies() -> None:
+def test_the_image_of_the_spark_example_gets_the_files_that_it_copies() -> None:
     folder = ROOT / "examples" / "spark"
     copied = re.findall(r"^COPY (\S+)", (folder / "Dockerfile").read_text(), re.MULTILINE)
     allowed = (folder / "Dockerfile.dockerignore").read_text().split()

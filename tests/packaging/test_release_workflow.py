@@ -65,7 +65,7 @@ def executed(
     )
 
 
-def test_every_action_is_pinned_by_its_commit_and_says_its_version() -> None:
+def test_every_action_is_pinned_by_its_commit_with_a_version_comment() -> None:
     used = re.findall(r"uses: (\S+)(.*)", TEXT)
     assert len(used) > 8
     for action, comment in used:
@@ -89,13 +89,13 @@ def test_every_job_has_the_rights_of_the_table_and_the_workflow_has_none() -> No
     assert all(job["timeout-minutes"] <= 45 for job in JOBS.values())
 
 
-def test_shells_get_what_comes_from_outside_by_their_environment() -> None:
+def test_scripts_receive_external_values_through_environment_variables() -> None:
     scripts = [step["run"] for job in JOBS.values() for step in job["steps"] if "run" in step]
     assert len(scripts) > 8
     assert [script for script in scripts if "${{" in script] == []
 
 
-def test_checked_out_trees_keep_no_credentials() -> None:
+def test_checked_out_trees_contain_no_credentials() -> None:
     checkouts = [
         step
         for job in JOBS.values()
@@ -106,13 +106,13 @@ def test_checked_out_trees_keep_no_credentials() -> None:
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
-def test_nothing_is_published_before_it_was_checked() -> None:
+def test_nothing_is_published_before_the_checks() -> None:
     assert JOBS["wheel"]["needs"] == JOBS["image"]["needs"] == "ready"
     assert set(JOBS["publish"]["needs"]) == set(JOBS) - {"publish", "wheel"}
     assert JOBS["pypi"]["needs"] == "wheel"
 
 
-def test_the_image_has_an_inventory_and_a_provenance_and_a_pinned_python() -> None:
+def test_the_image_has_a_bill_of_materials_a_provenance_and_a_pinned_python() -> None:
     script = run_of(
         "image", "Build and push, with SBOM and provenance, from a Python image named by its digest"
     )
@@ -134,7 +134,7 @@ def test_the_image_has_an_inventory_and_a_provenance_and_a_pinned_python() -> No
         (f"v{reconciler.__version__}", False, 1),
     ],
 )
-def test_a_release_needs_the_tag_of_the_version_and_a_version_marked_as_released(
+def test_a_release_requires_the_tag_of_the_version_and_a_version_marked_as_released(
     tag: str, released: bool, code: int, tmp_path: Path
 ) -> None:
     for name in ("reconciler/__init__.py", "charts/kafka-quota-reconciler/Chart.yaml"):

@@ -76,7 +76,7 @@ def corrected(vigil: DriftTracker, live: float | None, now: float, **more) -> Dr
     return after.after(plan(), now=now)
 
 
-def test_drift_is_confirmed_after_so_many_looks_in_a_row():
+def test_drift_is_confirmed_after_the_configured_number_of_consecutive_observations():
     vigil = DriftTracker(confirm_after=3)
     observations = []
     for look in range(4):
@@ -87,7 +87,7 @@ def test_drift_is_confirmed_after_so_many_looks_in_a_row():
     assert observations == [(1, False), (2, False), (3, True), (4, True)]
 
 
-def test_a_look_without_it_begins_anew():
+def test_an_observation_without_drift_resets_the_count():
     vigil = DriftTracker(confirm_after=2).after(plan(drifted()), now=NOW).after(plan(), now=NOW)
     assert vigil.observations == ()
     again = vigil.after(plan(drifted()), now=NOW + 60)
@@ -108,13 +108,13 @@ def test_another_foreign_value_is_the_same_drift():
     assert observation.document == "team/alice"
 
 
-def test_the_records_know_since_when():
+def test_the_start_of_drift_is_read_from_the_records():
     vigil = DriftTracker().after(plan(drifted()), now=NOW, first_seen={(ALICE, RATE): NOW - 3600})
     assert vigil.observations[0].since == NOW - 3600
     assert vigil.after(plan(drifted()), now=NOW + 60).observations[0].since == NOW - 3600
 
 
-def test_what_is_ignored_frozen_or_asked_for_anew_is_no_drift():
+def test_ignored_frozen_and_newly_declared_differences_are_not_drift():
     vigil = DriftTracker().after(
         plan(
             drifted(ignored=True),
@@ -127,14 +127,14 @@ def test_what_is_ignored_frozen_or_asked_for_anew_is_no_drift():
     assert vigil.observations == ()
 
 
-def test_a_changed_document_begins_anew():
+def test_a_changed_document_resets_the_count():
     vigil = DriftTracker().after(plan(drifted()), now=NOW)
     for other_finding in (drifted(value=200.0), drifted(document="team/other")):
         (observation,) = vigil.after(plan(other_finding), now=NOW + 60).observations
         assert (observation.observation_count, observation.since) == (1, NOW + 60)
 
 
-def test_sightings_stand_in_the_order_of_a_plan():
+def test_drift_observations_have_the_order_of_a_plan():
     findings = [
         drifted(subject=BOB),
         drifted(key=SHARE),
@@ -150,12 +150,12 @@ def test_sightings_stand_in_the_order_of_a_plan():
     ]
 
 
-def test_after_a_crash_without_a_record_what_is_declared_was_applied():
+def test_after_a_crash_without_a_record_the_declared_value_counts_as_applied():
     vigil = DriftTracker().after(plan(drifted(applied=None)), now=NOW)
     assert vigil.observations[0].expected == 100.0
 
 
-def test_an_override_is_followed_as_the_planner_says():
+def test_an_override_is_tracked_as_in_the_plan():
     # Overridden to 50 and found at 7: the planner calls it drift from the override's value.
     reported = drifted(desired=100.0, applied=50.0)
     assert DriftTracker().after(plan(reported), now=NOW).observations[0].expected == 50.0
@@ -170,11 +170,11 @@ def test_only_confirmed_drift_is_corrected():
     assert vigil.after(plan(correction()), now=NOW).corrects(correction(), NOW + 60)
 
 
-def test_without_patience_the_first_look_is_enough():
+def test_with_confirmation_after_one_observation_drift_is_corrected_at_once():
     assert DriftTracker(confirm_after=1).corrects(correction(), NOW)
 
 
-def test_corrections_are_counted_whether_drift_comes_back_or_not():
+def test_corrections_are_counted_even_if_drift_does_not_return():
     vigil = DriftTracker(confirm_after=1, max_corrections=5)
     vigil = corrected(corrected(vigil, 7.0, NOW), 8.0, NOW + 60)
     assert vigil.observations == ()
@@ -184,7 +184,7 @@ def test_corrections_are_counted_whether_drift_comes_back_or_not():
     assert not observation.corrections_stopped
 
 
-def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_passes():
+def test_a_pair_whose_corrections_are_all_reverted_is_not_corrected_until_the_window_ends():
     vigil = DriftTracker(confirm_after=1, max_corrections=2, window=3600)
     vigil = corrected(corrected(vigil, 7.0, NOW), None, NOW + 60)
     assert not vigil.corrects(correction(9.0), NOW + 120)
@@ -201,7 +201,7 @@ def test_whoever_undoes_every_correction_is_fought_no_longer_until_the_window_pa
     assert (later.corrections_stopped, later.corrections) == (False, 1)
 
 
-def test_corrections_outlive_the_process_that_made_them():
+def test_the_count_of_corrections_survives_the_process():
     settings = {"confirm_after": 1, "max_corrections": 2, "window": 3600}
     tracker = corrected(corrected(DriftTracker(**settings), 7.0, NOW), 8.0, NOW + 60)
     (history,) = tracker.histories
@@ -212,14 +212,14 @@ def test_corrections_outlive_the_process_that_made_them():
     assert restarted.corrects(correction(9.0), NOW + 3660)
 
 
-def test_what_a_process_knows_itself_counts_more_than_the_history_of_an_earlier_one():
+def test_observations_of_this_process_take_precedence_over_stored_history():
     earlier = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
     present = corrected(DriftTracker(confirm_after=1, max_corrections=2), 8.0, NOW + 60)
     assert present.with_histories(earlier.histories).histories == present.histories
     assert DriftTracker().histories == ()
 
 
-def test_the_last_allowed_correction_is_not_yet_a_fight():
+def test_the_last_allowed_correction_does_not_stop_corrections():
     vigil = corrected(DriftTracker(confirm_after=1, max_corrections=2), 7.0, NOW)
     last = vigil.after(plan(correction()), corrected={(ALICE, RATE)}, now=NOW + 60)
     assert (last.observations[0].corrections, last.observations[0].corrections_stopped) == (
@@ -228,7 +228,7 @@ def test_the_last_allowed_correction_is_not_yet_a_fight():
     )
 
 
-def test_a_changed_document_ends_a_fight():
+def test_a_changed_document_allows_corrections_again():
     vigil = DriftTracker(confirm_after=1, max_corrections=1)
     vigil = corrected(vigil, 7.0, NOW)
     assert not vigil.corrects(correction(), NOW + 1)
@@ -237,13 +237,13 @@ def test_a_changed_document_ends_a_fight():
     assert (observation.corrections_stopped, observation.corrections) == (False, 0)
 
 
-def test_where_nothing_may_be_corrected_nobody_fights():
+def test_without_allowed_corrections_none_is_reported_as_stopped():
     vigil = DriftTracker(max_corrections=0).after(plan(drifted()), now=NOW)
     assert not vigil.corrects(correction(), NOW)
     assert not vigil.observations[0].corrections_stopped
 
 
-def test_nothing_is_remembered_for_ever():
+def test_the_size_of_the_state_is_bounded():
     vigil = corrected(DriftTracker(confirm_after=1, window=60), 7.0, NOW)
     assert vigil != DriftTracker(confirm_after=1, window=60)
     assert vigil.after(plan(), now=NOW + 60) == DriftTracker(confirm_after=1, window=60)
@@ -259,7 +259,7 @@ def test_nothing_is_remembered_for_ever():
         {"window": math.inf},
     ],
 )
-def test_a_vigil_that_means_nothing_cannot_be_built(wrong: dict):
+def test_an_invalid_drift_tracker_is_rejected(wrong: dict):
     with pytest.raises(QuotaValueError):
         DriftTracker(**wrong)
 
@@ -271,7 +271,7 @@ LOOKS = st.lists(
 
 
 @given(LOOKS, st.integers(1, 4), st.integers(0, 3), st.floats(10.0, 500.0))
-def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
+def test_a_pair_is_never_corrected_unconfirmed_or_too_often(
     looks: list, confirm_after: int, most: int, window: float
 ):
     vigil = DriftTracker(confirm_after=confirm_after, window=window, max_corrections=most)
@@ -305,7 +305,7 @@ def test_a_pair_is_never_corrected_unconfirmed_nor_too_often(
 
 
 @given(LOOKS, st.integers(1, 4))
-def test_a_restart_forgets_looks_but_not_since_when(looks: list, confirm_after: int):
+def test_a_restart_forgets_observations_but_not_the_start_of_drift(looks: list, confirm_after: int):
     recorded: dict = {}
     for index, (look, _) in enumerate(looks):
         now = NOW + index

@@ -52,14 +52,14 @@ def test_exactly_the_ten_shapes_are_legal():
     assert len(legal) == 10
 
 
-def test_what_is_wrong_is_said():
+def test_an_invalid_entity_is_an_error_with_the_reason():
     with pytest.raises(QuotaValueError, match="needs a user, a client-id or an ip"):
         entity()
     with pytest.raises(QuotaValueError, match="ip cannot be combined"):
         entity(user="a", ip="10.0.0.1")
 
 
-def test_a_name_fits_into_a_kafka_string_or_is_refused():
+def test_a_name_that_does_not_fit_a_kafka_string_is_refused():
     assert entity(user="é" * (MAX_NAME_BYTES // 2))
     assert entity(user="\ud800")
     with pytest.raises(QuotaValueError, match="more than 32767 bytes"):
@@ -85,7 +85,7 @@ def test_levels_run_from_the_closest_to_the_widest():
 
 
 @given(entities)
-def test_parts_and_entities_are_one_to_one(subject):
+def test_parts_and_entities_are_converted_in_both_directions(subject):
     assert from_parts(parts(subject)) == subject
     assert from_parts(reversed(parts(subject))) == subject
 
@@ -98,12 +98,12 @@ def test_parts_and_entities_are_one_to_one(subject):
         ([], "needs a user"),
     ],
 )
-def test_parts_that_make_no_entity_are_refused(named, words):
+def test_parts_without_a_legal_entity_are_refused(named, words):
     with pytest.raises(QuotaValueError, match=words):
         from_parts(named)
 
 
-def test_the_order_is_total_and_by_level_first():
+def test_the_order_of_entities_is_total_and_by_level_first():
     keys = [sort_key(subject) for subject in ENTITIES]
     assert len(set(keys)) == len(ENTITIES)
     ordered = sorted(ENTITIES, key=sort_key)
@@ -114,9 +114,7 @@ NAMES = ("alice", "<default>", "", "app", "x", "stranger", "10.0.0.1", "10.0.0.2
 
 
 @given(entities, st.data())
-def test_two_entities_may_match_the_same_client_exactly_if_some_client_falls_under_both(
-    first, data
-):
+def test_two_entities_may_match_the_same_client_exactly_if_some_client_matches_both(first, data):
     second = data.draw(entities)
     # An empty user does not occur, and clients without a client-id are among those of any other.
     names = {*NAMES, *(slot for slot in (*first, *second) if isinstance(slot, str))}

@@ -23,12 +23,12 @@ ENTITIES = st.one_of(
 
 
 @given(ENTITIES)
-def test_an_entity_reads_back_from_its_text(subject):
+def test_an_entity_is_read_back_from_its_text(subject):
     assert entity_forms.read_entity(entity_forms.entity_text(subject)) == subject
 
 
 @given(ENTITIES, ENTITIES)
-def test_two_entities_never_look_the_same(first, second):
+def test_two_entities_never_have_the_same_text(first, second):
     assert (entity_forms.entity_text(first) == entity_forms.entity_text(second)) == (
         first == second
     )
@@ -40,11 +40,11 @@ def test_default_the_literal_name_and_the_empty_name_differ():
     assert entity_forms.entity_text(entity(user="")) == 'user=""'
 
 
-def test_an_x509_name_is_quoted_because_it_holds_commas():
+def test_an_x509_name_is_quoted_because_it_contains_commas():
     assert entity_forms.entity_text(entity(user="CN=a,O=b")) == 'user="CN=a,O=b"'
 
 
-def test_what_a_person_types_is_read():
+def test_the_typed_form_of_an_entity_is_parsed():
     assert entity_forms.read_entity("user=User:x=y") == entity(user="User:x=y")
     assert entity_forms.read_entity('client-id=<default>,user="a,b"') == entity(
         user="a,b", client_id=DEFAULT
@@ -67,7 +67,7 @@ def test_what_a_person_types_is_read():
         ",",
     ],
 )
-def test_what_is_no_entity_is_refused(text):
+def test_an_invalid_entity_text_is_refused(text):
     with pytest.raises(QuotaValueError):
         entity_forms.read_entity(text)
 
@@ -76,16 +76,16 @@ def test_what_is_no_entity_is_refused(text):
     ("text", "name"),
     [(r"\u00e9\u000a", "\u00e9\n"), (r"\U0001f600", "\U0001f600"), (r"\\\"", '\\"')],
 )
-def test_escapes_of_a_quoted_name_are_read(text, name):
+def test_escapes_of_a_quoted_name_are_parsed(text, name):
     assert entity_forms.read_entity(f'user="{text}"') == entity(user=name)
 
 
-def test_an_escape_that_is_no_character_is_refused():
+def test_an_invalid_escape_is_refused():
     with pytest.raises(QuotaValueError, match=r"\\Uffffffff is not a character"):
         entity_forms.read_entity(r'user="\Uffffffff"')
 
 
-def test_foreign_entities_are_escaped_too():
+def test_foreign_entities_are_escaped():
     assert entity_forms.parts_text((("client-id-prefix", "a\nb"), ("x", None))) == (
         'client-id-prefix="a\\u000ab",x=<default>'
     )
@@ -151,7 +151,7 @@ def test_no_entity_has_an_empty_canonical_text():
         ("[" * 2000 + "]" * 2000, "nested"),
     ],
 )
-def test_what_is_no_canonical_text_is_refused(text, reason):
+def test_an_invalid_canonical_text_is_refused(text, reason):
     with pytest.raises(QuotaValueError, match=reason):
         entity_forms.read_canonical(text)
 
@@ -179,7 +179,7 @@ def test_an_entity_reads_back_from_its_slots(subject):
         (["a" * 40_000, False, False], "32767 bytes"),
     ],
 )
-def test_what_are_no_slots_are_refused(slots, reason):
+def test_invalid_slots_are_refused(slots, reason):
     with pytest.raises(QuotaValueError, match=reason):
         entity_forms.read_slots(slots)
 
@@ -187,7 +187,7 @@ def test_what_are_no_slots_are_refused(slots, reason):
 # ---- what is hashed: every byte of it is for all time -----------------------------------------
 
 
-def test_keys_keep_their_bytes():
+def test_the_bytes_of_stored_entity_keys_are_stable():
     subject = Entity(("al\u00efce", DEFAULT, ABSENT))
     assert entity_forms.record_key(subject) == b'["al\\u00efce", null, false]'
     assert entity_forms.name_key(subject) == b'[["user", "al\\u00efce"], ["client-id", null]]'
@@ -209,16 +209,16 @@ def test_keys_keep_their_bytes():
         ("\ud800", "%3F"),
     ],
 )
-def test_names_are_written_as_kafkas_sanitizer_writes_them(name, text):
+def test_names_are_written_as_by_kafkas_sanitizer(name, text):
     assert entity_forms.sanitized(name) == text
 
 
 @given(st.text())
-def test_a_sanitized_name_can_forge_nothing(name):
+def test_a_sanitized_name_cannot_forge_syntax(name):
     assert all(c.isascii() and (c.isalnum() or c in "%.-_") for c in entity_forms.sanitized(name))
 
 
-def test_sanitized_text_tells_the_default_from_a_user_of_that_name():
+def test_sanitized_text_distinguishes_the_default_from_a_user_of_that_name():
     assert entity_forms.sanitized_text([("user", None)]) == "{user=<default>}"
     assert entity_forms.sanitized_text([("user", "<default>")]) == "{user=%3Cdefault%3E}"
     assert entity_forms.sanitized_text([("user", "a"), ("client-id", "")]) == "{user=a, client-id=}"

@@ -49,16 +49,16 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
         pytest.param(wanting(user="alice", client_id=ANY), (PAIR, EVERY_PAIR), id="both types"),
         pytest.param(wanting(client_id=DEFAULT), (EVERY_PAIR,), id="the default client id"),
         pytest.param(wanting(ip=ANY), (ADDRESS,), id="addresses"),
-        pytest.param(wanting(user="bob"), (), id="nobody"),
+        pytest.param(wanting(user="bob"), (), id="no match"),
         pytest.param(wanting(user=""), (), id="the empty name is a name"),
     ],
 )
-def test_a_filter_lists(quota_filter, expected):
+def test_a_filter_selects_its_entities(quota_filter, expected):
     assert tuple(subject for subject in SEVEN if quota_filter.matches(subject)) == expected
 
 
 @given(st.sampled_from(ENTITIES))
-def test_the_exact_filter_of_an_entity_lists_it_alone(subject):
+def test_the_exact_filter_of_an_entity_selects_it_alone(subject):
     assert [candidate for candidate in ENTITIES if exactly(subject).matches(candidate)] == [subject]
 
 
@@ -71,7 +71,7 @@ def test_components_are_combined_with_and():
             assert both.matches(subject) == (first.matches(subject) and second.matches(subject))
 
 
-def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_types():
+def test_a_strict_filter_selects_the_entities_of_the_open_one_without_further_types():
     for subject in ENTITIES:
         strict, free = wanting(user=ANY, strict=True), wanting(user=ANY)
         alone = subject[1] is ABSENT
@@ -81,12 +81,12 @@ def test_a_strict_filter_lists_what_the_open_one_does_less_entities_with_more_ty
 @pytest.mark.parametrize(
     "types", [("",), ("user", "user"), ("group", "group")], ids=["empty", "twice", "other twice"]
 )
-def test_a_type_that_is_empty_or_given_twice_is_refused(types):
+def test_an_empty_or_repeated_type_is_refused(types):
     with pytest.raises(QuotaValueError, match="empty or given twice"):
         _ = Filter(components=tuple(Component(entity_type=type_, match=ANY) for type_ in types))
 
 
-def test_other_types_are_left_to_the_broker_and_matched_by_their_parts():
+def test_other_types_are_matched_by_their_parts_and_left_to_the_broker():
     prefixes = Filter(components=(Component(entity_type="client-id-prefix", match=ANY),))
     assert prefixes.matches_parts((("client-id-prefix", "etl-"), ("user", "a")))
     assert not any(prefixes.matches(subject) for subject in SEVEN)

@@ -58,7 +58,7 @@ def components(expected_filter: Filter) -> list[tuple[str, int, str | None]]:
     ]
 
 
-def test_every_filter_lists_what_kafka_lists(oracle):
+def test_every_filter_selects_the_same_entities_as_kafka(oracle):
     assert set(MATCHES) == set(ENTITY_TYPES)
     match_count = 0
     for expected_filter in filters():

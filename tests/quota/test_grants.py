@@ -29,7 +29,7 @@ def document(subject=entity(user="pay-app"), *, name="payments/one", rate=1e6, *
     return Declaration(document=name, entity=subject, limits=limits_of({RATE: rate}), **more)
 
 
-def test_without_tenants_everything_is_granted_as_it_is():
+def test_without_tenants_everything_is_granted_unchanged():
     declaration = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
     verdict = judge(declaration, [])
     assert (verdict.granted, verdict.declaration, verdict.messages) == (True, declaration, ())
@@ -51,7 +51,7 @@ def test_a_covered_declaration_is_granted_with_the_priority_of_its_grant():
         document(entity(ip="10.0.0.1")),
     ],
 )
-def test_what_no_grant_covers_is_refused_without_naming_anybody_else(declaration):
+def test_a_declaration_without_a_grant_is_refused_without_naming_other_tenants(declaration):
     other_grant = TenantGrant(namespaces=frozenset({"secret"}), entities=(EVERYTHING,))
     verdict = judge(declaration, [TENANT, other_grant])
     assert not verdict.granted
@@ -61,14 +61,14 @@ def test_what_no_grant_covers_is_refused_without_naming_anybody_else(declaration
     assert "secret" not in message
 
 
-def test_default_forms_need_a_grant_of_their_own():
+def test_default_forms_need_their_own_grant():
     wide = replace(
         TENANT, entities=(PAY, EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})))
     )
     assert judge(document(entity(user=DEFAULT)), [wide]).granted
 
 
-def test_values_stay_within_the_granted_bounds():
+def test_values_must_be_within_the_granted_bounds():
     bound = ValueRange(entities=PAY, key=RATE, minimum=100.0, maximum=200.0)
     bounded = replace(TENANT, bounds=(bound, replace(bound, key=Key.REQUEST_PERCENTAGE)))
     assert [
@@ -84,13 +84,13 @@ def test_values_stay_within_the_granted_bounds():
     assert judge(document(rate=1.0), [replace(TENANT, bounds=(open_ended,))]).granted
 
 
-def test_the_grant_with_the_smallest_priority_decides():
+def test_the_grant_with_the_smallest_priority_applies():
     strict = replace(TENANT, priority=1, bounds=(ValueRange(entities=PAY, key=RATE, maximum=1.0),))
     assert not judge(document(), [TENANT, strict]).granted
     assert judge(document(), [TENANT, replace(strict, priority=9)]).granted
 
 
-def test_delete_and_suspend_count_only_where_they_are_granted():
+def test_delete_and_suspend_apply_only_where_granted():
     declaration = document(suspended=True, deletion_policy=DeletionPolicy.DELETE)
     plain = judge(declaration, [TENANT])
     assert plain.granted
@@ -137,14 +137,14 @@ DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
         ),
     ],
 )
-def test_a_document_declares_and_removes_what_its_grant_covers_and_allows(
+def test_a_document_declares_and_removes_only_granted_pairs(
     name, subject, tenants, declares, removes
 ):
     assert may_declare(name, subject, tenants) is declares
     assert may_remove(name, subject, tenants) is removes
 
 
-def test_the_ranges_of_tenants_come_by_priority_and_a_key_without_bounds_hides_those_of_the_next():
+def test_the_ranges_of_tenants_are_ordered_by_priority_and_a_key_without_bounds_hides_later_ones():
     users = EntityPattern(user=NamePattern(prefix=""))
     ips = EntityPattern(ip=NamePattern(prefix=""))
     bound = ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0, maximum=2.0)

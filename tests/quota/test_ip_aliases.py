@@ -59,24 +59,24 @@ def test_every_spelling_of_an_address_has_one_canonical_text(spelling, address):
         " 10.0.0.1",
     ],
 )
-def test_what_is_no_literal_address_has_no_canonical_text(name):
+def test_a_text_that_is_not_a_literal_address_has_no_canonical_text(name):
     assert canonical_address(name) is None
 
 
 @given(st.ip_addresses(v=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
-def test_zeros_before_the_numbers_change_nothing(address, zeros):
+def test_leading_zeros_do_not_change_an_address(address, zeros):
     numbers = str(address).split(".")
     padded = ".".join("0" * more + number for more, number in zip(zeros, numbers, strict=True))
     assert canonical_address(padded) == str(address)
 
 
 @given(st.ip_addresses(v=6))
-def test_long_and_short_spellings_of_an_ipv6_address_are_one(address):
+def test_long_and_short_spellings_of_an_ipv6_address_are_equal(address):
     assert canonical_address(address.exploded) == canonical_address(str(address))
 
 
 @pytest.mark.parametrize("spelling", ["010.0.0.1", "10.1", "::ffff:10.0.0.1"])
-def test_a_live_twin_is_found_with_the_line_that_removes_it(spelling):
+def test_a_live_ip_alias_is_reported_with_the_command_that_removes_it(spelling):
     (twin,) = find_ip_aliases(
         [WANTED], live(spelling, "10.0.0.1", "192.0.2.1", "localhost", DEFAULT)
     )
@@ -88,7 +88,7 @@ def test_a_live_twin_is_found_with_the_line_that_removes_it(spelling):
     )
 
 
-def test_every_twin_is_listed_sorted_and_users_are_none():
+def test_ip_aliases_are_sorted_and_users_have_none():
     state = QuotaState(
         limits={
             **live("::ffff:10.0.0.1", "10.1").limits,
@@ -101,23 +101,23 @@ def test_every_twin_is_listed_sorted_and_users_are_none():
     ]
 
 
-def test_without_an_address_there_is_nothing_to_look_for():
+def test_without_an_address_no_ip_alias_is_searched():
     assert find_ip_aliases([], live("10.1")) == ()
     assert find_ip_aliases([entity(ip="localhost")], live("localhost")) == ()
 
 
-def test_only_a_named_ip_is_one_address():
+def test_only_a_named_ip_has_an_address():
     assert is_named_ip(WANTED)
     assert not is_named_ip(entity(ip=DEFAULT))
     assert not is_named_ip(entity(user="10.0.0.1"))
 
 
-def test_the_line_that_removes_a_twin_is_safe_in_a_shell():
+def test_the_command_that_removes_an_ip_alias_is_safe_in_a_shell():
     (twin,) = find_ip_aliases([entity(ip="fe80::1")], live("fe80::1%a b;c"))
     assert "--names=ip='fe80::1%a b;c' --delete" in twin.removal
 
 
-def test_spellings_are_gathered_by_address_without_host_names():
+def test_spellings_are_grouped_by_address_without_host_names():
     state = live("10.1", "10.0.0.1", "localhost", "::1", DEFAULT)
     assert spellings_of(state) == {
         "10.0.0.1": (entity(ip="10.0.0.1"), entity(ip="10.1")),

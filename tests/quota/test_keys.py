@@ -50,7 +50,7 @@ def test_every_key_has_one_column_one_rule_and_one_field():
     ]
 
 
-def test_ip_entities_have_the_connection_rate_and_all_other_keys_are_of_clients():
+def test_ip_entities_have_the_connection_rate_and_all_other_keys_belong_to_clients():
     assert IP_KEYS == (CONNECTIONS,)
     assert (*CLIENT_KEYS, *IP_KEYS) == COLUMNS
 
@@ -66,7 +66,7 @@ def test_a_row_with_another_number_of_values_is_refused(row):
 
 
 @pytest.mark.parametrize("length", range(len(COLUMNS) + 1))
-def test_a_stored_row_that_is_shorter_is_completed_with_nulls(length):
+def test_a_shorter_stored_row_is_completed_with_nulls(length):
     row = [float(column) for column in range(length)]
     assert read_key_columns(row) == (*row, *[None] * (len(COLUMNS) - length))
 
@@ -95,7 +95,7 @@ def test_a_stored_row_with_more_values_than_keys_is_refused():
         (RATE, LONG_MAX - 1, "no exact float64"),
     ],
 )
-def test_values_that_no_manifest_may_hold_are_refused(key, value, words):
+def test_values_that_are_invalid_in_a_manifest_are_refused(key, value, words):
     with pytest.raises(QuotaValueError, match=words):
         check_value(key, value)
 
@@ -112,7 +112,7 @@ def test_values_that_no_manifest_may_hold_are_refused(key, value, words):
         (Key.CONTROLLER_MUTATION_RATE, 250.25, 250.25),
     ],
 )
-def test_values_are_what_kafka_will_store(key, value, stored):
+def test_values_equal_those_that_kafka_stores(key, value, stored):
     assert check_value(key, value) == stored
     assert isinstance(check_value(key, value), float)
 
@@ -123,7 +123,7 @@ def test_whole_numbers_are_legal_for_every_key(key, value):
 
 
 @given(st.sampled_from(Key), values)
-def test_a_value_is_the_same_as_itself(key, value):
+def test_a_value_equals_itself(key, value):
     assert same_value(key, value, value)
     assert not same_value(key, value, None)
     assert not same_value(key, None, value)
@@ -131,7 +131,7 @@ def test_a_value_is_the_same_as_itself(key, value):
 
 
 @given(st.sampled_from(WHOLE), st.integers(1, 10**6), st.floats(-2e-6, 2e-6))
-def test_an_integral_value_within_epsilon_of_a_whole_number_is_that_number(key, number, off):
+def test_an_integral_value_within_epsilon_of_a_whole_number_equals_it(key, number, off):
     value = number + off
     near = abs(value - number) <= EPSILON
     assert same_value(key, float(number), value) == same_value(key, value, float(number)) == near
@@ -139,7 +139,7 @@ def test_an_integral_value_within_epsilon_of_a_whole_number_is_that_number(key, 
 
 
 @given(st.sampled_from(Key), st.lists(values, min_size=3, max_size=3))
-def test_being_the_same_carries_over(key, three):
+def test_equality_of_values_is_transitive(key, three):
     first, second, third = three
     if same_value(key, first, second) and same_value(key, second, third):
         assert same_value(key, first, third)
@@ -150,7 +150,7 @@ def test_other_keys_are_compared_exactly():
     assert same_value(SHARE, 50.5, 50.5)
 
 
-def test_numbers_that_cannot_be_enforced_equal_nothing_but_themselves():
+def test_values_that_cannot_be_enforced_equal_only_themselves():
     for key in (RATE, SHARE):
         assert same_value(key, math.nan, math.nan)
         assert same_value(key, math.inf, math.inf)
@@ -179,7 +179,7 @@ RATE, SHARE, MUTATIONS = (
         (math.nan, "nan"),
     ],
 )
-def test_the_exact_number_of_a_value(value, text):
+def test_the_exact_number_of_a_value_is_returned(value, text):
     assert number(value) == text
 
 
@@ -194,7 +194,7 @@ def test_the_exact_number_of_a_value(value, text):
         (math.inf, "inf B/s"),
     ],
 )
-def test_a_rate_has_the_unit_in_which_it_is_round(value, text):
+def test_a_rate_is_shown_in_the_unit_in_which_it_is_round(value, text):
     assert byte_rate(value) == text
 
 
@@ -221,5 +221,5 @@ def test_a_quantity_has_the_unit_of_its_key(key, value, text):
         (SHARE, 50.5, "50.5 %"),
     ],
 )
-def test_a_limit_has_its_exact_number_and_its_unit(key, value, text):
+def test_a_limit_is_shown_with_its_exact_number_and_its_unit(key, value, text):
     assert limit(key, value) == text

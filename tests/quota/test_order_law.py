@@ -30,14 +30,14 @@ from tests.quota.log_model import (
 
 @settings(max_examples=400)
 @given(PLANS, CHANCES)
-def test_in_every_log_state_each_limit_is_its_before_or_its_after_value(plan, chances):
+def test_in_every_state_of_the_log_each_limit_has_its_value_from_before_or_after(plan, chances):
     changes = changes_between(*plan)
     log, _ = drive(plan[0], changes, chances)
     assert breaches(changes, log) == []
 
 
 @given(PLANS)
-def test_nothing_is_held_and_the_target_is_reached_where_all_goes_well(plan):
+def test_without_failures_nothing_is_held_and_the_target_is_reached(plan):
     before, after = plan
     log, results = drive(before, changes_between(before, after))
     assert {type(result) for result in results.values()} <= {Applied}
@@ -45,14 +45,14 @@ def test_nothing_is_held_and_the_target_is_reached_where_all_goes_well(plan):
 
 
 @given(PLANS, CHANCES)
-def test_every_entity_has_exactly_one_result_in_each_pass(plan, chances):
+def test_every_entity_has_exactly_one_result_in_each_phase(plan, chances):
     changes = changes_between(*plan)
     _, results = drive(plan[0], changes, chances)
     assert set(results) == {(change.removes, change.entity) for change in changes}
 
 
 @given(PLANS, CHANCES)
-def test_the_next_run_reaches_the_target_lawfully_from_wherever_the_first_one_stopped(
+def test_from_every_state_of_an_interrupted_run_the_next_run_reaches_the_target_within_the_law(
     plan, chances
 ):
     before, after = plan
@@ -104,7 +104,7 @@ def in_order(turn: Callable[[SendBatch], tuple[bool, int]]) -> Callable[..., tup
         ),
     ],
 )
-def test_another_order_would_break_the_law_although_all_goes_well(monkeypatch, turn, plan):
+def test_another_order_breaks_the_law_without_any_failure(monkeypatch, turn, plan):
     changes = changes_between(*plan)
     assert breaches(changes, drive(plan[0], changes)[0]) == []
     monkeypatch.setattr(send_order, "batches", in_order(turn))
@@ -131,7 +131,7 @@ class HoldsNoRemovals(SendSchedule):
         ),
     ],
 )
-def test_without_waiting_the_law_would_break(careless, plan):
+def test_without_waiting_the_law_is_broken(careless, plan):
     changes = changes_between(*plan)
 
     def broken(schedule: Callable[[Sequence[QuotaChange]], SendSchedule]) -> bool:
@@ -147,20 +147,20 @@ def test_without_waiting_the_law_would_break(careless, plan):
 # -- what waits for what ----------------------------------------------------------------------------
 
 
-def test_what_waits_names_what_it_waits_for():
+def test_a_waiting_change_names_the_changes_that_it_waits_for():
     changes = changes_between(*CLOSER_AND_CLOSER)
     _, results = drive(CLOSER_AND_CLOSER[0], changes, Chances(["rejected"]))
     assert results[False, USER] == Held(waits_for=(PAIR,))
 
 
-def test_what_cannot_meet_does_not_wait():
+def test_changes_that_match_no_common_client_do_not_wait():
     other_entity = entity(user="bob")
     before, after = having({}), having({PAIR: 1.0, other_entity: 2.0})
     _, results = drive(before, changes_between(before, after), Chances(["rejected"]))
     assert results[False, other_entity] == Applied()
 
 
-def test_a_removal_waits_until_what_it_relies_on_is_visible():
+def test_a_removal_waits_until_the_limits_that_it_relies_on_are_visible():
     schedule = SendSchedule(changes_between(*NEW_USER_RULE))
     sets, removals = schedule.batches
     (creation,) = sets.alterations
@@ -172,7 +172,7 @@ def test_a_removal_waits_until_what_it_relies_on_is_visible():
     assert schedule.find_held_entities(removals) == {}
 
 
-def test_the_two_passes_of_all_ten_levels():
+def test_sets_are_sent_closest_level_first_and_removals_widest_level_first():
     everything = [
         entity(user=user, client_id=client)
         for user in ("u", DEFAULT, ABSENT)

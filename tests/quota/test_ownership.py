@@ -50,7 +50,7 @@ def override(value: float | None = 5.0, **more: object) -> Override:
     )
 
 
-def test_the_sole_owner_is_known_only_where_all_columns_have_the_same():
+def test_the_sole_owner_exists_only_if_all_columns_have_the_same_owner():
     assert NO_RECORD.sole is None
     assert after(recorded()).records[ALICE].sole == ONE
     same = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE, Owner(document="t/one")))
@@ -65,7 +65,7 @@ def test_records_with_the_same_pairs_are_equal():
     assert after(recorded()).records != after(recorded(owner=TWO)).records
 
 
-def test_a_recorded_pair_ends_intent_drift_and_orphanhood():
+def test_recording_a_pair_ends_its_intent_its_drift_and_its_orphaned_state():
     busy = after(
         recorded(),
         intend(),
@@ -78,19 +78,19 @@ def test_a_recorded_pair_ends_intent_drift_and_orphanhood():
         assert (done.intents, done.drift_since, done.orphaned) == ({}, {}, frozenset())
 
 
-def test_dropping_the_last_pair_drops_the_record():
+def test_removing_the_last_pair_removes_the_record():
     assert after(recorded(), RecordDropped(entity=ALICE, key=RATE)).records == {}
     two = after(recorded(), recorded(Key.CONSUMER_BYTE_RATE), RecordDropped(entity=ALICE, key=RATE))
     assert two.pair_count == 1
 
 
-def test_an_intent_that_came_to_nothing_leaves_what_was_applied():
+def test_an_intent_without_effect_keeps_the_applied_value():
     owned = after(recorded(), intend(), IntentEnded(entity=ALICE, key=RATE))
     assert (owned.intents, owned.records) == ({}, after(recorded()).records)
     assert after(IntentEnded(entity=ALICE, key=RATE)) == EMPTY
 
 
-def test_drift_keeps_the_time_it_was_first_seen():
+def test_drift_keeps_the_time_of_its_first_observation():
     records = after(
         DriftObserved(entity=ALICE, key=RATE, at=1.0), DriftObserved(entity=ALICE, key=RATE, at=2.0)
     )
@@ -98,7 +98,7 @@ def test_drift_keeps_the_time_it_was_first_seen():
     assert after(DriftObserved(entity=ALICE, key=RATE, at=None), owned=records).drift_since == {}
 
 
-def test_overrides_begin_change_and_end():
+def test_overrides_are_added_changed_and_removed():
     begun = after(OverrideSet(override=override()))
     assert begun.overrides == {PAIR: override()}
     changed = after(OverrideSet(override=override(7.0)), owned=begun)
@@ -112,7 +112,7 @@ def test_an_override_is_in_force_until_its_end():
     assert override(declared=3.0).in_force(9.9, 4.0)
 
 
-def test_a_rollback_is_in_force_while_the_declared_value_stays():
+def test_a_rollback_is_in_force_while_the_declared_value_is_unchanged():
     back = override(declared=3.0, ends_with_document=True)
     assert back.in_force(9.9, 3.0)
     assert not back.in_force(9.9, 4.0)
@@ -120,26 +120,26 @@ def test_a_rollback_is_in_force_while_the_declared_value_stays():
     assert not back.in_force(10.0, 3.0)
 
 
-def test_a_write_may_land_for_as_long_as_the_broker_retries_it():
+def test_a_write_may_land_as_long_as_the_broker_retries_it():
     intent = Intent(value=1.0, owner=ONE, at=100.0)
     assert intent.may_still_land(100.0 + SETTLING_SECONDS - 0.1)
     assert not intent.may_still_land(100.0 + SETTLING_SECONDS)
 
 
-def test_changed_records_are_known_and_the_old_ones_untouched():
+def test_changes_make_records_known_and_do_not_modify_the_old_ones():
     nothing = replace(EMPTY, is_known=False)
     assert after(recorded(), owned=nothing).is_known
     assert nothing.records == {}
     assert after(owned=nothing) == nothing
 
 
-def test_without_records_and_without_a_change_removals_stay_unknown():
+def test_unknown_records_without_changes_remain_unknown():
     assert not after(owned=replace(EMPTY, is_known=False)).is_known
     assert after(owned=EMPTY).is_known
 
 
 @given(inventories(), pairs, whole_numbers, owners)
-def test_recording_a_pair_is_seen_there_and_nowhere_else(owned, pair, value, owner):
+def test_recording_a_pair_changes_this_pair_only(owned, pair, value, owner):
     subject, key = pair
     changed = owned.with_changes([Recorded(entity=subject, key=key, value=value, owner=owner)])
     record = changed.records[subject]
@@ -152,7 +152,7 @@ def test_recording_a_pair_is_seen_there_and_nowhere_else(owned, pair, value, own
 
 
 @given(inventories())
-def test_owners_stand_exactly_where_values_do_and_no_record_is_empty(owned):
+def test_owners_exist_exactly_where_values_do_and_no_record_is_empty(owned):
     for record in owned.records.values():
         assert [v is None for v in record.applied] == [o is None for o in record.owners]
         assert any(record.owners)
@@ -161,7 +161,7 @@ def test_owners_stand_exactly_where_values_do_and_no_record_is_empty(owned):
 
 
 @given(inventories(), st.lists(st.sampled_from([recorded(), intend()]), max_size=3))
-def test_changes_may_come_one_by_one_or_together(owned, changes):
+def test_changes_give_the_same_records_one_by_one_or_together(owned, changes):
     one_by_one = owned
     for change in changes:
         one_by_one = one_by_one.with_changes([change])

@@ -25,7 +25,7 @@ def covered(pattern: EntityPattern) -> set[EntityForm]:
     return {form(subject) for subject in ENTITIES if pattern.matches(subject)}
 
 
-def test_every_form_is_the_form_of_some_entity():
+def test_every_form_belongs_to_some_entity():
     assert {form(subject) for subject in ENTITIES} == set(EntityForm) == set(FORMS.values())
 
 
@@ -46,7 +46,7 @@ def test_a_name_pattern_is_exactly_one_of_the_two(names):
         NamePattern(**names)
 
 
-def test_an_entity_pattern_says_something():
+def test_an_empty_entity_pattern_is_refused():
     with pytest.raises(QuotaValueError, match="needs at least one of forms, user, clientId and ip"):
         EntityPattern()
 
@@ -63,11 +63,11 @@ def test_an_entity_pattern_says_something():
         (EVERYTHING, set(EntityForm)),
     ],
 )
-def test_a_pattern_covers_what_its_names_say_and_defaults_only_if_listed(pattern, forms):
+def test_a_pattern_covers_its_names_and_covers_defaults_only_if_listed(pattern, forms):
     assert covered(pattern) == pattern.covered_forms == forms
 
 
-def test_a_user_pattern_never_reaches_other_users():
+def test_a_user_pattern_never_covers_other_users():
     pattern = EntityPattern(user=ALICE)
     assert pattern.matches(entity(user="alice"))
     assert pattern.matches(entity(user="alice", client_id="x"))
@@ -80,7 +80,7 @@ def test_a_user_pattern_never_reaches_other_users():
 
 
 @given(entities, st.sampled_from(["user", "client_id", "ip"]))
-def test_a_listed_form_still_has_to_fit_the_names(subject, slot):
+def test_a_listed_form_must_match_the_names_too(subject, slot):
     pattern = EntityPattern(forms=frozenset(EntityForm), **{slot: NamePattern(exact="<default>")})
     name = subject[("user", "client_id", "ip").index(slot)]
     assert pattern.matches(subject) == (not isinstance(name, str) or name == "<default>")

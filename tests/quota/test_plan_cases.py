@@ -119,7 +119,7 @@ def only_finding(new_plan: Plan) -> Finding:
 # -- what a change and a finding carry ----------------------------------------------------------------
 
 
-def test_a_takeover_keeps_the_value_from_before_and_the_rule_that_asks():
+def test_a_takeover_shows_the_value_from_before_and_the_document():
     new_plan = plan(wants(5.0), live=7.0)
     change = only_change(new_plan)
     assert (change.before, change.after, change.cause) == (7.0, 5.0, Cause.TAKEOVER)
@@ -129,12 +129,12 @@ def test_a_takeover_keeps_the_value_from_before_and_the_rule_that_asks():
     assert change.applied is None
 
 
-def test_an_owner_keeps_its_since_while_the_pair_stays_ours():
+def test_a_pair_keeps_the_start_of_its_ownership_while_it_is_owned():
     change = only_change(plan(wants(5.0), live=1.0, owned=owns(applied(1.0))))
     assert (change.owner, change.applied) == (ONE, 1.0)
 
 
-def test_a_removal_names_the_owner_that_it_had():
+def test_a_removal_names_the_owner_of_the_pair():
     new_plan = plan(live=1.0, owned=owns(applied(1.0)), rules=SYNC)
     assert (only_change(new_plan).owner, only_change(new_plan).claim) == (ONE, None)
 
@@ -142,7 +142,7 @@ def test_a_removal_names_the_owner_that_it_had():
 # -- bookkeeping --------------------------------------------------------------------------------------
 
 
-def test_a_pair_that_is_as_declared_is_adopted_without_a_write():
+def test_a_pair_with_the_declared_value_is_adopted_without_a_write():
     new_plan = plan(wants(5.0), live=5.0)
     assert new_plan.bookkeeping == (
         Recorded(entity=ALICE, key=KEY, value=5.0, owner=Owner(document="team/one", since=NOW)),
@@ -150,7 +150,7 @@ def test_a_pair_that_is_as_declared_is_adopted_without_a_write():
     assert only_finding(new_plan).cause is Cause.ADOPT
 
 
-def test_a_pair_that_is_gone_by_itself_is_forgotten():
+def test_the_record_of_a_pair_that_disappeared_is_removed():
     new_plan = plan(owned=owns(applied(5.0)))
     assert new_plan.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
     assert only_finding(new_plan).cause is Cause.GONE
@@ -163,7 +163,7 @@ def test_a_pair_that_is_gone_by_itself_is_forgotten():
         wants(5.0, deletion_policy=DeletionPolicy.DELETE),
     ],
 )
-def test_another_document_or_deletion_policy_is_recorded_silently(other_declaration):
+def test_another_document_or_deletion_policy_is_recorded_without_a_finding(other_declaration):
     new_plan = plan(other_declaration, live=5.0, owned=owns(applied(5.0)))
     assert (new_plan.changes, new_plan.findings, new_plan.in_sync) == ((), (), 1)
     (record,) = new_plan.bookkeeping
@@ -179,18 +179,18 @@ def test_another_document_or_deletion_policy_is_recorded_silently(other_declarat
     )
 
 
-def test_the_deletion_policy_that_was_recorded_last_counts():
+def test_the_deletion_policy_that_was_recorded_last_applies():
     owner = Owner(document="team/gone", deletion_policy=DeletionPolicy.DELETE)
     assert only_change(plan(live=1.0, owned=owns(applied(1.0, owner)))).cause is Cause.PRUNE
 
 
-def test_drift_that_is_over_is_noted():
+def test_drift_that_ended_is_recorded():
     owned = owns(applied(5.0), DriftObserved(entity=ALICE, key=KEY, at=3.0))
     new_plan = plan(wants(5.0), live=5.0, owned=owned)
     assert new_plan.bookkeeping == (DriftObserved(entity=ALICE, key=KEY, at=None),)
 
 
-def test_drift_is_reported_with_the_time_it_was_first_seen():
+def test_drift_is_reported_with_the_time_of_its_first_observation():
     rules = Rules(drift=DriftMode.WARN)
     fresh = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
     assert only_finding(fresh).since == NOW
@@ -200,7 +200,7 @@ def test_drift_is_reported_with_the_time_it_was_first_seen():
     assert older.drift == older.findings
 
 
-def test_corrected_drift_is_drift_too():
+def test_corrected_drift_is_reported_as_drift():
     rules = Rules(drift=DriftMode.CORRECT)
     new_plan = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
     assert new_plan.drift == new_plan.changes == (only_change(new_plan),)
@@ -209,7 +209,7 @@ def test_corrected_drift_is_drift_too():
 # -- near whole numbers -------------------------------------------------------------------------------
 
 
-def test_a_near_whole_live_value_is_in_sync_and_rewritten_only_with_its_pair():
+def test_a_nearly_whole_live_value_is_in_sync_and_rewritten_only_with_its_pair():
     near = 5.000_000_5
     assert plan(wants(5.0), live=near, owned=owns(applied(5.0))).in_sync == 1
     change = only_change(plan(wants(6.0), live=near, owned=owns(applied(5.0))))
@@ -232,7 +232,7 @@ def test_a_crash_after_sending_loses_no_ownership():
     assert only_change(created).cause is Cause.PRUNE
 
 
-def test_the_owner_of_what_is_live_is_the_one_that_intended_it():
+def test_the_owner_of_a_live_value_is_the_document_of_its_intent():
     new_plan = plan(
         live=5.0, owned=owns(applied(1.0, GONE), intended(5.0, ONE)), frozen=("team/one",)
     )
@@ -240,7 +240,7 @@ def test_the_owner_of_what_is_live_is_the_one_that_intended_it():
     assert only_finding(new_plan).owner == ONE
 
 
-def test_a_removal_that_happened_before_the_crash_is_no_drift():
+def test_a_removal_before_the_crash_is_not_drift():
     new_plan = plan(wants(5.0), owned=owns(applied(5.0), intended(None)))
     assert only_change(new_plan).cause is Cause.CREATE
     gone = plan(owned=owns(applied(5.0), intended(None)))
@@ -269,7 +269,7 @@ def test_nothing_is_recorded_while_an_earlier_write_may_still_land(documents, li
 # -- orphans ------------------------------------------------------------------------------------------
 
 
-def test_a_retained_pair_is_orphaned_once_and_shown_in_every_plan():
+def test_a_retained_pair_is_orphaned_once_and_listed_in_every_plan():
     first = plan(live=5.0, owned=owns(applied(5.0, GONE)))
     assert first.bookkeeping == (Orphaned(entity=ALICE, key=KEY),)
     second = plan(live=5.0, owned=owns(applied(5.0, GONE), *first.bookkeeping))
@@ -279,7 +279,7 @@ def test_a_retained_pair_is_orphaned_once_and_shown_in_every_plan():
     assert only_finding(second).action is Action.ORPHAN
 
 
-def test_what_a_crash_left_as_an_intent_is_orphaned_with_a_record_under_the_mark():
+def test_an_intent_left_by_a_crash_is_recorded_and_orphaned():
     owned = owns(intended(5.0, GONE))
     first = plan(live=5.0, owned=owned)
     assert first.bookkeeping == (applied(5.0, GONE), Orphaned(entity=ALICE, key=KEY))
@@ -289,13 +289,13 @@ def test_what_a_crash_left_as_an_intent_is_orphaned_with_a_record_under_the_mark
 
 
 @pytest.mark.parametrize("rules", [Rules(), SYNC, EXCLUSIVE])
-def test_what_was_to_be_removed_and_was_given_up_stays(rules):
+def test_a_pair_with_an_abandoned_removal_remains(rules):
     owner = replace(GONE, deletion_policy=DeletionPolicy.DELETE)
     owned = owns(applied(5.0, owner), Orphaned(entity=ALICE, key=KEY))
     assert only_finding(plan(live=5.0, owned=owned, rules=rules)).action is Action.ORPHAN
 
 
-def test_an_orphan_that_is_declared_again_is_ours_as_before():
+def test_an_orphan_that_is_declared_again_is_owned_again():
     new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), Orphaned(entity=ALICE, key=KEY)))
     assert new_plan.bookkeeping == (applied(5.0),)
 
@@ -305,7 +305,7 @@ def test_an_orphan_that_is_declared_again_is_ours_as_before():
 
 @pytest.mark.parametrize("live", [None, 1.0, 5.0, 9.0])
 @pytest.mark.parametrize("rules", [EXCLUSIVE, replace(EXCLUSIVE, force=True)])
-def test_a_suspended_document_keeps_its_pairs_as_they_are(live, rules):
+def test_a_suspended_document_keeps_its_pairs_unchanged(live, rules):
     for owned in (owns(), owns(applied(1.0))):
         new_plan = plan(wants(5.0, suspended=True), live=live, owned=owned, rules=rules)
         assert only_finding(new_plan).cause is Cause.FROZEN
@@ -325,7 +325,7 @@ def test_a_frozen_document_without_a_record_does_not_stop_another_claim():
 
 
 @pytest.mark.parametrize("owned", [owns(), owns(applied(5.0)), owns(applied(4.0))])
-def test_a_pair_that_two_documents_claim_is_neither_written_nor_removed(owned):
+def test_a_pair_claimed_by_two_documents_is_neither_written_nor_removed(owned):
     documents = (wants(1.0), wants(2.0, document="team/two", line=9))
     new_plan = plan(*documents, live=5.0, owned=owned, rules=replace(EXCLUSIVE, force=True))
     assert (only_finding(new_plan).cause, only_finding(new_plan).note) == (
@@ -339,7 +339,7 @@ def test_a_pair_that_two_documents_claim_is_neither_written_nor_removed(owned):
 # -- what is not removed ------------------------------------------------------------------------------
 
 
-def test_without_a_complete_listing_nothing_is_removed_and_the_note_says_so():
+def test_without_a_complete_listing_nothing_is_removed_and_the_note_gives_the_reason():
     partial = replace(EXCLUSIVE, complete=False)
     new_plan = plan(live=5.0, owned=owns(applied(5.0)), rules=partial)
     assert (only_finding(new_plan).note, new_plan.complete) == (NOTE_INCOMPLETE, False)
@@ -347,7 +347,7 @@ def test_without_a_complete_listing_nothing_is_removed_and_the_note_says_so():
     assert (only_finding(gone).cause, gone.bookkeeping) == (Cause.GONE, ())
 
 
-def test_a_pair_that_somebody_else_changed_is_removed_only_with_force():
+def test_a_pair_changed_by_another_writer_is_removed_only_with_force():
     owned = owns(applied(5.0))
     assert only_finding(plan(live=6.0, owned=owned, rules=SYNC)).cause is Cause.CHANGED_BY_ANOTHER
     forced = plan(live=6.0, owned=owned, rules=replace(SYNC, force=True))
@@ -370,7 +370,7 @@ def test_exclusive_removes_unmanaged_pairs_in_scope_only_and_never_orphans():
 # -- ignore rules -------------------------------------------------------------------------------------
 
 
-def test_an_ignored_difference_is_not_written_and_says_why():
+def test_an_ignored_difference_is_not_written_and_shows_the_reason():
     rule = IgnoreRule(entities=EVERYTHING, reason="migration", until=NOW + 1)
     new_plan = plan(wants(5.0), live=7.0, rules=Rules(ignore=(rule,)))
     finding = only_finding(new_plan)
@@ -384,7 +384,7 @@ def test_an_ignored_difference_is_not_written_and_says_why():
     assert only_change(plan(wants(5.0), live=7.0, rules=Rules(ignore=(expired,)))).after == 5.0
 
 
-def test_ignored_drift_is_no_drift():
+def test_ignored_drift_is_not_reported_as_drift():
     rules = Rules(ignore=(IgnoreRule(entities=EVERYTHING, reason="migration"),))
     new_plan = plan(wants(5.0), live=6.0, owned=owns(applied(5.0)), rules=rules)
     assert (new_plan.drift, new_plan.ignored) == ((), new_plan.findings)
@@ -398,7 +398,7 @@ def test_an_ignored_pair_is_still_adopted():
 # -- overrides ----------------------------------------------------------------------------------------
 
 
-def test_an_override_replaces_the_declared_value_and_shows_it_beside():
+def test_an_override_replaces_the_declared_value_and_shows_both():
     new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(50.0)))
     change = only_change(new_plan)
     assert (change.cause, change.after, change.note) == (
@@ -411,7 +411,7 @@ def test_an_override_replaces_the_declared_value_and_shows_it_beside():
     assert change.owner == ONE
 
 
-def test_an_override_that_is_live_is_shown_and_nothing_else():
+def test_a_live_override_is_listed_without_a_change():
     new_plan = plan(wants(5.0), live=50.0, owned=owns(applied(50.0), override(50.0)))
     finding = only_finding(new_plan)
     assert (finding.cause, finding.action, finding.desired) == (Cause.OVERRIDE, Action.NOTHING, 5.0)
@@ -427,7 +427,7 @@ def test_an_override_that_landed_before_a_crash_is_recorded():
     assert plan(wants(5.0), live=50.0, owned=late).bookkeeping == ()
 
 
-def test_an_override_that_somebody_else_changed_is_drift():
+def test_an_override_changed_by_another_writer_is_drift():
     owned = owns(applied(50.0), override(50.0))
     new_plan = plan(wants(5.0), live=60.0, owned=owned)
     assert (only_finding(new_plan).cause, only_finding(new_plan).action) == (
@@ -451,17 +451,17 @@ def test_an_override_is_written_under_every_policy_but_observe():
             assert only_change(new_plan).after == 50.0
 
 
-def test_an_override_in_force_beats_a_suspended_document():
+def test_an_override_in_force_takes_precedence_over_a_suspended_document():
     new_plan = plan(live=5.0, owned=owns(applied(5.0), override(50.0)), frozen=("team/one",))
     assert only_change(new_plan).cause is Cause.OVERRIDE
 
 
-def test_an_override_may_take_a_limit_away():
+def test_an_override_may_remove_a_limit():
     new_plan = plan(wants(5.0), live=5.0, owned=owns(applied(5.0), override(None)))
     assert (only_change(new_plan).cause, only_change(new_plan).after) == (Cause.OVERRIDE, None)
 
 
-def test_when_an_override_is_over_what_is_declared_is_written():
+def test_after_an_override_the_declared_value_is_written():
     owned = owns(applied(50.0), override(50.0, until=NOW))
     change = only_change(plan(wants(5.0), live=50.0, owned=owned))
     assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 5.0)
@@ -470,13 +470,13 @@ def test_when_an_override_is_over_what_is_declared_is_written():
     assert observed.bookkeeping == ()
 
 
-def test_an_expired_override_of_a_suspended_document_stays_until_it_is_usable_again():
+def test_an_expired_override_of_a_suspended_document_remains_until_it_is_resumed():
     owned = owns(applied(50.0), override(50.0, until=NOW))
     new_plan = plan(live=50.0, owned=owned, frozen=("team/one",))
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.FROZEN, ())
 
 
-def test_an_expired_override_that_nobody_declares_gives_back_what_was_there():
+def test_an_expired_override_of_an_undeclared_pair_restores_the_earlier_value():
     alone = Owner(document="")
     owned = owns(applied(50.0, alone), override(50.0, until=NOW, before=7.0))
     change = only_change(plan(live=50.0, owned=owned, rules=EXCLUSIVE))
@@ -485,7 +485,7 @@ def test_an_expired_override_that_nobody_declares_gives_back_what_was_there():
     assert only_change(plan(live=50.0, owned=nothing)).after is None
 
 
-def test_an_expired_override_whose_document_went_is_pruned_or_given_back():
+def test_an_expired_override_of_a_deleted_document_is_pruned_or_restored():
     owned = owns(applied(50.0, GONE), override(50.0, until=NOW, before=7.0))
     pruned = plan(live=50.0, owned=owned, rules=SYNC)
     assert (only_change(pruned).cause, only_change(pruned).after) == (Cause.PRUNE, None)
@@ -493,7 +493,7 @@ def test_an_expired_override_whose_document_went_is_pruned_or_given_back():
     assert only_change(plan(live=50.0, owned=owned)).after == 7.0
 
 
-def test_an_override_with_the_value_of_another_writer_does_not_make_it_ours():
+def test_an_override_equal_to_the_value_of_another_writer_does_not_make_it_owned():
     begun = plan(
         live=60.0, owned=owns(applied(50.0, GONE), override(60.0, before=60.0)), rules=SYNC
     )
@@ -504,7 +504,7 @@ def test_an_override_with_the_value_of_another_writer_does_not_make_it_ours():
     assert ended.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
 
 
-def test_an_expired_override_that_somebody_replaced_just_ends():
+def test_an_expired_override_with_a_foreign_value_ends_without_a_write():
     owned = owns(applied(50.0), override(50.0, until=NOW))
     new_plan = plan(wants(5.0), live=60.0, owned=owned)
     assert only_change(new_plan).cause is Cause.SPEC_OVER_DRIFT
@@ -531,7 +531,7 @@ def test_an_expired_override_stays_recorded_while_its_write_may_still_land(live)
     assert (landed.after, landed.cause) == (live, Cause.OVERRIDE_EXPIRED)
 
 
-def test_an_expired_override_that_was_never_applied_leaves_an_equal_value_of_another_writer():
+def test_an_expired_override_that_was_never_applied_keeps_an_equal_value_of_another_writer():
     owned = owns(override(50.0, until=NOW, before=None))
     new_plan = plan(live=50.0, owned=owned, rules=SYNC)
     assert (new_plan.changes, only_finding(new_plan).cause) == ((), Cause.UNMANAGED)
@@ -540,7 +540,7 @@ def test_an_expired_override_that_was_never_applied_leaves_an_equal_value_of_ano
     assert only_change(plan(owned=taken_away)).after == 7.0
 
 
-def test_an_intent_whose_time_is_over_says_nothing_about_a_live_value():
+def test_an_expired_intent_has_no_influence_on_a_live_value():
     over = NOW - SETTLING_SECONDS
     contradicted = owns(intended(5.0, GONE, at=over))
     first = plan(live=3.0, owned=contradicted, rules=SYNC)
@@ -551,18 +551,18 @@ def test_an_intent_whose_time_is_over_says_nothing_about_a_live_value():
     assert (equal.changes, only_finding(equal).cause) == ((), Cause.UNMANAGED)
 
 
-def test_under_observe_an_intent_is_judged_and_stays_on_record():
+def test_under_observe_an_intent_is_evaluated_and_remains_recorded():
     owned = owns(intended(5.0, GONE, at=NOW - SETTLING_SECONDS))
     new_plan = plan(live=3.0, owned=owned, rules=Rules(policy=Policy.OBSERVE))
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.UNMANAGED, ())
 
 
-def test_what_only_an_override_asked_for_is_never_pruned():
+def test_a_pair_that_only_an_override_set_is_never_pruned():
     new_plan = plan(live=50.0, owned=owns(applied(50.0, Owner(document=""))), rules=SYNC)
     assert only_finding(new_plan).action is Action.ORPHAN
 
 
-def test_a_new_override_of_what_nobody_owns_is_owned_by_the_override_alone():
+def test_a_new_override_of_an_unowned_pair_is_owned_by_the_override_alone():
     change = only_change(plan(live=5.0, owned=owns(override(50.0))))
     assert change.owner == Owner(document="", since=NOW)
 
@@ -578,7 +578,7 @@ def test_a_rollback_ends_when_its_document_changes():
     )
 
 
-def test_a_rollback_whose_document_is_deleted_leaves_the_value_it_went_back_to():
+def test_a_rollback_of_a_deleted_document_keeps_its_value():
     owned = owns(
         applied(5.0, GONE), override(5.0, declared=50.0, before=50.0, ends_with_document=True)
     )
@@ -590,7 +590,7 @@ def test_a_rollback_whose_document_is_deleted_leaves_the_value_it_went_back_to()
 # -- ip aliases --------------------------------------------------------------------------------------------
 
 
-def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
+def test_a_live_ip_alias_of_an_address_to_set_is_reported():
     address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     desired = merge([Declaration(document="team/one", entity=address, limits=rate)])
@@ -607,7 +607,7 @@ def test_another_spelling_of_an_address_that_is_to_be_set_is_a_twin():
     assert (settled.changes, new_plan.shadowing_ip_aliases) == ((), ())
 
 
-def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_alone():
+def test_an_ip_alias_of_a_declared_address_is_listed_in_every_plan_and_never_removed_automatically():
     address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     desired = merge([Declaration(document="team/one", entity=address, limits=rate)])
@@ -625,7 +625,7 @@ def test_a_twin_of_a_declared_address_is_seen_in_every_plan_and_never_removed_al
     assert "--names=ip=0:0:0:0:0:0:0:1 --delete=connection_creation_rate" in violation.message
 
 
-def test_a_removal_has_no_twin():
+def test_a_removal_has_no_ip_alias():
     address, alias = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
     rate = limits_of({Key.CONNECTION_CREATION_RATE: 5.0})
     live = QuotaState(limits={address: rate, alias: rate})

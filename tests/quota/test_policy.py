@@ -145,28 +145,28 @@ def _line(labels: tuple[str, ...], cells: object) -> str:
     return ("".join(words) + "".join(str(value).ljust(13) for value in cells)).rstrip()
 
 
-def test_state_policy_drift_mode_deletion_policy_and_frozen_do_what_the_committed_table_says():
+def test_every_combination_gives_the_result_of_the_committed_table():
     assert list(lines()) == GOLDEN.read_text().splitlines()
 
 
 # -- rules --------------------------------------------------------------------------------------------
 
 
-def test_sync_is_upsert_until_it_is_confirmed():
+def test_sync_acts_as_upsert_until_it_is_confirmed():
     assert Rules(policy=Policy.SYNC).in_force is Policy.UPSERT
     assert Rules(policy=Policy.SYNC, sync_confirmed=True).in_force is Policy.SYNC
     assert Rules(policy=Policy.OBSERVE, sync_confirmed=True).in_force is Policy.OBSERVE
 
 
-def test_policies_are_listed_from_the_strictest_to_the_loosest():
+def test_policies_are_listed_from_the_strictest_to_the_most_permissive():
     assert tuple(Policy) == STRICTNESS
 
 
-def test_only_observe_keeps_the_records_as_they_are():
+def test_only_observe_leaves_the_records_unchanged():
     assert [policy for policy in Policy if not Rules(policy=policy).may_record] == [Policy.OBSERVE]
 
 
-def test_a_pair_of_unknown_fate_is_kept():
+def test_a_pair_with_an_unknown_outcome_is_kept():
     rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
     assert rules.permits(Cause.PRUNE) is Action.ORPHAN
     assert rules.permits(Cause.PRUNE, DeclarationEnd.UNSET) is Action.WRITE
@@ -174,7 +174,7 @@ def test_a_pair_of_unknown_fate_is_kept():
 
 @pytest.mark.parametrize("policy", [Policy.UPSERT, Policy.SYNC])
 @pytest.mark.parametrize("fate", list(DeclarationEnd))
-def test_an_orphaned_pair_that_stays_anyway_waits_for_no_document(policy, fate):
+def test_an_orphaned_pair_that_is_kept_waits_for_no_document(policy, fate):
     full = Rules(policy=policy, sync_confirmed=True)
     partial = replace(full, complete=False)
     permitted = full.permits(Cause.PRUNE, fate, is_orphaned=True)
@@ -189,20 +189,20 @@ def test_an_orphaned_pair_that_stays_anyway_waits_for_no_document(policy, fate):
     "lacking",
     [{"exclusive": False}, {"scope": ()}, {"complete": False}, {"sync_confirmed": False}],
 )
-def test_unmanaged_pairs_are_removed_only_with_all_permissions(lacking):
+def test_unmanaged_pairs_are_removed_only_with_every_permission(lacking):
     full = COLUMNS["Sync+excl"]
     assert full.permits(Cause.UNMANAGED) is Action.WRITE
     assert replace(full, **lacking).permits(Cause.UNMANAGED) is Action.REPORT
 
 
-def test_without_a_scope_everything_is_in_it():
+def test_without_a_scope_every_entity_is_in_scope():
     assert Rules().in_scope(SUBJECT)
     defaults = Rules(scope=(EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})),))
     assert defaults.in_scope(entity(user=DEFAULT))
     assert not defaults.in_scope(SUBJECT)
 
 
-def test_an_ignore_rule_acts_on_its_entities_and_keys_until_its_end():
+def test_an_ignore_rule_applies_to_its_entities_and_keys_until_its_end():
     alice = EntityPattern(user=NamePattern(exact="alice"))
     rule = IgnoreRule(entities=alice, reason="migration", keys=frozenset({KEY}), until=10.0)
     rules = Rules(ignore=(rule,))

@@ -49,13 +49,13 @@ def for_rate(state: QuotaState, principal: Principal):
         pytest.param("alice", "app", (1, 2, 3, 4, 5, 6, 7, 8), id="both named"),
         pytest.param("alice", "other", (2, 3, 5, 6, 8), id="another client id"),
         pytest.param("bob", "app", (4, 5, 6, 7, 8), id="another user"),
-        pytest.param("bob", "other", (5, 6, 8), id="strangers"),
+        pytest.param("bob", "other", (5, 6, 8), id="another user and another client id"),
         pytest.param("alice", "", (3, 6), id="empty client id"),
         pytest.param("alice", None, (3, 6), id="no client id"),
         pytest.param(None, "app", (7, 8), id="no user was asked for"),
     ],
 )
-def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
+def test_the_closest_of_any_levels_applies_and_the_others_are_overridden_in_order(
     user, client_id, reached
 ):
     for present in itertools.product((False, True), repeat=8):
@@ -79,7 +79,7 @@ def test_the_closest_of_any_subset_of_levels_holds_and_the_others_lose_in_order(
 
 @settings(max_examples=100)
 @given(states())
-def test_random_states_resolve_as_a_second_reading_of_the_rules_says(state):
+def test_random_states_are_resolved_as_by_an_independent_implementation(state):
     for user, client in itertools.product((*filter(None, USERS), STRANGER), (*CLIENTS, STRANGER)):
         for limit in resolve(state, Principal(user=user, client_id=client)).effective:
             holding = [
@@ -91,7 +91,7 @@ def test_random_states_resolve_as_a_second_reading_of_the_rules_says(state):
             assert [(lost.entity, lost.value) for lost in limit.overridden] == holding[1:]
 
 
-def test_each_key_is_looked_up_on_its_own():
+def test_each_key_is_resolved_separately():
     state = QuotaState(
         limits={
             entity(user="alice"): (None, 7.0, None, None, None),
@@ -124,13 +124,13 @@ def test_the_literal_name_of_the_default_is_a_name():
         (8, ("", "app")),
     ],
 )
-def test_the_level_decides_whose_bucket_it_is(number, bucket):
+def test_the_level_determines_the_bucket(number, bucket):
     limit = for_rate(of({LEVELS[number - 1]: 1.0}), ALICE)
     assert limit.bucket == bucket
     assert sharing(LEVELS[number - 1])
 
 
-def test_an_address_looks_at_addresses_only():
+def test_an_address_is_limited_by_ip_entities_only():
     state = QuotaState(
         limits={
             entity(ip="10.0.0.1"): (None, None, None, None, 5.0),
@@ -151,13 +151,13 @@ def test_an_address_looks_at_addresses_only():
     assert (nobody.value, nobody.level, nobody.bucket) == (None, 0, ())
 
 
-def test_a_client_with_an_address_is_told_all_five_keys_in_column_order():
+def test_a_client_with_an_address_has_all_five_keys_in_column_order():
     both = Principal(user="alice", client_id="app", ip="10.0.0.1")
     assert [COLUMN_OF[limit.key] for limit in resolve(of({}), both).effective] == [0, 1, 2, 3, 4]
     assert resolve(of({}), Principal()).effective == ()
 
 
-def test_candidates_are_at_most_eight_and_closest_first():
+def test_candidates_are_at_most_eight_in_order_of_precedence():
     assert [level(subject) for subject in candidates("alice", "app")] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert candidates(None, None) == ()
     assert ip_candidates("::1") == (entity(ip="::1"), entity(ip=DEFAULT))
@@ -184,14 +184,14 @@ def by_address(values: dict[str | None, float], ip: str) -> EffectiveLimit:
         ("::ffff:10.0.0.7", "10.0.0.7"),
     ],
 )
-def test_an_address_is_limited_by_its_entity_however_either_is_spelled(spelling, ip):
+def test_an_address_is_limited_by_its_entity_in_any_spelling(spelling, ip):
     effective = by_address({spelling: 1.0, None: 100.0}, ip)
     assert (effective.value, effective.source, effective.level) == (1.0, entity(ip=spelling), 9)
     assert [lost.value for lost in effective.overridden] == [100.0]
     assert effective.is_known
 
 
-def test_of_several_spellings_with_different_limits_the_limit_is_unknown():
+def test_several_spellings_with_different_limits_make_the_limit_unknown():
     effective = by_address({"127.1": 1.0, "127.0.0.1": 5.0, None: 9.0}, "127.0.0.1")
     assert not effective.is_known
     assert (effective.source, effective.value) == (entity(ip="127.0.0.1"), 5.0)
@@ -236,7 +236,7 @@ def with_foreign(*entities, value: float = 7.0) -> QuotaState:
         ((("team", None),), Principal(client_id="anything"), True),
     ],
 )
-def test_a_limit_of_a_type_that_is_not_kafkas_makes_unknown_what_its_clients_get_and_nothing_else(
+def test_a_limit_of_a_foreign_type_makes_only_the_limits_of_its_clients_unknown(
     names, principal, is_unknown
 ):
     state = with_foreign(names)
@@ -246,21 +246,21 @@ def test_a_limit_of_a_type_that_is_not_kafkas_makes_unknown_what_its_clients_get
     assert all(limit.is_known for key, limit in effective.items() if key is not RATE)
 
 
-def test_a_limit_of_the_same_value_changes_nothing_whichever_wins():
+def test_a_foreign_limit_of_the_same_value_changes_nothing():
     (effective,) = resolve(
         with_foreign(PREFIX, value=5.0), Principal(client_id="etl-1"), [RATE]
     ).effective
     assert effective.is_known
 
 
-def test_an_ip_beside_a_user_is_ranked_nowhere_and_no_broker_of_kafka_applies_it():
+def test_an_ip_combined_with_a_user_has_no_level_and_makes_no_limit_unknown():
     state = with_foreign((("ip", "10.0.0.1"), ("user", "alice")))
     assert all(
         limit.is_known for limit in resolve(state, Principal(user="alice", client_id="a")).effective
     )
 
 
-def test_many_clients_are_resolved_and_what_cannot_be_a_client_is_an_error_in_its_place():
+def test_many_clients_are_resolved_and_an_invalid_client_is_an_error_in_its_place():
     bad = Principal(ip="somewhere")
     answers = resolve_all(with_foreign(), [ALICE, Principal(), bad], [RATE])
     assert [limit.key for limit in answers[ALICE].effective] == [RATE]

@@ -71,7 +71,7 @@ def agree(oracle: PrecedenceOracle, cases: list[tuple[dict[Entity, float], list[
 
 
 @pytest.mark.parametrize("user", NAMES)
-def test_every_subset_of_the_levels_gives_every_caller_kafkas_limit_and_bucket(oracle, user):
+def test_every_combination_of_levels_gives_every_client_kafkas_limit_and_bucket(oracle, user):
     levels = eight(user, "app")
     callers = [
         Caller(user=name, client_id=client)
@@ -85,7 +85,7 @@ def test_every_subset_of_the_levels_gives_every_caller_kafkas_limit_and_bucket(o
     assert agree(oracle, cases) == 256 * len(callers)
 
 
-def test_named_levels_of_several_users_do_not_mix(oracle):
+def test_named_levels_of_several_users_are_independent(oracle):
     everything = [*eight("alice", "app"), *eight("<default>", "<default>"), *eight("bob", "x")]
     limits = {subject: n + 1.0 for n, subject in enumerate(dict.fromkeys(everything))}
     callers = [

@@ -55,7 +55,7 @@ def warnings_of(*documents: Declaration, live: QuotaState | None = None) -> list
         (entity(client_id="app"), "all users with this client-id share one limit"),
     ],
 )
-def test_a_doubtful_name_is_warned_of(subject, words):
+def test_a_doubtful_name_causes_a_warning(subject, words):
     ((place, message),) = warnings_of(document(subject, line=7))
     assert words in message
     assert place == "a.yaml:7"
@@ -78,11 +78,11 @@ def test_a_doubtful_name_is_warned_of(subject, words):
         entity(ip="10.0.0.1"),
     ],
 )
-def test_an_ordinary_rule_is_not(subject):
+def test_an_ordinary_rule_causes_no_warning(subject):
     assert warnings_of(document(subject)) == []
 
 
-def test_a_rule_that_another_document_shadows_is_warned_of_with_both_places():
+def test_a_rule_shadowed_by_another_document_causes_a_warning_with_both_places():
     messages = warnings_of(
         document(entity(client_id=DEFAULT), 10), document(entity(user=DEFAULT), 20)
     )
@@ -94,7 +94,7 @@ def test_a_rule_that_another_document_shadows_is_warned_of_with_both_places():
     ]
 
 
-def test_a_rule_that_a_live_limit_shadows_is_warned_of_too():
+def test_a_rule_shadowed_by_a_live_limit_causes_a_warning():
     live = QuotaState(
         limits={entity(user=DEFAULT, client_id=DEFAULT): limits_of({RATE: 1.0, SHARE: 1.0})}
     )
@@ -102,7 +102,7 @@ def test_a_rule_that_a_live_limit_shadows_is_warned_of_too():
     assert message.endswith("(live, declared nowhere)")
 
 
-def test_live_limits_that_shadow_each_other_are_nobodys_document():
+def test_live_limits_that_shadow_each_other_cause_no_warning_of_a_document():
     live = QuotaState(
         limits={
             entity(user=DEFAULT): limits_of({RATE: 1.0}),
@@ -135,7 +135,7 @@ def accepted(
     ]
 
 
-def test_a_document_accepts_a_warning_of_its_own_with_a_reason():
+def test_a_document_accepts_its_own_warning_with_a_reason():
     assert accepted(replace(WILDCARD, accepted=(("wildcard", "a literal name"),))) == [
         ("wildcard", "a literal name")
     ]
@@ -152,7 +152,7 @@ def test_a_project_accepts_a_warning_about_a_document_or_a_namespace(document_pa
     assert accepted(WILDCARD, project=(rule,)) == [("wildcard", reason)]
 
 
-def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_accepts_nothing_and_is_a_warning():
+def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_is_a_warning_itself():
     blank = replace(WILDCARD, accepted=(("wildcard", "  "),))
     assert sorted(accepted(blank)) == [("acceptance", ""), ("wildcard", "")]
     (unknown,) = [
@@ -166,7 +166,7 @@ def test_an_acceptance_without_a_reason_or_of_an_unknown_warning_accepts_nothing
 @pytest.mark.parametrize(
     ("rate", "seconds"), [(174_762.0, "6"), (74_000.0, "14"), (1.0, "1,048,576")]
 )
-def test_a_consumer_limit_of_which_one_default_fetch_holds_many_seconds_is_named(
+def test_a_consumer_limit_below_the_rate_of_one_default_fetch_causes_a_warning(
     rate: float, seconds: str
 ) -> None:
     (warning,) = warnings(merge([document(entity(user="a"), consumer_byte_rate=rate)]))
@@ -174,6 +174,6 @@ def test_a_consumer_limit_of_which_one_default_fetch_holds_many_seconds_is_named
     assert f"holds {seconds} s of this limit" in warning.message
 
 
-def test_a_producer_limit_and_a_consumer_limit_of_more_starve_no_fetch() -> None:
+def test_producer_limits_and_larger_consumer_limits_cause_no_warning() -> None:
     fine = document(entity(user="a"), consumer_byte_rate=174_763.0, producer_byte_rate=1.0)
     assert warnings_of(fine) == []

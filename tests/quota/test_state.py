@@ -12,14 +12,14 @@ RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 
 
 @given(st.dictionaries(st.sampled_from(Key), numbers))
-def test_limits_hold_exactly_what_they_were_made_of(values):
+def test_limits_contain_exactly_the_given_pairs(values):
     limits = limits_of(values)
     assert dict(set_values(limits)) == values
     assert type(limits) is tuple
 
 
 @given(st.sampled_from(Key), st.none() | numbers)
-def test_replacing_one_column_leaves_the_others(key, value):
+def test_replacing_one_column_keeps_the_others(key, value):
     full = (1.0, 2.0, 3.0, 4.0, 5.0)
     changed = replaced(full, key, value)
     assert [changed[i] for i in range(5) if COLUMNS[i] is not key] == [
@@ -37,12 +37,12 @@ def test_pairs_are_listed_by_entity_and_column(state):
     assert state.entities() == sorted(state.limits, key=sort_key)
 
 
-def test_what_is_not_set_has_no_value():
+def test_a_pair_that_is_not_set_has_no_value():
     assert QuotaState().value(entity(user="a"), RATE) is None
 
 
 @given(states(), st.data())
-def test_setting_and_removing_touches_one_pair_of_a_new_state(state, data):
+def test_setting_and_removing_change_one_pair_of_a_new_state(state, data):
     subject = data.draw(entities)
     key = data.draw(st.sampled_from(keys_of(subject)))
     before = dict(state.limits)
@@ -53,13 +53,13 @@ def test_setting_and_removing_touches_one_pair_of_a_new_state(state, data):
     assert after.with_values([(subject, key, state.value(subject, key))]) == state
 
 
-def test_an_entity_whose_last_value_goes_disappears():
+def test_an_entity_without_values_disappears():
     state = QuotaState(limits={entity(user="a"): limits_of({RATE: 1.0})})
     assert state.with_values([(entity(user="a"), RATE, None)]).limits == {}
     assert state.with_values([(entity(user="b"), RATE, None)]).limits == state.limits
 
 
-def test_an_entity_with_foreign_values_stays_when_its_last_known_value_goes():
+def test_an_entity_with_foreign_values_remains_without_known_values():
     subject = entity(user=DEFAULT)
     foreign = (("new_key", 7.0),)
     state = QuotaState(limits={subject: limits_of({SHARE: 1.0})}, foreign_values={subject: foreign})

@@ -108,7 +108,7 @@ def test_every_change_of_a_killed_run_has_an_intent_and_after_the_next_run_one_o
 
 
 @given(st.integers(1, 24))
-def test_the_outcome_of_a_killed_run_brings_every_value_back(at):
+def test_the_outcome_of_a_killed_run_restores_every_value(at):
     world = World(LIVE)
     before = world.cluster.truth
     texts = killed(world, at)
@@ -136,7 +136,7 @@ def test_nothing_is_sent_if_the_intents_cannot_be_logged():
     assert world.owned().intents == {}
 
 
-def test_an_outcome_on_a_stream_gets_its_value_from_before_from_its_intent(tmp_path):
+def test_in_a_stream_an_outcome_takes_its_value_from_before_from_the_intent(tmp_path):
     path = tmp_path / "log"
     world = World(LIVE)
     with path.open("w") as stream:
@@ -158,7 +158,7 @@ def test_an_outcome_on_a_stream_gets_its_value_from_before_from_its_intent(tmp_p
     assert [(entry["before"], entry["after"]) for entry in settled[-1:]] == [(3, 10)]
 
 
-def test_a_log_without_intents_is_read_as_before():
+def test_a_log_without_intents_has_no_open_intents():
     log = MemoryAuditLog()
     log.append([{"clusterId": "c", "entity": [["user", "a"]], "key": "k", "outcome": "APPLIED"}])
     assert log.open_intents("c") == {}

@@ -6,7 +6,7 @@ from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, ANYONE, BOB, RATE, World, documents
 
 
-def test_refused_held_and_applied_changes_each_leave_a_line():
+def test_rejected_held_and_applied_changes_each_write_one_entry():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no\n")
     world.apply(
@@ -29,7 +29,7 @@ def test_refused_held_and_applied_changes_each_leave_a_line():
     assert lines["bob"]["time"].endswith("Z")
 
 
-def test_what_waits_for_its_own_earlier_write_says_so():
+def test_a_change_that_waits_for_its_own_earlier_write_shows_this_reason():
     world = World()
     world.cluster.faults.unknown[BOB] = LOST
     world.apply(documents({BOB: {RATE: 6.0}}))

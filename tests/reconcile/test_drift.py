@@ -29,14 +29,14 @@ def drift_of(world: World, **orders):
     }
 
 
-def test_drift_is_what_differs_from_what_was_applied_whatever_documents_say():
+def test_drift_is_a_difference_from_the_applied_value_independent_of_documents():
     world = drifted()
     now = world.cluster.clock.now()
     assert drift_of(world) == {(BOB, RATE): (4096.0, 7.0, now), (ALICE, SHARE): (50.0, None, now)}
     assert world.cluster.writes == 1
 
 
-def test_the_time_it_was_first_seen_is_kept_and_forgotten_when_it_is_over():
+def test_the_time_of_the_first_observation_is_kept_until_drift_ends():
     world = drifted()
     first = world.cluster.clock.now()
 
@@ -54,7 +54,7 @@ def test_the_time_it_was_first_seen_is_kept_and_forgotten_when_it_is_over():
     assert set(world.owned().drift_since) == {(ALICE, SHARE)}
 
 
-def test_an_apply_leaves_drift_alone_but_remembers_it():
+def test_an_apply_does_not_correct_drift_and_records_it():
     world = drifted()
     assert world.apply(TWO).pairs == ()
     assert set(world.owned().drift_since) == {(BOB, RATE), (ALICE, SHARE)}
@@ -63,7 +63,7 @@ def test_an_apply_leaves_drift_alone_but_remembers_it():
     assert len(world.inventory.written) == written
 
 
-def test_correcting_writes_back_and_forgets_the_drift():
+def test_a_correction_writes_the_value_and_ends_the_drift():
     world = drifted()
     correct = Rules(policy=world.orders.rules.policy, sync_confirmed=True, drift=DriftMode.CORRECT)
     assert world.apply(TWO, rules=correct).complete
@@ -71,7 +71,7 @@ def test_correcting_writes_back_and_forgets_the_drift():
     assert world.owned().drift_since == {}
 
 
-def test_the_records_as_documents_ask_for_exactly_what_was_applied():
+def test_the_records_as_desired_state_equal_the_applied_values():
     world = World()
     world.apply(
         merge(
@@ -91,7 +91,7 @@ def looked(world: World, *, notes: bool = True) -> Reconciliation:
     return asyncio.run(observe_drift(world.ports, world.orders, cluster="prod", notes=notes))
 
 
-def test_a_look_is_a_pass_that_writes_nothing_to_the_cluster():
+def test_a_drift_observation_writes_nothing_to_the_cluster():
     world = drifted()
     reconciliation = looked(world)
     assert (
@@ -112,14 +112,14 @@ def test_a_look_is_a_pass_that_writes_nothing_to_the_cluster():
     }
 
 
-def test_a_look_that_may_note_nothing_leaves_the_records_alone():
+def test_a_read_only_observation_does_not_change_the_records():
     world = drifted()
     written = len(world.inventory.written)
     assert looked(world, notes=False).in_order
     assert len(world.inventory.written) == written
 
 
-def test_a_look_that_fails_says_why_and_shows_nothing():
+def test_a_failed_observation_reports_the_reason_and_no_drift():
     world = drifted()
     world.orders = world.options(expected_cluster_id="another")
     reconciliation = looked(world)

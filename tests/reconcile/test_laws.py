@@ -106,7 +106,7 @@ def started(live: dict, owned_table: dict) -> World:
 
 
 @given(TRIPLES, FATES, REJECTED, LAGS)
-def test_whatever_goes_wrong_a_later_run_converges(tables, fates, rejected, lags):
+def test_after_any_failure_a_later_run_converges(tables, fates, rejected, lags):
     live, old, new = tables
     world = started(live, old)
     world.cluster.faults.unknown.update(fates)
@@ -135,7 +135,7 @@ def test_every_state_of_the_log_gives_each_client_its_limit_from_before_or_after
 
 
 @given(TRIPLES, LAGS)
-def test_every_broker_shows_only_lawful_states_however_it_lags(tables, lags):
+def test_every_broker_shows_only_allowed_states_with_any_lag(tables, lags):
     live, old, new = tables
     world = started(live, old)
     world.cluster.clock.advance(100.0)
@@ -178,7 +178,7 @@ def crash_and_recover(world: World, new: dict, *, wait: float) -> None:
 
 
 @given(TRIPLES, st.integers(1, 14), st.sampled_from([0.0, 66.0]))
-def test_a_crash_at_any_request_is_repaired_by_the_next_run_at_once(tables, at, wait):
+def test_a_crash_at_any_request_is_repaired_by_the_next_run(tables, at, wait):
     live, old, new = tables
     world = started(live, old)
     requests: list[str] = []
@@ -232,7 +232,7 @@ MAYBE = st.none() | VALUES
 
 
 @given(MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE)
-def test_an_override_that_the_cluster_rejects_leaves_everything_as_it_was(
+def test_an_override_that_the_cluster_rejects_changes_nothing(
     declared, foreign, has_earlier, earlier, value
 ):
     """Its value would otherwise be sent again by every later run, and fail, until the override ends."""

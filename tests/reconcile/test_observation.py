@@ -26,7 +26,7 @@ def order(value, *, subject=ALICE, seconds=3600.0, world: World, ends=False) -> 
     )
 
 
-def test_an_override_replaces_what_is_declared_until_it_ends():
+def test_an_override_replaces_the_declared_value_until_it_ends():
     world = World()
     world.apply(DESIRED)
     world.apply(DESIRED, overrides=(order(500.0, world=world),))
@@ -43,7 +43,7 @@ def test_an_override_replaces_what_is_declared_until_it_ends():
     assert world.apply(DESIRED).pairs == ()
 
 
-def test_an_override_of_what_nobody_declares_brings_back_what_was_there_and_owns_nothing():
+def test_an_override_of_an_undeclared_pair_restores_the_earlier_value_and_owns_nothing():
     world = World({BOB: {RATE: 7.0}}, policy=Policy.UPSERT)
     world.apply(DESIRED, overrides=(order(9.0, subject=BOB, world=world),))
     assert world.cluster.truth.value(BOB, RATE) == 9.0
@@ -54,7 +54,7 @@ def test_an_override_of_what_nobody_declares_brings_back_what_was_there_and_owns
     assert world.apply(DESIRED).pairs == ()
 
 
-def test_an_override_may_set_free_and_be_overridden_itself():
+def test_an_override_may_remove_a_limit_and_be_overridden_itself():
     world = World()
     world.apply(DESIRED)
     world.apply(DESIRED, overrides=(order(None, world=world),))
@@ -63,7 +63,7 @@ def test_an_override_may_set_free_and_be_overridden_itself():
     assert world.owned().overrides[ALICE, RATE].before == 100.0
 
 
-def test_an_override_is_ended_early_by_order():
+def test_an_override_can_be_ended_early():
     world = World()
     world.apply(DESIRED)
     world.apply(DESIRED, overrides=(order(500.0, world=world),))
@@ -75,19 +75,19 @@ def test_an_override_is_ended_early_by_order():
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_a_value_that_kafka_does_not_enforce_is_no_override(value):
+def test_an_override_with_a_value_that_kafka_does_not_enforce_is_refused(value):
     world = World()
     with pytest.raises(UsageError, match="cannot be set"):
         world.plan(DESIRED, overrides=(order(value, world=world),))
 
 
-def test_a_live_value_that_could_not_be_written_back_is_not_overridden():
+def test_a_pair_with_a_live_value_that_cannot_be_restored_is_not_overridden():
     world = World({BOB: {RATE: math.nan}})
     with pytest.raises(UsageError, match="Kafka would not accept"):
         world.plan(DESIRED, overrides=(order(5.0, subject=BOB, world=world),))
 
 
-def test_a_plan_with_an_override_writes_nothing_down():
+def test_a_plan_with_an_override_records_nothing():
     world = World()
     world.plan(DESIRED, overrides=(order(500.0, world=world),))
     assert world.inventory.written == []

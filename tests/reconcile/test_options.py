@@ -5,7 +5,7 @@ from reconciler.reconcile import ReconcileOptions, ValidationMode
 from tests.reconcile.scenarios import World
 
 
-def test_untold_a_run_is_careful():
+def test_the_default_options_are_the_safe_ones():
     orders = ReconcileOptions()
     assert orders.rules.policy is Policy.UPSERT
     assert orders.rules.drift is DriftMode.WARN
@@ -15,7 +15,7 @@ def test_untold_a_run_is_careful():
     assert not orders.pace
 
 
-def test_progress_may_go_unwatched():
+def test_progress_reporting_is_optional():
     world = World()
     ports = type(world.ports)(
         store=world.cluster, inventory=world.inventory, clock=world.cluster.clock

@@ -60,7 +60,7 @@ YES, LOST = Applied(), Unknown(reason="lost")
         (RESTORED, YES, PairVisibility.VISIBLE, (DROPPED, OVER)),
     ],
 )
-def test_only_what_is_certain_goes_on_record(change, result, visibility, recorded):
+def test_only_certain_results_are_recorded(change, result, visibility, recorded):
     assert (
         ownership_records.results(
             [PairOutcome(change=change, result=result, visibility=visibility)], now=9.0
@@ -69,7 +69,7 @@ def test_only_what_is_certain_goes_on_record(change, result, visibility, recorde
     )
 
 
-def test_an_intent_says_what_for_whom_and_when():
+def test_an_intent_contains_value_owner_and_time():
     (change,) = ownership_records.intents([SET], now=9.0)
     assert (change.entity, change.key) == (ALICE, RATE)
     assert (change.intent.value, change.intent.owner, change.intent.at) == (2.0, OWNER, 9.0)

@@ -80,7 +80,7 @@ def withheld(reconciliation: Reconciliation) -> dict:
 # -- guards -----------------------------------------------------------------------------------------
 
 
-def test_a_pass_that_nothing_speaks_against_applies_everything():
+def test_a_reconciliation_without_refusals_applies_everything():
     world = World()
     reconciliation = passed(world, USERS)
     assert reconciliation.in_order
@@ -94,7 +94,7 @@ def test_a_pass_that_nothing_speaks_against_applies_everything():
     assert reconciliation.started_at == reconciliation.ended_at == world.cluster.clock.now()
 
 
-def test_a_second_pass_writes_nothing_anywhere():
+def test_a_second_reconciliation_writes_nothing():
     world = World()
     passed(world, USERS)
     written = len(world.inventory.written)
@@ -105,7 +105,7 @@ def test_a_second_pass_writes_nothing_anywhere():
     assert len(world.inventory.written) == written
 
 
-def test_what_a_guard_speaks_against_is_withheld_and_the_rest_is_applied():
+def test_a_change_that_a_guard_refuses_is_withheld_and_the_rest_is_applied():
     world = World({ALICE: {RATE: 1000.0}})
     reconciliation = passed(
         world,
@@ -125,7 +125,7 @@ def test_what_a_guard_speaks_against_is_withheld_and_the_rest_is_applied():
     ]
 
 
-def test_a_user_with_only_a_default_gets_a_limit_of_its_own_and_a_slip_of_the_unit_is_withheld():
+def test_a_new_named_limit_beside_a_default_is_applied_and_a_unit_slip_is_withheld():
     world = World({ANYONE: {RATE: 1048576.0}})
     reconciliation = passed(
         world,
@@ -146,7 +146,7 @@ def test_a_change_to_eight_times_the_value_is_applied_with_a_warning():
     assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
 
 
-def test_only_the_key_that_is_spoken_against_is_withheld():
+def test_only_the_refused_key_is_withheld():
     world = World()
     reconciliation = passed(
         world,
@@ -157,7 +157,7 @@ def test_only_the_key_that_is_spoken_against_is_withheld():
     assert words(reconciliation) == {(ALICE, SHARE): "APPLIED"}
 
 
-def test_every_guard_that_speaks_is_told():
+def test_every_guard_that_refuses_is_reported():
     world = World({ANYONE: {RATE: 1e9}})
     reconciliation = passed(
         world,
@@ -177,9 +177,7 @@ def test_every_guard_that_speaks_is_told():
         (replace(OPEN, max_removed_percent=5.0), Guard.MAX_REMOVED_SHARE),
     ],
 )
-def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
-    guards: Guards, guard: Guard
-):
+def test_only_the_removals_beyond_the_budget_are_withheld(guards: Guards, guard: Guard):
     many = {entity(user=f"u{number}"): {RATE: 1000.0} for number in range(30)}
     world = World()
     passed(world, many)
@@ -193,7 +191,7 @@ def test_too_many_removals_withhold_those_beyond_the_budget_and_nothing_else(
     assert world.cluster.truth.value(second, RATE) is None
 
 
-def test_an_empty_desired_set_removes_nothing():
+def test_an_empty_desired_state_removes_nothing():
     world = World()
     passed(world, USERS)
     reconciliation = passed(world, {}, guards=replace(OPEN, allow_empty=False))
@@ -205,7 +203,7 @@ def test_an_empty_desired_set_removes_nothing():
     assert world.cluster.truth == state(USERS)
 
 
-def test_what_relies_on_a_withheld_change_is_held():
+def test_a_change_that_relies_on_a_withheld_one_is_held():
     # The client's own limit may go only once the user's is there, and that is withheld.
     world = World()
     passed(world, {ALICE_SHOP: {RATE: 1000.0}})
@@ -222,7 +220,7 @@ def test_what_relies_on_a_withheld_change_is_held():
     assert world.cluster.truth.value(ALICE_SHOP, RATE) is None
 
 
-def test_a_withheld_removal_holds_no_set():
+def test_a_withheld_removal_does_not_hold_a_set():
     # Every set comes before every removal, so no client sees what is neither before nor after.
     world = World()
     passed(world, {ALICE_SHOP: {RATE: 1000.0}, ALICE: {RATE: 2000.0}})
@@ -232,7 +230,7 @@ def test_a_withheld_removal_holds_no_set():
     assert world.cluster.truth.value(ALICE, RATE) == 4000.0
 
 
-def test_what_is_left_is_checked_again():
+def test_the_remaining_plan_is_checked_again():
     # Together the two leave no client's limit far from where it was; without the closer one the wider set would
     # multiply it by a thousand for the client that it reaches.
     world = World({ANYONE: {RATE: 2000.0}})
@@ -244,7 +242,7 @@ def test_what_is_left_is_checked_again():
     assert world.cluster.writes == 0
 
 
-def test_a_twin_spelling_withholds_its_set_and_nothing_else():
+def test_an_ip_alias_withholds_its_set_and_nothing_else():
     twin, own = entity(ip="0:0:0:0:0:0:0:1"), entity(ip="::1")
     rate = Key.CONNECTION_CREATION_RATE
     world = World({twin: {rate: 5.0}})
@@ -255,7 +253,7 @@ def test_a_twin_spelling_withholds_its_set_and_nothing_else():
 
 
 @given(st.data())
-def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_be_withheld(data):
+def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
     subjects = st.sampled_from([ALICE, ALICE_SHOP, BOB, ANYONE, entity(client_id=DEFAULT)])
     values = st.dictionaries(
         st.sampled_from([RATE, CONSUME]), st.sampled_from([10.0, 2000.0, 1e5, 1e9]), min_size=1
@@ -290,7 +288,7 @@ def test_what_is_left_after_withholding_is_spoken_against_by_nothing_that_could_
 # -- policies and drift -----------------------------------------------------------------------------
 
 
-def test_observe_writes_nothing_anywhere():
+def test_observe_writes_nothing():
     world = World({ALICE: {RATE: 7.0}})
     reconciliation = passed(world, USERS, rules=Rules(policy=Policy.OBSERVE))
     assert reconciliation.error is None
@@ -301,7 +299,7 @@ def test_observe_writes_nothing_anywhere():
     assert world.inventory.written == []
 
 
-def test_a_pass_with_nothing_to_send_still_keeps_the_books():
+def test_a_reconciliation_without_changes_updates_the_records():
     world = World({ALICE: {RATE: 1000.0}})
     reconciliation = passed(world, {ALICE: {RATE: 1000.0}})
     assert reconciliation.outcome is None
@@ -316,7 +314,7 @@ def drifted() -> World:
     return world
 
 
-def test_drift_that_must_wait_is_found_and_its_first_time_is_kept():
+def test_drift_to_be_confirmed_is_observed_and_its_first_time_is_recorded():
     world = drifted()
     first = world.cluster.clock.now()
     for _ in range(3):
@@ -330,7 +328,7 @@ def test_drift_that_must_wait_is_found_and_its_first_time_is_kept():
     assert world.cluster.truth.value(ALICE, RATE) == 7.0
 
 
-def test_drift_that_a_guard_does_not_let_through_keeps_its_first_time_too():
+def test_drift_whose_correction_is_withheld_keeps_its_first_time():
     world = drifted()
     first = world.cluster.clock.now()
     for _ in range(2):
@@ -342,7 +340,7 @@ def test_drift_that_a_guard_does_not_let_through_keeps_its_first_time_too():
         world.cluster.clock.advance(60.0)
 
 
-def test_a_correction_that_is_refused_leaves_the_first_time_as_it_was():
+def test_a_rejected_correction_keeps_the_first_time():
     world = drifted()
     first = world.cluster.clock.now()
     passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
@@ -352,7 +350,7 @@ def test_a_correction_that_is_refused_leaves_the_first_time_as_it_was():
     assert world.owned().drift_since == {(ALICE, RATE): first}
 
 
-def test_corrected_drift_is_over():
+def test_corrected_drift_has_ended():
     world = drifted()
     passed(world, USERS, rules=CORRECT, corrects=lambda change: False)
     assert passed(world, USERS, rules=CORRECT).in_order
@@ -360,7 +358,7 @@ def test_corrected_drift_is_over():
     assert world.owned().drift_since == {}
 
 
-def test_only_drift_is_asked_about():
+def test_the_correction_filter_is_called_for_drift_only():
     world = drifted()
     changes = []
 
@@ -374,7 +372,7 @@ def test_only_drift_is_asked_about():
     assert words(reconciliation) == {(BOB, RATE): "APPLIED", (BOB, CONSUME): "APPLIED"}
 
 
-def test_ignored_drift_is_neither_corrected_nor_noted():
+def test_ignored_drift_is_neither_corrected_nor_recorded():
     world = drifted()
     rules = replace(CORRECT, ignore=(IgnoreRule(entities=EVERYTHING, reason="a test of load"),))
     reconciliation = passed(world, USERS, rules=rules)
@@ -384,7 +382,7 @@ def test_ignored_drift_is_neither_corrected_nor_noted():
     assert world.owned().drift_since == {}
 
 
-def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
+def test_while_an_earlier_leader_may_still_write_new_drift_is_not_recorded():
     world = drifted()
 
     async def fenced() -> Reconciliation:
@@ -402,7 +400,7 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_believed():
 # -- what is reported before sending ----------------------------------------------------------------------
 
 
-def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
+def test_the_remaining_plan_is_passed_to_the_callback_before_anything_is_sent():
     world = World()
     plans: list[Plan] = []
 
@@ -422,7 +420,7 @@ def test_before_anything_is_sent_what_is_left_of_the_plan_is_told():
     assert len(plans) == 1
 
 
-def test_whoever_is_told_can_stop_the_pass():
+def test_an_exception_of_the_callback_stops_the_reconciliation():
     world = World()
 
     async def before(plan: Plan, owned: OwnershipRecords) -> None:
@@ -436,7 +434,7 @@ def test_whoever_is_told_can_stop_the_pass():
 # -- errors -------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_that_does_not_answer_is_the_error_of_the_pass():
+def test_an_unreachable_cluster_is_the_error_of_the_reconciliation():
     world = World()
 
     def down(request: str) -> None:
@@ -454,7 +452,7 @@ def test_a_cluster_that_does_not_answer_is_the_error_of_the_pass():
     assert not reconciliation.in_order
 
 
-def test_a_failure_while_sending_leaves_the_preview_to_be_seen():
+def test_a_failure_while_sending_keeps_the_preview():
     world = World()
 
     def down(request: str) -> None:
@@ -470,14 +468,14 @@ def test_a_failure_while_sending_leaves_the_preview_to_be_seen():
     assert world.owned().intents == {}
 
 
-def test_another_cluster_is_an_error_and_never_written_to():
+def test_another_cluster_is_an_error_and_never_written():
     world = World()
     reconciliation = passed(world, USERS, expected_cluster_id="another")
     assert isinstance(reconciliation.error, WrongCluster)
     assert world.cluster.writes == 0
 
 
-def test_records_that_cannot_be_read_end_the_pass():
+def test_records_that_cannot_be_read_are_the_error_of_the_reconciliation():
     class Damaged(MemoryInventory):
         async def load(self, cluster_id):
             raise InventoryError("inventory.json is damaged")
@@ -489,7 +487,7 @@ def test_records_that_cannot_be_read_end_the_pass():
     assert world.cluster.writes == 0
 
 
-def test_two_documents_for_one_pair_end_the_pass_before_anything_is_written():
+def test_two_documents_for_one_pair_end_the_reconciliation_before_anything_is_written():
     rivals = merge(
         [
             declared(ALICE, {RATE: 1000.0}, document="team/one"),
@@ -503,7 +501,7 @@ def test_two_documents_for_one_pair_end_the_pass_before_anything_is_written():
     assert world.cluster.writes == 0
 
 
-def test_a_refused_entity_is_part_of_the_outcome_and_no_error():
+def test_a_rejected_entity_is_part_of_the_outcome_and_not_an_error():
     world = World()
     world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
     reconciliation = passed(world, {ALICE: {RATE: 1000.0}, BOB: {RATE: 2000.0}})
@@ -512,7 +510,7 @@ def test_a_refused_entity_is_part_of_the_outcome_and_no_error():
     assert not reconciliation.in_order
 
 
-def test_a_pass_that_is_asked_to_stop_tells_what_was_done():
+def test_a_stopped_reconciliation_reports_its_completed_changes():
     world = World()
     reconciliations: list[Reconciliation] = []
 
@@ -536,7 +534,7 @@ def test_a_pass_that_is_asked_to_stop_tells_what_was_done():
     assert world.owned().intents == {}
 
 
-def test_a_pass_that_is_stopped_before_it_sends_just_ends():
+def test_a_reconciliation_stopped_before_it_sends_ends_without_an_outcome():
     world = World()
 
     async def stopped() -> None:
@@ -556,14 +554,14 @@ def test_a_pass_that_is_stopped_before_it_sends_just_ends():
     assert world.inventory.written == []
 
 
-def test_the_live_state_is_that_of_the_last_look():
+def test_the_live_state_is_that_of_the_last_observation():
     world = World({BOB: {SHARE: 9.0}})
     reconciliation = passed(world, USERS)
     assert reconciliation.live == world.cluster.truth
     assert passed(world, USERS).live == world.cluster.truth
 
 
-def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tells():
+def test_a_reconciliation_stopped_during_its_last_describe_records_and_reports():
     world = World()
     world.cluster.faults.lag[2] = 1e9
     reconciliations: list[Reconciliation] = []
@@ -589,7 +587,7 @@ def test_a_pass_that_is_asked_to_stop_while_it_looks_again_still_records_and_tel
     )
 
 
-def test_a_pass_that_is_asked_twice_to_stop_ends_at_once_and_keeps_its_intents():
+def test_a_reconciliation_stopped_twice_ends_immediately_and_keeps_its_intents():
     world = World()
     world.cluster.faults.lag[2] = 1e9
 

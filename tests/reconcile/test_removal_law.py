@@ -258,13 +258,13 @@ BOB_4000 = Documents(((BOB, 4000.0, None),))
     ]
 )
 @given(st.lists(STEPS, min_size=3, max_size=14))
-def test_only_a_value_of_ours_is_ever_removed(steps):
+def test_only_owned_values_are_ever_removed(steps):
     history = History()
     for step in steps:
         history.do(step)
 
 
-def test_a_crash_after_sending_still_removes_what_is_ours():
+def test_after_a_crash_owned_values_are_removed():
     history = History()
     steps = (BOB_4000, Run(crash=AFTER_ALTER), WITHDRAWN, Wait(66.0), Run(), Run())
     for step in steps:
@@ -272,7 +272,7 @@ def test_a_crash_after_sending_still_removes_what_is_ours():
     assert history.world.cluster.truth.value(BOB, RATE) is None
 
 
-def test_a_write_that_lands_after_its_intent_ended_is_left_alone():
+def test_a_write_that_lands_after_its_intent_ended_is_kept():
     history = History()
     steps = (
         BOB_4000,

@@ -29,13 +29,13 @@ def rolled_back(policy: Policy = Policy.UPSERT) -> World:
     return world
 
 
-def test_the_before_values_come_back_and_stay():
+def test_values_from_before_are_restored_and_kept():
     world = rolled_back()
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
     assert world.apply(NEW).pairs == ()
 
 
-def test_the_documents_speak_again_once_they_change():
+def test_declared_values_apply_again_once_a_document_changes():
     world = rolled_back()
     fixed = documents({ALICE: {RATE: 300.0}, BOB: {SHARE: 5.0}})
     world.apply(fixed)
@@ -44,14 +44,14 @@ def test_the_documents_speak_again_once_they_change():
     assert world.cluster.truth == state({ALICE: {RATE: 300.0}, BOB: {SHARE: 6.0}})
 
 
-def test_the_documents_speak_again_after_a_day():
+def test_declared_values_apply_again_after_a_day():
     world = rolled_back()
     world.cluster.clock.advance(86_400.0)
     assert world.apply(NEW).complete
     assert world.cluster.truth == state({ALICE: {RATE: 900.0}, BOB: {SHARE: 5.0}})
 
 
-def test_a_rollback_lasts_a_day_at_most():
+def test_a_rollback_applies_for_at_most_a_day():
     orders = rollback_orders(
         [(ALICE, RATE, 1.0)], now=0.0, principal="me", reason="", seconds=10**9
     )
@@ -59,7 +59,7 @@ def test_a_rollback_lasts_a_day_at_most():
     assert orders[0].ends_with_document
 
 
-def test_what_was_refused_or_held_is_not_rolled_back():
+def test_rejected_and_held_changes_are_not_rolled_back():
     world = World()
     world.cluster.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
     undo = read_undo(dump(outcome_document(world.apply(NEW))), location="OUTCOME.json")

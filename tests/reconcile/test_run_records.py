@@ -61,7 +61,7 @@ def test_the_audit_log_is_written_although_the_records_fail(outcome: Outcome) ->
     assert len(world.audit.entries) == 2
 
 
-def test_the_first_failure_is_the_one_that_is_shown(outcome: Outcome) -> None:
+def test_the_first_failure_is_reported(outcome: Outcome) -> None:
     world = World()
     world.ports = replace(world.ports, audit=BrokenLog(), inventory=BrokenInventory())
     assert recorded(world, outcome).failure == "no space for the audit log"
@@ -69,7 +69,7 @@ def test_the_first_failure_is_the_one_that_is_shown(outcome: Outcome) -> None:
     assert recorded(world, earlier).failure == "stopped"
 
 
-def test_a_run_that_ends_without_a_word_may_have_written_what_it_intended() -> None:
+def test_a_run_without_a_recorded_result_may_have_written_its_intents() -> None:
     world = World()
     plan = world.plan(NEW).plan
     outcome = lost_outcome(plan, [(ALICE, RATE)], world.orders, started=5.0, record_count=3)

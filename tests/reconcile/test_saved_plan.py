@@ -59,7 +59,7 @@ def check(world: World, saved, **more) -> None:
     check_fresh(saved, look(world), now=world.cluster.clock.now(), **more)
 
 
-def test_a_plan_that_still_fits_is_applied_as_it_was_reviewed():
+def test_a_plan_that_still_matches_is_applied_as_reviewed():
     world = started()
     saved = reviewed(world)
     check(world, saved)
@@ -75,7 +75,7 @@ def test_a_plan_that_still_fits_is_applied_as_it_was_reviewed():
     assert world.apply(NEW).pairs == ()
 
 
-def test_recomputing_and_trusting_leave_the_same_records():
+def test_a_recomputed_and_a_trusted_plan_give_the_same_records():
     trusting_world, recomputing_world = started(), started()
     saved = reviewed(trusting_world)
     asyncio.run(
@@ -98,7 +98,7 @@ def test_recomputing_and_trusting_leave_the_same_records():
         ((ANYONE, RATE, None), "user=<default> producer_byte_rate: was 10 B/s and is gone"),
     ],
 )
-def test_a_cluster_that_changed_makes_it_stale_with_the_difference(change, words):
+def test_a_changed_cluster_makes_the_plan_stale_with_the_difference(change, words):
     world = started()
     saved = reviewed(world)
     world.cluster.write(*change)
@@ -109,7 +109,7 @@ def test_a_cluster_that_changed_makes_it_stale_with_the_difference(change, words
     assert words in caught.value.differences[0]
 
 
-def test_a_limit_that_nobody_relies_on_may_change():
+def test_a_limit_that_the_plan_does_not_rely_on_may_change():
     world = started()
     saved = reviewed(world)
     world.cluster.write(BOB, RATE, 7.0)
@@ -123,7 +123,7 @@ def test_a_limit_that_nobody_relies_on_may_change():
         Recorded(entity=ALICE, key=RATE, value=99.0, owner=Owner(document="team/x")),
     ],
 )
-def test_records_that_changed_make_it_stale(change):
+def test_changed_records_make_the_plan_stale(change):
     world = started()
     saved = reviewed(world)
     asyncio.run(world.inventory.write("fake-cluster", [change]))
@@ -138,7 +138,7 @@ def override(world: World, value: float, *, seconds: float) -> NewOverride:
     )
 
 
-def test_an_override_that_ended_since_makes_it_stale():
+def test_an_override_that_ended_since_the_plan_makes_it_stale():
     world = started()
     world.apply(OLD, overrides=(override(world, 500.0, seconds=3600.0),))
     world.cluster.write(ALICE, RATE, 900.0)
@@ -156,7 +156,7 @@ def test_an_override_that_ended_since_makes_it_stale():
     )
 
 
-def test_an_override_that_began_since_makes_it_stale_although_the_live_value_is_the_same():
+def test_an_override_that_began_since_the_plan_makes_it_stale_although_the_live_value_is_equal():
     world = started()
     saved = reviewed(world)
     world.apply(OLD, overrides=(override(world, 100.0, seconds=3600.0),))
@@ -169,14 +169,14 @@ def test_an_override_that_began_since_makes_it_stale_although_the_live_value_is_
     check(world, saved)
 
 
-def test_another_cluster_makes_it_stale():
+def test_another_cluster_makes_the_plan_stale():
     saved = reviewed(started())
     with pytest.raises(StalePlan) as caught:
         check(World(cluster_id="other"), saved)
     assert "cluster fake-cluster, the current cluster is other" in caught.value.differences[0]
 
 
-def test_a_plan_grows_old():
+def test_a_plan_expires():
     world = started()
     saved = reviewed(world)
     world.cluster.clock.advance(86_401.0)
@@ -186,7 +186,7 @@ def test_a_plan_grows_old():
     check(world, saved, max_age=100_000.0)
 
 
-def test_documents_that_ask_for_something_else_are_told_operation_by_operation():
+def test_documents_with_other_values_are_reported_for_each_operation():
     world = started()
     saved = reviewed(world)
     other_state = documents({ALICE: {RATE: 300.0}, ALICE_SHOP: {RATE: 50.0}})
@@ -199,7 +199,7 @@ def test_documents_that_ask_for_something_else_are_told_operation_by_operation()
     )
 
 
-def test_the_approved_digest_counts():
+def test_only_a_plan_with_the_approved_digest_is_applied():
     world = started()
     saved = reviewed(world)
     check_same_effect(saved, world.plan(NEW), digest=saved.plan.digest)
@@ -210,7 +210,7 @@ def test_the_approved_digest_counts():
         check_digest(world.plan(OLD), saved.plan.digest)
 
 
-def test_two_plans_on_disjoint_pairs_both_apply_after_either():
+def test_two_plans_on_disjoint_pairs_are_applied_in_any_order():
     world = started()
     base = {ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}}
     alice_limits, bob_limits = base | {ALICE: {RATE: 200.0}}, base | {BOB: {SHARE: 5.0}}
@@ -223,7 +223,7 @@ def test_two_plans_on_disjoint_pairs_both_apply_after_either():
     assert world.apply(merged).complete
 
 
-def test_guards_are_those_of_our_own_side_also_for_a_trusted_plan():
+def test_a_trusted_plan_is_checked_by_the_local_guards():
     world = started()
     saved = reviewed(world)
     strict = world.options(guards=Guards(max_removals=0))
@@ -232,7 +232,7 @@ def test_guards_are_those_of_our_own_side_also_for_a_trusted_plan():
     assert world.apply(OLD).pairs == ()
 
 
-def test_a_long_list_of_differences_is_cut_and_counted():
+def test_a_long_list_of_differences_is_shortened_with_a_count():
     world = World()
 
     many = documents({entity(user=f"u{i}"): {RATE: 5.0} for i in range(60)})

@@ -39,7 +39,7 @@ def stopped_at(world: World, request: str, count: int) -> Outcome:
 
 
 @pytest.mark.parametrize("request_name", ["alter", "answer"])
-def test_the_answer_of_the_request_under_way_is_waited_for(request_name):
+def test_a_stop_waits_for_the_response_of_the_current_request(request_name):
     world = World()
     outcome = stopped_at(world, request_name, 2)
     assert [pair.status_text for pair in outcome.pairs] == ["APPLIED", "APPLIED", "NOT SENT"]
@@ -52,7 +52,7 @@ def test_the_answer_of_the_request_under_way_is_waited_for(request_name):
     assert len(world.cluster.sent) == 2
 
 
-def test_what_was_applied_is_owned_and_what_was_not_sent_leaves_no_intent():
+def test_applied_changes_are_owned_and_unsent_ones_leave_no_intent():
     world = World()
     stopped_at(world, "answer", 1)
     assert set(world.owned().records) == {ALICE_SHOP}
@@ -62,7 +62,7 @@ def test_what_was_applied_is_owned_and_what_was_not_sent_leaves_no_intent():
     assert outcomes[intended:] == ["APPLIED"] + ["NOT SENT"] * (intended - 1)
 
 
-def test_the_next_run_goes_on_from_there():
+def test_the_next_run_continues_after_a_stop():
     world = World()
     stopped_at(world, "alter", 2)
     outcome = world.apply(LEVELS)
@@ -70,7 +70,7 @@ def test_the_next_run_goes_on_from_there():
     assert [pair.change.entity for pair in outcome.pairs] == [ANYONE]
 
 
-def test_a_wish_to_stop_while_waiting_for_visibility_sends_no_removal():
+def test_a_stop_while_waiting_for_visibility_sends_no_removal():
     world = World()
     world.apply(documents({ALICE_SHOP: {RATE: 9.0}}))
     world.cluster.faults.lag[2] = 20.0
@@ -95,7 +95,7 @@ def test_a_wish_to_stop_while_waiting_for_visibility_sends_no_removal():
     assert str(caught.value) == "interrupted: 1 applied, 1 not sent"
 
 
-def test_an_answer_that_never_comes_makes_the_request_unknown():
+def test_a_response_that_never_arrives_makes_the_request_unknown():
     async def story():
         world = World()
         prepared = await prepare(world.ports, world.orders, LEVELS)
@@ -130,7 +130,7 @@ def test_an_answer_that_never_comes_makes_the_request_unknown():
     assert sender.was_sent
 
 
-def test_stopping_before_anything_was_sent_says_so():
+def test_a_stop_before_the_first_request_is_reported():
     world = World()
 
     async def story():
@@ -144,7 +144,7 @@ def test_stopping_before_anything_was_sent_says_so():
     assert world.inventory.written == []
 
 
-def test_results_name_the_pass_because_an_entity_may_stand_in_both():
+def test_results_contain_the_phase_because_an_entity_may_be_in_both():
     world = World()
     world.apply(documents({ALICE: {RATE: 5.0}}))
     sender = PlanSender(

@@ -33,7 +33,7 @@ def verdict(world: World, *, validator=None, **orders):
     return world.plan(TWO, **orders).preview.verdict
 
 
-def test_the_broker_is_asked_where_the_credential_may_already():
+def test_the_broker_validates_if_the_credential_has_the_right():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
     result = verdict(world, validator=rules)
@@ -49,7 +49,7 @@ def test_the_broker_is_asked_where_the_credential_may_already():
         (None, "does not report the permissions of the principal"),
     ],
 )
-def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why):
+def test_without_the_right_the_rules_of_the_version_line_are_used(rights, why):
     world = World(rights=rights, behaves_as="3.9")
     result = verdict(world, validator=rules)
     assert (result.source, dict(result.rejections)) == ("sandbox 3.9", {BOB: NO})
@@ -57,7 +57,7 @@ def test_without_the_right_the_rules_of_the_clusters_line_are_asked(rights, why)
     assert world.cluster.validated == []
 
 
-def test_a_right_that_proves_missing_falls_back_to_the_rules():
+def test_a_right_that_is_missing_at_the_broker_falls_back_to_the_rules():
     world = World()
 
     def deny(name: str) -> None:
@@ -70,26 +70,26 @@ def test_a_right_that_proves_missing_falls_back_to_the_rules():
         verdict(world, validator=rules, validation=ValidationMode.BROKER)
 
 
-def test_nobody_at_hand_is_told_as_such():
+def test_without_a_validator_the_plan_is_not_validated():
     world = World(rights=None)
     assert verdict(world).source == "none"
     with pytest.raises(PlanRefused, match="rules are not available"):
         verdict(world, validation=ValidationMode.SANDBOX)
 
 
-def test_none_asks_nobody():
+def test_validation_mode_none_sends_no_request():
     world = World()
     result = verdict(world, validator=rules, validation=ValidationMode.NONE)
     assert (result.source, world.cluster.validated) == ("none", [])
 
 
-def test_an_empty_plan_needs_no_verdict():
+def test_an_empty_plan_is_not_validated():
     world = World()
     world.apply(TWO)
     assert world.plan(TWO).preview.verdict.reason == "there is nothing to validate"
 
 
-def test_a_refusal_makes_the_plan_errored_but_still_applyable():
+def test_a_rejection_makes_the_plan_errored_and_still_applyable():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
     displayed_preview = world.plan(TWO).preview
@@ -97,7 +97,7 @@ def test_a_refusal_makes_the_plan_errored_but_still_applyable():
     assert displayed_preview.applyable
 
 
-def test_an_entity_that_is_set_and_removed_from_stands_once_in_each_pass():
+def test_an_entity_with_a_set_and_a_removal_is_once_in_each_phase():
     world = World()
     world.apply(documents({ALICE: {SHARE: 5.0}}))
     passes = requests(world.plan(documents({ALICE: {RATE: 5.0}})).plan.changes)
@@ -107,7 +107,7 @@ def test_an_entity_that_is_set_and_removed_from_stands_once_in_each_pass():
     ]
 
 
-def test_a_snapshot_is_judged_by_the_rules_without_any_request():
+def test_a_snapshot_is_validated_by_the_rules_without_a_request():
     world = World()
     ports = type(world.ports)(
         store=world.cluster, inventory=world.inventory, clock=world.cluster.clock, validator=rules

@@ -40,7 +40,7 @@ YES, LOST = Applied(), Unknown(reason="lost")
         (None, ALL, 2.0, PairVisibility.UNCHECKED),
     ],
 )
-def test_each_change_is_judged_by_its_answer_and_by_what_is_live(
+def test_each_change_is_verified_by_its_result_and_the_live_value(
     result, visibility, live_value, pair_visibility
 ):
     results = {} if result is None else {(False, ALICE): result}
@@ -51,12 +51,12 @@ def test_each_change_is_judged_by_its_answer_and_by_what_is_live(
     assert pair.observed_value == (live_value if isinstance(result, Applied | Unknown) else None)
 
 
-def test_without_a_look_nothing_is_claimed():
+def test_without_a_describe_changes_are_unchecked():
     (pair,) = judge([CHANGE], {(False, ALICE): YES}, live=None, visibility=ALL)
     assert (pair.visibility, pair.observed_value) == (PairVisibility.UNCHECKED, None)
 
 
-def test_a_look_that_fails_is_told_and_leaves_the_intents():
+def test_a_failed_describe_is_reported_and_keeps_the_intents():
     world = World()
     texts: list[str] = []
 

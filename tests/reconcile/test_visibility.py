@@ -40,7 +40,7 @@ def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
     return process, world.cluster.clock.monotonic() - started
 
 
-def test_only_the_last_changes_are_asked_for():
+def test_only_the_last_changes_are_awaited():
     world = World()
     witnesses, alterations = witnessed(world)
     assert witnesses._last == alterations[-WITNESSES:]
@@ -49,7 +49,7 @@ def test_only_the_last_changes_are_asked_for():
     assert len(witnesses._last) == WITNESSES
 
 
-def test_it_ends_as_soon_as_every_live_broker_shows_them():
+def test_the_wait_ends_as_soon_as_every_live_broker_shows_the_changes():
     world = World()
     world.cluster.faults.lag[3] = 8.0
     witnesses, _ = witnessed(world)
@@ -58,7 +58,7 @@ def test_it_ends_as_soon_as_every_live_broker_shows_them():
     assert 8.0 <= took < 11.0
 
 
-def test_it_ends_at_the_deadline_and_names_who_lags():
+def test_the_wait_ends_at_the_deadline_and_names_the_lagging_brokers():
     world = World()
     world.cluster.faults.lag[3] = math.inf
     witnesses, _ = witnessed(world)
@@ -67,7 +67,7 @@ def test_it_ends_at_the_deadline_and_names_who_lags():
     assert 30.0 <= took < 36.0
 
 
-def test_a_witness_that_another_writer_changed_is_dropped():
+def test_an_awaited_change_that_another_writer_replaced_is_dropped():
     world = World()
     witnesses, alterations = witnessed(world)
     world.cluster.write(alterations[-1].entity, RATE, 99.0)
@@ -76,7 +76,7 @@ def test_a_witness_that_another_writer_changed_is_dropped():
     assert took < 12.0
 
 
-def test_if_all_witnesses_were_changed_the_deadline_decides():
+def test_if_all_awaited_changes_were_replaced_the_deadline_decides():
     world = World()
     witnesses, alterations = witnessed(world)
     for alteration in alterations:
@@ -89,7 +89,7 @@ def test_the_deadline_grows_with_the_number_of_keys():
     assert deadline_seconds(300_000) == 60.0
 
 
-def test_a_broker_that_goes_away_while_it_is_asked_does_not_end_the_wait():
+def test_a_broker_that_stops_during_the_wait_does_not_end_it():
     world = World()
     world.cluster.faults.lag[3] = math.inf
     witnesses, _ = witnessed(world)

@@ -52,7 +52,7 @@ def visibilities(outcome) -> dict:
     return {(pair.change.entity, pair.change.key): pair.visibility for pair in outcome.pairs}
 
 
-def test_what_is_declared_is_applied_seen_and_owned():
+def test_declared_limits_are_applied_visible_and_owned():
     world = World()
     outcome = world.apply(TWO)
     assert outcome.complete
@@ -63,7 +63,7 @@ def test_what_is_declared_is_applied_seen_and_owned():
     assert outcome.visibility.visible == (1, 2, 3)
 
 
-def test_a_second_run_writes_nothing_anywhere():
+def test_a_second_run_writes_nothing():
     world = World()
     world.apply(TWO)
     requests, written, lines = (
@@ -80,7 +80,7 @@ def test_a_second_run_writes_nothing_anywhere():
     assert world.cluster.requests[-2:] == ["cluster", "describe"]
 
 
-def test_intents_are_on_record_before_anything_is_sent():
+def test_intents_are_recorded_before_anything_is_sent():
     world = World()
     sent_at: list[OwnershipRecords] = []
 
@@ -95,7 +95,7 @@ def test_intents_are_on_record_before_anything_is_sent():
     assert sent_at[0].records == {}
 
 
-def test_a_plan_alone_writes_nothing_anywhere():
+def test_a_plan_writes_nothing():
     world = World({ALICE: {RATE: 1.0}})
     prepared = world.plan(TWO)
     assert [change.cause for change in prepared.plan.changes] == [
@@ -107,7 +107,7 @@ def test_a_plan_alone_writes_nothing_anywhere():
     assert world.inventory.written == []
 
 
-def test_one_bad_entity_does_not_stop_the_independent_others():
+def test_a_rejected_entity_does_not_stop_independent_ones():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
     outcome = world.apply(TWO)
@@ -122,7 +122,7 @@ def test_one_bad_entity_does_not_stop_the_independent_others():
     assert outcome.pairs[0].result == Rejected(code=42, name="INVALID_REQUEST", message="no")
 
 
-def test_a_wider_set_is_held_while_a_closer_one_is_refused():
+def test_a_wider_set_is_held_if_a_closer_one_is_rejected():
     world = World()
     world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
     outcome = world.apply(documents({ALICE: {RATE: 10.0}, ANYONE: {RATE: 5.0, SHARE: 1.0}}))
@@ -147,7 +147,7 @@ def test_a_removal_waits_until_the_set_that_it_relies_on_is_visible_on_every_liv
     assert world.cluster.truth == state({ALICE: {RATE: 9.0}})
 
 
-def test_an_unreachable_broker_is_named_and_holds_nothing_up():
+def test_an_unreachable_broker_is_named_and_delays_nothing():
     world = World({ALICE_SHOP: {RATE: 1.0}})
     world.apply(documents({ALICE_SHOP: {RATE: 1.0}}))
     world.cluster.faults.unreachable[2] = "connection refused"
@@ -157,7 +157,7 @@ def test_an_unreachable_broker_is_named_and_holds_nothing_up():
 
 
 @pytest.mark.parametrize(("fate", "live"), [(LOST, None), (LANDED, 2048.0), (LATE, None)])
-def test_a_write_without_an_answer_is_unknown_and_looked_at_again(fate: str, live):
+def test_a_write_without_a_response_is_unknown_and_described_again(fate: str, live):
     world = World()
     world.cluster.faults.unknown[ALICE] = fate
     outcome = world.apply(TWO)
@@ -178,7 +178,7 @@ def test_after_an_unknown_write_nothing_else_is_written_to_that_entity_in_the_sa
     assert words(outcome) == {(ALICE, RATE): "UNKNOWN", (ALICE, SHARE): "HELD"}
 
 
-def test_an_unknown_write_holds_other_writes_for_65_seconds_and_then_is_planned_again():
+def test_an_unknown_write_holds_other_writes_for_65_seconds_and_is_then_planned_again():
     world = World()
     world.cluster.faults.unknown[ALICE] = LATE
     world.apply(documents({ALICE: {RATE: 10.0}}))
@@ -192,7 +192,7 @@ def test_an_unknown_write_holds_other_writes_for_65_seconds_and_then_is_planned_
     assert world.cluster.truth == state({ALICE: {RATE: 20.0}})
 
 
-def test_a_held_run_in_between_does_not_make_an_unknown_write_forgotten():
+def test_a_held_run_keeps_the_intent_of_an_unknown_write():
     world = World()
     world.cluster.faults.unknown[ALICE] = LATE
     world.apply(documents({ALICE: {RATE: 10.0}}))
@@ -207,7 +207,7 @@ def test_a_held_run_in_between_does_not_make_an_unknown_write_forgotten():
     assert world.apply(changed).complete
 
 
-def test_the_same_value_sent_again_and_refused_may_still_land_from_the_first_time():
+def test_a_repeated_write_that_is_rejected_may_still_land_from_the_first_time():
     world = World()
     world.cluster.faults.unknown[ALICE] = LATE
     expected_state = documents({ALICE: {RATE: 10.0}})
@@ -218,7 +218,7 @@ def test_the_same_value_sent_again_and_refused_may_still_land_from_the_first_tim
     assert (ALICE, RATE) in world.owned().intents
 
 
-def test_the_same_value_may_be_sent_again_at_once():
+def test_the_same_value_may_be_sent_again_immediately():
     world = World()
     world.cluster.faults.unknown[ALICE] = LATE
     world.apply(TWO)
@@ -228,7 +228,7 @@ def test_the_same_value_may_be_sent_again_at_once():
     assert world.apply(TWO).pairs == ()
 
 
-def test_a_value_that_another_writer_changed_meanwhile_is_told_as_such():
+def test_a_value_changed_concurrently_by_another_writer_is_reported():
     world = World()
 
     def interfere(request: str) -> None:
@@ -245,7 +245,7 @@ def test_a_value_that_another_writer_changed_meanwhile_is_told_as_such():
     assert [finding.live for finding in world.plan(TWO).plan.findings_for(Cause.DRIFT)] == [7.0]
 
 
-def test_guards_refuse_the_whole_plan_and_nothing_is_written():
+def test_a_guard_refuses_the_whole_plan_and_nothing_is_written():
     world = World({ANYONE: {RATE: 5000.0}}, guards=Guards())
     with pytest.raises(PlanRefused) as caught:
         world.apply(documents({ANYONE: {RATE: 6000.0}, ALICE: {RATE: 10.0}}))
@@ -269,7 +269,7 @@ def test_two_documents_that_claim_one_pair_refuse_the_whole_run():
     assert world.cluster.sent == []
 
 
-def test_another_cluster_than_the_expected_one_is_never_written_to():
+def test_a_cluster_other_than_the_expected_one_is_never_written():
     world = World()
     with pytest.raises(WrongCluster) as caught:
         world.apply(TWO, expected_cluster_id="prod")
@@ -277,7 +277,7 @@ def test_another_cluster_than_the_expected_one_is_never_written_to():
     assert world.cluster.requests == ["cluster", "describe"]
 
 
-def test_a_failed_describe_never_looks_like_an_empty_cluster():
+def test_a_failed_describe_is_never_an_empty_cluster():
     world = World({ALICE: {RATE: 1.0}})
     world.cluster.faults.unreachable = {1: "x", 2: "x", 3: "x"}
     with pytest.raises(ConnectError):
@@ -293,14 +293,14 @@ def test_observe_writes_neither_to_the_broker_nor_to_the_records():
     assert world.inventory.written == []
 
 
-def test_only_what_was_asked_for_is_written_and_recorded():
+def test_only_the_selected_pairs_are_written_and_recorded():
     world = World({BOB: {RATE: 4096.0}})
     outcome = world.apply(TWO, only=lambda subject, key: subject == ALICE)
     assert set(words(outcome)) == {(ALICE, RATE), (ALICE, SHARE)}
     assert set(world.owned().records) == {ALICE}
 
 
-def test_the_value_of_an_override_that_ended_at_the_prompt_is_not_written():
+def test_the_value_of_an_override_that_ended_during_the_confirmation_is_not_written():
     async def story(seconds: float):
         world = World()
         await world.run(TWO)
@@ -330,7 +330,7 @@ def test_the_value_of_an_override_that_ended_at_the_prompt_is_not_written():
     )
 
 
-def test_a_plan_that_waited_at_the_prompt_is_compared_with_the_cluster_again():
+def test_a_plan_that_waited_for_confirmation_is_compared_with_the_cluster_again():
     async def story(meanwhile):
         world = World()
         prepared = await prepare(world.ports, world.orders, TWO)
@@ -346,7 +346,7 @@ def test_a_plan_that_waited_at_the_prompt_is_compared_with_the_cluster_again():
     )
 
 
-def test_nothing_is_sent_where_intents_cannot_be_written():
+def test_nothing_is_sent_if_intents_cannot_be_written():
     world = World()
 
     async def broken(cluster_id, changes):
@@ -358,7 +358,7 @@ def test_nothing_is_sent_where_intents_cannot_be_written():
     assert world.cluster.sent == []
 
 
-def test_results_that_cannot_be_recorded_are_told_and_owned_by_the_next_run():
+def test_results_that_cannot_be_recorded_are_reported_and_owned_by_the_next_run():
     world = World()
     real = world.inventory.write
 
@@ -391,7 +391,7 @@ def test_a_failure_before_anything_was_sent_is_raised_and_leaves_no_intent():
     assert world.owned().intents == {}
 
 
-def test_a_failure_halfway_tells_what_was_sent_and_what_was_not():
+def test_a_failure_while_sending_reports_sent_and_unsent_changes():
     world = World()
     texts: list[str] = []
 
@@ -408,7 +408,7 @@ def test_a_failure_halfway_tells_what_was_sent_and_what_was_not():
     assert world.owned().intents == {}
 
 
-def test_every_change_leaves_its_intent_and_its_outcome_in_the_audit_log():
+def test_every_change_writes_its_intent_and_its_outcome_to_the_audit_log():
     world = World({ALICE: {RATE: 1.0}})
     world.apply(TWO)
     assert [
@@ -434,7 +434,7 @@ def test_a_large_apply_waits_for_each_request_to_be_visible():
     assert paced.cluster.requests.count("wait_visible") == 4
 
 
-def test_a_paced_apply_stops_when_the_brokers_do_not_keep_up():
+def test_a_paced_apply_stops_when_the_brokers_lag():
     world = World()
     world.cluster.faults.lag[2] = float("inf")
     many = documents({entity(user=f"u{i}"): {RATE: 5.0} for i in range(MAX_OPERATIONS + 5)})
@@ -460,7 +460,7 @@ def test_the_number_of_requests_is_bounded_by_operations_not_entities():
     )
 
 
-def test_progress_is_told_from_nothing_to_everything():
+def test_progress_is_reported_from_zero_to_the_total():
     world = World()
     world.apply(TWO)
     assert ("validate", 0, 2) in world.progress
@@ -476,7 +476,7 @@ def test_an_adopted_pair_is_only_recorded():
     assert world.owned().records[BOB].applied[0] == 4096.0
 
 
-def test_what_is_no_longer_declared_is_removed_and_forgotten():
+def test_a_pair_that_is_no_longer_declared_is_removed_with_its_record():
     world = World()
     world.apply(TWO)
     outcome = world.apply(documents({BOB: {RATE: 4096.0}}))
@@ -486,7 +486,7 @@ def test_what_is_no_longer_declared_is_removed_and_forgotten():
     assert world.cluster.truth == state({BOB: {RATE: 4096.0}})
 
 
-def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_very_cluster():
+def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_cluster():
     world = World()
     world.apply(TWO)
     rules = replace(world.orders.rules, sync_confirmed=False)
@@ -498,13 +498,13 @@ def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_very_cluster():
     assert "--confirm-sync" in warning
 
 
-def test_without_records_removals_cannot_be_known():
+def test_without_records_removals_are_unknown():
     assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
     world = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
     assert world.plan(TWO).preview.warnings == ()
 
 
-def test_first_applied_values_keep_their_date():
+def test_the_date_of_the_first_application_is_kept():
     world = World()
     world.apply(TWO)
     before = world.owned().records[BOB].owners[0]

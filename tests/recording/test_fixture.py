@@ -10,7 +10,7 @@ from tests.servers import exporter
 
 
 @pytest.mark.parametrize("number", [1, 4, 7])
-def test_the_fixture_holds_the_schedules_that_the_seeds_give(number):
+def test_the_fixture_contains_the_schedules_of_its_seeds(number):
     run, fixture_run = RUNS[number - 1], fixture.read(number)
     for group, case in zip(run.groups, fixture_run.cases, strict=True):
         due = sorted(at for schedule in run.schedules(group) for at in schedule.due_ms)
@@ -23,7 +23,7 @@ def test_the_fixture_holds_the_schedules_that_the_seeds_give(number):
 
 
 @pytest.mark.parametrize("shape", shapes.SHAPES)
-def test_a_limit_is_chosen_so_that_all_is_sent_in_time_and_somebody_waits(shape):
+def test_the_limit_is_chosen_so_that_everything_is_sent_in_time_and_some_records_wait(shape):
     streams = shapes.schedule(shape, 5, mean=80_000, record=4_096, connections=2, seconds=60)
     limit = shapes.fitting(streams, target_delay=20.0, latest=100.0)
     end, worst = shapes.drains(streams, limit)
@@ -87,21 +87,21 @@ def test_a_run_is_written_under_pseudonyms_and_read_back(tmp_path):
     assert {who[0] for who in state.limits} == {None, *(case.user for case in fixture_run.cases)}
 
 
-def test_a_name_has_one_pseudonym_and_nobody_has_none():
+def test_each_name_has_one_pseudonym_and_an_empty_name_has_none():
     rename = fixture.pseudonyms(b"one key")
     assert rename("team-1") == rename("team-1") != rename("team-2")
     assert rename("team-1") != fixture.pseudonyms(b"another")("team-1")
     assert rename("") == ""
 
 
-def test_the_scrape_job_of_a_recording_is_the_shipped_one_but_for_target_and_pace():
+def test_the_scrape_job_of_a_recording_is_the_documented_one_except_for_target_and_interval():
     (job,) = broker_run.scrape_configuration(7071, 5)["scrape_configs"]
     assert job["scrape_interval"] == "5s"
     assert job["metric_relabel_configs"]
     assert job["static_configs"][0]["targets"] == ["127.0.0.1:7071"]
 
 
-def test_labels_of_the_text_format_are_read_as_prometheus_reads_them():
+def test_labels_of_the_text_format_are_parsed_as_by_prometheus():
     text = '# HELP a b\na{x="q\\"\\\\\\n,}",y="1"} NaN\nb 2.0\n'
     samples = exporter.parsed(text)
     assert samples["b", frozenset()] == 2.0

@@ -37,13 +37,13 @@ def every(kind: str) -> list[Row]:
     return [row for number in fixture.numbers() for row in of(number, kind)]
 
 
-def test_there_are_as_many_runs_as_were_promised():
+def test_the_documented_number_of_runs_exists():
     assert fixture.numbers() == (*PRODUCERS, 7, 8, *UNSEEN)
     assert len(every("produce")) == 30
     assert len(every("fetch")) == 22 + 5 * len(UNSEEN)
 
 
-def test_every_recording_counts():
+def test_every_recording_is_valid():
     """A machine that is too busy delays records by more than what is to be measured."""
     for kind in ("produce", "fetch"):
         assert all(row.truth.baseline_ms <= compare.LONGEST_BASELINE_MS for row in every(kind))
@@ -56,7 +56,7 @@ def test_throttled_time_and_worst_delay_of_producers_are_within_the_bounds(numbe
     assert total.worst.within(DELAY_BOUND), total
 
 
-def test_single_groups_of_producers_are_within_the_bounds_but_for_three():
+def test_single_groups_of_producers_are_within_the_bounds_except_for_three():
     missed = [
         (row.run, row.case.shape)
         for row in every("produce")
@@ -79,7 +79,9 @@ def test_throttled_time_and_worst_delay_of_consumers_are_within_the_bounds(numbe
 
 
 @pytest.mark.parametrize("number", NOT_CAUGHT_UP)
-def test_of_consumers_that_had_not_caught_up_at_the_end_the_forecast_is_above_what_was_seen(number):
+def test_for_consumers_that_had_not_caught_up_at_the_end_the_forecast_is_above_the_measurement(
+    number,
+):
     total = consumers(number)
     assert total.is_cut
     assert total.throttled.within(TIME_BOUND), total
@@ -87,7 +89,7 @@ def test_of_consumers_that_had_not_caught_up_at_the_end_the_forecast_is_above_wh
 
 
 @pytest.mark.parametrize("number", UNSEEN)
-def test_of_unseen_consumers_the_forecast_is_too_high_where_a_fetch_holds_more_than_is_waiting(
+def test_for_unseen_consumers_the_forecast_is_too_high_where_a_fetch_exceeds_the_waiting_records(
     number,
 ):
     """The bounds are missed. A fetch holds no more than what waits, so with several connections less of the limit is lost."""
@@ -100,7 +102,7 @@ def test_of_unseen_consumers_the_forecast_is_too_high_where_a_fetch_holds_more_t
     assert compare.total(small).is_within
 
 
-def test_what_is_forecast_where_no_size_is_stated_holds_the_truth():
+def test_the_forecast_interval_without_a_stated_size_contains_the_truth():
     for row in every("fetch"):
         best, worst = row.unstated
         assert best.throttled_ms * (1 - TIME_BOUND) <= row.throttled.true_ms
@@ -109,7 +111,7 @@ def test_what_is_forecast_where_no_size_is_stated_holds_the_truth():
         assert row.worst.true_ms <= (worst.max_delay_ms or 0) * (1 + DELAY_BOUND)
 
 
-def test_another_phase_of_the_scrapes_tells_the_same():
+def test_another_phase_of_the_scrapes_gives_the_same_forecast():
     """Scraped every 5 s, thinned to 10 s: the other half of the scrapes is a recording of its own."""
     for number in PRODUCERS:
         total = compare.total(of(number, "produce"))
@@ -124,7 +126,7 @@ def test_another_phase_of_the_scrapes_tells_the_same():
         )
 
 
-def test_the_brokers_own_throttle_time_lingers():
+def test_the_throttle_time_metric_of_the_broker_persists_after_throttling():
     """It is a mean over the last minute: the broker is seen to throttle whenever it did, and for up to a minute longer."""
     for row in every("produce"):
         assert row.observed_ms >= row.throttled.true_ms - 20_000
@@ -133,7 +135,7 @@ def test_the_brokers_own_throttle_time_lingers():
     assert 1.2 < total / true < 1.6
 
 
-def test_counting_samples_above_the_limit_would_miss_a_third():
+def test_counting_samples_above_the_limit_misses_a_third():
     """What dashboards do, on the same recordings."""
     counted = true = 0
     for number in PRODUCERS:
@@ -151,7 +153,7 @@ def test_counting_samples_above_the_limit_would_miss_a_third():
     assert counted < 0.67 * true
 
 
-def test_nothing_in_the_fixture_names_anybody():
+def test_the_fixture_contains_no_real_name():
     for number in fixture.numbers():
         run = run_of(number)
         names = {
@@ -162,7 +164,7 @@ def test_nothing_in_the_fixture_names_anybody():
         assert all(name.startswith("p-") for name in names)
 
 
-def test_late_time_is_the_time_in_which_some_record_is_late():
+def test_late_time_is_the_time_during_which_a_record_is_late():
     free = [Way(due_ms=at, took_ms=10) for at in range(0, 100_000, 1_000)]
     limited = [
         Way(due_ms=0, took_ms=500),

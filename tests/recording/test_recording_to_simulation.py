@@ -136,7 +136,7 @@ def total(rows: dict[str, dict[str, Any]], truths: dict[str, Truth]) -> Total:
 
 
 @pytest.mark.integration
-def test_what_a_plan_says_of_recorded_use_is_what_a_broker_then_does(tmp_path):
+def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path):
     names = ("admin", "feeder", *(group.name for group in RUN.groups))
     users = dict.fromkeys(names, broker_run.PASSWORD)
     options: dict[str, Any] = {

@@ -34,7 +34,7 @@ def censoring(case: Case, sample: Sample) -> Censored:
     )
 
 
-def test_no_throttled_reading_of_a_consumer_with_wide_fetches_is_taken_for_demand():
+def test_no_throttled_sample_of_a_consumer_with_large_fetches_counts_as_demand():
     run = fixture.read(1)
     (ramp,) = [case for case in run.cases if (case.kind, case.shape) == ("fetch", "ramp")]
     throttled = [sample for sample in limited(run, ramp) if sample.throttle_ms]
@@ -44,7 +44,7 @@ def test_no_throttled_reading_of_a_consumer_with_wide_fetches_is_taken_for_deman
     assert Censored.NO not in {censoring(ramp, sample) for sample in throttled}
 
 
-def test_a_producer_comes_near_its_limit_while_it_waits():
+def test_a_producer_approaches_its_limit_while_it_waits():
     run = fixture.read(1)
     (steady,) = [case for case in run.cases if (case.kind, case.shape) == ("produce", "steady")]
     throttled = [sample for sample in limited(run, steady) if sample.throttle_ms]

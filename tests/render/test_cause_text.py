@@ -29,7 +29,7 @@ from reconciler.render.cause_text import REASONS, SECTIONS, section_of
         (Cause.FROZEN, Action.REPORT, False, "frozen"),
     ],
 )
-def test_each_finding_stands_in_one_section(cause, action, ignored, section):
+def test_each_finding_is_in_one_section(cause, action, ignored, section):
     finding = Finding(
         entity=entity(user="a"),
         key=Key.PRODUCER_BYTE_RATE,

@@ -63,16 +63,16 @@ CHECKS = (
 
 
 @pytest.mark.golden
-def test_the_table_of_live_quotas():
+def test_the_table_of_live_quotas_equals_the_golden_file():
     golden("state.txt", state_text(STATE))
 
 
-def test_no_quotas_are_said_in_words():
+def test_an_empty_cluster_is_shown_as_a_sentence():
     assert state_text(QuotaState()) == "No quotas.\n"
 
 
 @pytest.mark.golden
-def test_effective_limits_in_words_and_as_a_document():
+def test_effective_limits_are_written_as_text_and_as_json():
     resolutions = [
         resolve(STATE, Principal(user="alice", client_id="shop")),
         resolve(STATE, Principal(user="zoe", client_id="")),
@@ -82,11 +82,11 @@ def test_effective_limits_in_words_and_as_a_document():
     golden("resolve.json", dump(resolutions_document(resolutions, cluster_id="lkc")))
 
 
-def test_a_principal_shows_only_what_was_asked():
+def test_a_principal_shows_only_its_given_names():
     assert principal_text(Principal(user="a b", client_id="")) == 'user=a b client-id=""'
 
 
-def test_drift_says_what_was_applied_what_is_live_and_since_when():
+def test_drift_shows_the_applied_value_the_live_value_and_its_start():
     text = drift_text(DRIFT, now=NOW)
     assert text.splitlines()[0] == "Drift: 1 pair"
     assert '"a\\u000a\\u001b[31m|"' in text
@@ -95,7 +95,7 @@ def test_drift_says_what_was_applied_what_is_live_and_since_when():
     assert drift_text((), now=NOW) == "No drift.\n"
 
 
-def test_much_drift_is_counted_whole_and_listed_whole_if_asked():
+def test_long_lists_of_drift_are_counted_completely_and_listed_completely_on_request():
     much = DRIFT * (SHOWN_DRIFT + 1)
     text = drift_text(much, now=NOW)
     assert f"Drift: {len(much):,} pairs" in text
@@ -122,7 +122,7 @@ def expired(count: int = 1) -> tuple[ExpiredOverride, ...]:
     return (expired_override,) * count
 
 
-def test_an_expired_override_has_its_own_table_and_is_no_silence():
+def test_an_expired_override_has_its_own_table():
     text = drift_text((), expired(), now=NOW)
     assert text.splitlines()[0] == "Expired and still live: 1 override"
     assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  eve\\u001b[31m  INC-1" in text
@@ -133,7 +133,7 @@ def test_an_expired_override_has_its_own_table_and_is_no_silence():
     assert "and 1 more (--verbose" in drift_text((), expired(SHOWN_DRIFT + 1), now=NOW)
 
 
-def test_checks_say_what_to_do():
+def test_checks_contain_the_next_step():
     assert checks_text(CHECKS) == (
         "ok       reachable    3 brokers\n"
         "failed   permissions  no\\u000aright\n"

@@ -42,13 +42,13 @@ def test_the_table_has_a_row_for_each_cluster_and_a_sentence_for_all() -> None:
     ]
 
 
-def test_a_name_breaks_no_row_of_a_comment() -> None:
+def test_a_name_cannot_break_a_row_of_a_comment() -> None:
     rows = fleet_summary_markdown(ROWS).splitlines()
     assert rows[0].startswith("**3 clusters: ")
     assert all(line.replace("\\|", "").count("|") == 6 for line in rows[2:])
 
 
-def test_the_document_has_no_durations_so_that_equal_runs_are_equal() -> None:
+def test_the_json_contains_no_durations_so_that_equal_runs_are_equal() -> None:
     assert fleet_summary_document(ROWS)[2] == {
         "cluster": "lost",
         "result": "unreachable",

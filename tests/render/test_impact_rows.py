@@ -54,7 +54,7 @@ def exclusive() -> Preview:
     return previewed(live, *removed, prune)
 
 
-def test_exclusive_removals_stand_apart_everywhere():
+def test_exclusive_removals_are_shown_separately_everywhere():
     preview = exclusive()
     assert [row.entity for row in change_rows(preview, exclusive=False)] == ["user=alice"]
     assert len(change_rows(preview, exclusive=True)) == 3
@@ -74,11 +74,11 @@ def test_exclusive_removals_stand_apart_everywhere():
     assert len(document["changes"]) == 4
 
 
-def test_a_plan_without_them_says_nothing_of_them():
+def test_a_plan_without_exclusive_removals_does_not_mention_them():
     assert EXCLUSIVE_TITLE not in plan_text(sample())
 
 
-def test_each_client_has_both_limits_both_levels_and_how_far_it_goes():
+def test_each_client_has_both_limits_both_levels_and_the_factor():
     rows = {(row.entity, row.key): row for row in affected_rows(sample())}
     gone = rows["user=gone", "producer_byte_rate"]
     assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
@@ -88,11 +88,11 @@ def test_each_client_has_both_limits_both_levels_and_how_far_it_goes():
 
 
 @pytest.mark.parametrize("sharing", BucketSharing)
-def test_every_sharing_has_words_or_is_no_news(sharing):
+def test_every_kind_of_sharing_has_a_text_or_is_omitted(sharing):
     assert sharing in SHARING
 
 
-def test_a_split_bucket_is_told():
+def test_a_split_bucket_is_reported():
     live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
     both = entity(user="alice", client_id="app")
     change = QuotaChange(entity=both, key=RATE, before=None, after=5000.0, cause=Cause.CREATE)
@@ -102,7 +102,7 @@ def test_a_split_bucket_is_told():
     assert "bucket split" in plan_text(preview)
 
 
-def test_long_lists_of_clients_are_cut_and_counted():
+def test_long_lists_of_clients_are_shortened_with_a_count():
     live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
     principals = tuple(Principal(user="alice", client_id=f"c{number:03d}") for number in range(150))
     change = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
@@ -114,12 +114,12 @@ def test_long_lists_of_clients_are_cut_and_counted():
     assert len(affected_rows(preview)) == 150
 
 
-def test_what_can_never_apply_names_what_is_closer():
+def test_a_limit_that_can_never_apply_names_the_closer_limit():
     (row,) = never_rows(sample())
     assert (row.entity, row.note) == ("client-id=stranger", "user=<default> is closer")
 
 
-def test_an_orphan_names_the_rules_that_lose_to_it_with_their_places():
+def test_an_orphan_names_the_limits_that_it_hides_with_their_places():
     ((pair, note),) = hiding_notes(sample()).items()
     assert pair == (entity(user="kept"), RATE)
     assert note == (
@@ -128,7 +128,7 @@ def test_an_orphan_names_the_rules_that_lose_to_it_with_their_places():
     )
 
 
-def test_of_many_rules_the_others_are_counted():
+def test_of_many_limits_ten_are_named_and_the_others_counted():
     full = sample()
     assert full.impact is not None
     (orphan,) = full.impact.hiding
@@ -141,13 +141,13 @@ def test_of_many_rules_the_others_are_counted():
     assert note.startswith("1 rule loses to it: ")
 
 
-def test_without_an_impact_there_is_nothing_to_tell():
+def test_without_an_impact_there_are_no_rows():
     assert affected_rows(empty()) == never_rows(empty()) == ()
     assert hiding_notes(empty()) == {}
     assert isinstance(sample().impact, Impact)
 
 
-def test_the_last_limit_of_a_key_silences_its_metrics_and_that_is_said():
+def test_the_last_limit_of_a_key_ends_its_metrics_and_this_is_reported():
     live = QuotaState(limits={ALICE: limits_of({SHARE: 50.0})})
     change = QuotaChange(entity=ALICE, key=SHARE, before=50.0, after=None, cause=Cause.PRUNE)
     text = plan_text(previewed(live, change))

@@ -30,7 +30,7 @@ def long(causes=(Cause.PRUNE,), *, count=500):
     return replace(empty(), plan=replace(empty().plan, changes=(*changes, *odd)))
 
 
-def test_a_long_plan_is_cut_and_says_so_and_the_counts_are_whole():
+def test_a_long_plan_is_shortened_with_a_note_and_complete_counts():
     text = plan_text(long())
     assert "499 to create, 1 to remove on 500 entities" in text
     assert sum(line.startswith("  + ") for line in text.splitlines()) == SHOWN - 1
@@ -40,14 +40,14 @@ def test_a_long_plan_is_cut_and_says_so_and_the_counts_are_whole():
     assert "more (" not in full_text
 
 
-def test_a_cut_never_hides_a_removal_behind_what_is_plain():
+def test_removals_are_shown_before_ordinary_changes_in_a_shortened_plan():
     text = plan_text(long([Cause.PRUNE, Cause.PRUNE]))
     assert "user=v0" in text
     assert "user=v1" in text
     assert text.index("user=u0000") < text.index("user=v0"), "the order stays that of the plan"
 
 
-def test_a_long_section_is_cut_and_its_heading_counts_all():
+def test_a_long_section_is_shortened_and_its_heading_counts_everything():
     findings = tuple(
         Finding(
             entity=entity(user=f"u{at:04d}"),
@@ -74,7 +74,7 @@ def ended(*results):
     return replace(result(), pairs=pairs)
 
 
-def test_failures_are_never_hidden_behind_what_was_only_not_sent():
+def test_failures_are_shown_before_unsent_changes_in_a_shortened_outcome():
     outcome = ended(None, None, Rejected(code=42, name="INVALID_REQUEST", message="no"))
     text = outcome_text(outcome)
     assert text.count("INVALID_REQUEST") == 1000

@@ -24,7 +24,7 @@ def override(**changes: object) -> Override:
     return Override(**(fields | changes))
 
 
-def test_a_row_says_until_when_and_who_and_forges_nothing() -> None:
+def test_a_row_shows_end_and_author_and_cannot_forge_markup() -> None:
     text = overrides_text([override()], now=NOW, style=PLAIN)
     heads, *rows = text.splitlines()
     assert heads.split() == ["ENTITY", "KEY", "VALUE", "DECLARED", "UNTIL", "WHO", "REASON"]
@@ -34,7 +34,7 @@ def test_a_row_says_until_when_and_who_and_forges_nothing() -> None:
     assert "\x1b" not in text
 
 
-def test_an_override_that_ended_is_called_so() -> None:
+def test_an_override_that_ended_is_shown_as_ended() -> None:
     ended = override(until=NOW, value=None)
     assert "expired, not reverted" in overrides_text([ended], now=NOW, style=PLAIN)
     assert "unset" in overrides_text([ended], now=NOW, style=PLAIN)
@@ -43,7 +43,7 @@ def test_an_override_that_ended_is_called_so() -> None:
     assert row["value"] is None
 
 
-def test_no_overrides_are_a_sentence_and_an_empty_list() -> None:
+def test_without_overrides_a_sentence_and_an_empty_list_are_printed() -> None:
     assert overrides_text([], now=NOW, style=PLAIN) == "no overrides"
     document = overrides_document([], cluster_id="lkc-1", now=NOW)
     assert document == {

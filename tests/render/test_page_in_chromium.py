@@ -66,7 +66,7 @@ def opened(browser: Browser, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["plan", "report", "two", "hostile", "many"])
-def test_a_page_renders_without_an_error_and_asks_for_nothing_but_itself(browser, pages, name):
+def test_a_page_renders_without_an_error_and_requests_nothing_else(browser, pages, name):
     opened(browser, pages[name])
     browser.run("for (const one of document.querySelectorAll('button.entity')) one.click();")
     browser.run("for (const one of document.querySelectorAll('thead button')) one.click();")
@@ -90,7 +90,7 @@ def test_no_name_becomes_markup_or_script(browser, pages):
     assert browser.logs()[0] == []
 
 
-def test_the_first_line_says_whose_verdict_it_is_and_the_page_that_limits_hold_per_broker(
+def test_the_headline_names_the_validator_and_the_page_states_that_limits_apply_per_broker(
     browser, pages
 ):
     opened(browser, pages["plan"])
@@ -123,9 +123,7 @@ def test_a_change_shows_both_values_its_effect_its_cause_and_its_place(browser, 
         assert word in row
 
 
-def test_what_recorded_use_says_stands_in_a_section_and_what_is_refused_in_the_way(
-    browser, tmp_path
-):
+def test_recorded_use_is_in_its_own_section_and_its_refusals_among_the_obstacles(browser, tmp_path):
     (tmp_path / "page.html").write_text(page(replace(look(), recorded=recorded("alice", "bob"))))
     opened(browser, tmp_path / "page.html")
     section = browser.run("return document.querySelector('#recorded').innerText")
@@ -143,7 +141,7 @@ def test_what_recorded_use_says_stands_in_a_section_and_what_is_refused_in_the_w
     assert browser.logs()[0] == []
 
 
-def test_exclusive_removals_stand_in_a_section_of_their_own(browser, tmp_path):
+def test_exclusive_removals_are_in_their_own_section(browser, tmp_path):
     state = QuotaState(limits={entity(user="stranger"): limits_of({COLUMNS[0]: 5000.0})})
     removed = QuotaChange(
         entity=entity(user="stranger"),
@@ -162,7 +160,7 @@ def test_exclusive_removals_stand_in_a_section_of_their_own(browser, tmp_path):
     assert browser.logs()[0] == []
 
 
-def test_a_client_is_looked_up_with_its_levels_that_lost_now_and_after_the_plan(browser, pages):
+def test_a_client_is_resolved_with_its_overridden_levels_before_and_after_the_plan(browser, pages):
     opened(browser, pages["plan"])
     browser.run(TYPE, ".ask label:nth-of-type(1) input", "alice")
     browser.run(TYPE, ".ask label:nth-of-type(2) input", "shop")
@@ -177,7 +175,7 @@ def test_a_client_is_looked_up_with_its_levels_that_lost_now_and_after_the_plan(
     browser.wait_for("return document.querySelector('.answer').innerText.includes('Type a user')")
 
 
-def test_an_entity_in_a_table_is_looked_up_by_pressing_it(browser, pages):
+def test_an_entity_in_a_table_is_resolved_by_a_click(browser, pages):
     opened(browser, pages["plan"])
     browser.run(
         "[...document.querySelectorAll('#quotas button.entity')].find((one) => one.textContent === 'client-id=stranger').click()"
@@ -186,7 +184,7 @@ def test_an_entity_in_a_table_is_looked_up_by_pressing_it(browser, pages):
     assert "client-id=stranger" in browser.run(ANSWER)
 
 
-def test_a_table_sorts_both_ways_and_says_so(browser, pages):
+def test_a_table_sorts_in_both_directions_and_indicates_the_direction(browser, pages):
     opened(browser, pages["plan"])
     press = "document.querySelectorAll('#quotas thead button')[3].click(); return document.querySelectorAll('#quotas thead th')[3].ariaSort"
     values = "return [...document.querySelectorAll('#quotas tbody.rows tr')].map((one) => one.cells[3].innerText.split('\\n')[0])"
@@ -203,7 +201,7 @@ def test_a_table_sorts_both_ways_and_says_so(browser, pages):
     )
 
 
-def test_ten_thousand_entities_stay_a_page_of_few_rows_and_quick_answers(browser, pages):
+def test_ten_thousand_entities_are_shown_in_few_rows_with_quick_responses(browser, pages):
     opened(browser, pages["many"])
     assert browser.run(STATUS) == "10,000 entities"
     assert browser.run("return document.querySelector('#quotas table').ariaRowCount") == "10001"
@@ -247,7 +245,7 @@ def test_ten_thousand_entities_stay_a_page_of_few_rows_and_quick_answers(browser
     )
 
 
-def test_a_choice_leaves_only_its_rows(browser, pages):
+def test_a_selection_shows_only_its_rows(browser, pages):
     opened(browser, pages["many"])
     options = browser.run(
         "return [...document.querySelectorAll('#quotas select')].map((one) => [...one.options].map((two) => two.text))"
@@ -262,7 +260,7 @@ def test_a_choice_leaves_only_its_rows(browser, pages):
     assert "drifted" in browser.run(FIRST)
 
 
-def test_several_clusters_are_chosen_one_at_a_time(browser, pages):
+def test_several_clusters_are_selected_one_at_a_time(browser, pages):
     opened(browser, pages["two"])
     assert browser.run("return document.querySelectorAll('main section').length") > 5
     browser.run(TYPE, "#header select", "1")
@@ -271,7 +269,7 @@ def test_several_clusters_are_chosen_one_at_a_time(browser, pages):
     assert browser.run("return window.broken ?? null") is None
 
 
-def test_everything_is_reached_by_keys_alone(browser, pages):
+def test_every_control_is_reachable_by_keyboard(browser, pages):
     opened(browser, pages["many"])
     focus = "const one = document.activeElement; return one.className + '|' + one.tagName + '|' + (one.ariaLabel ?? one.textContent)"
     tab, enter, down, end, escape = "\ue004", "\ue007", "\ue015", "\ue010", "\ue00c"
@@ -302,7 +300,7 @@ def test_everything_is_reached_by_keys_alone(browser, pages):
     assert browser.logs()[0] == []
 
 
-def test_tab_passes_a_table_of_ten_thousand_rows_in_few_steps(browser, pages):
+def test_the_tab_key_passes_a_table_of_ten_thousand_rows_in_few_steps(browser, pages):
     opened(browser, pages["many"])
     browser.run("document.querySelector('#quotas .window').focus()")
     steps = 0
@@ -313,7 +311,7 @@ def test_tab_passes_a_table_of_ten_thousand_rows_in_few_steps(browser, pages):
     assert steps > 3
 
 
-def test_what_has_the_focus_shows_it(browser, pages):
+def test_the_focused_element_is_visible(browser, pages):
     opened(browser, pages["plan"])
     browser.keys("\ue004", "\ue004")
     assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -325,7 +323,7 @@ def test_what_has_the_focus_shows_it(browser, pages):
 GROUND = "return getComputedStyle(document.body).backgroundColor"
 
 
-def test_light_and_dark_follow_the_system_until_somebody_chooses(browser, pages):
+def test_light_and_dark_follow_the_system_until_the_user_selects_one(browser, pages):
     opened(browser, pages["plan"])
     browser.run("localStorage.clear()")
     browser.emulate(scheme="light")
@@ -348,7 +346,7 @@ def test_light_and_dark_follow_the_system_until_somebody_chooses(browser, pages)
     assert browser.run(GROUND) == light
 
 
-def test_nothing_moves_for_those_who_asked_for_that(browser, pages):
+def test_nothing_moves_with_reduced_motion(browser, pages):
     opened(browser, pages["plan"])
     style = "return [getComputedStyle(document.documentElement).scrollBehavior, getComputedStyle(document.querySelector('.button')).transitionDuration]"
     browser.emulate(motion="no-preference")
@@ -357,7 +355,7 @@ def test_nothing_moves_for_those_who_asked_for_that(browser, pages):
     assert browser.run(style) == ["auto", "0s"]
 
 
-def test_paper_gets_open_tables_in_light_colours_and_no_controls(browser, pages):
+def test_the_print_layout_has_open_tables_in_light_colours_and_no_controls(browser, pages):
     opened(browser, pages["many"])
     browser.emulate(scheme="dark", media="print")
     browser.run("window.dispatchEvent(new Event('beforeprint'))")
@@ -390,7 +388,7 @@ def test_paper_gets_open_tables_in_light_colours_and_no_controls(browser, pages)
     ("name", "scheme"),
     [*itertools.product(["plan", "report", "hostile"], ["light", "dark"]), ("many", "light")],
 )
-def test_the_accessibility_checker_finds_nothing(browser, pages, name, scheme):
+def test_the_accessibility_checker_reports_nothing(browser, pages, name, scheme):
     opened(browser, pages[name])
     browser.run("localStorage.clear()")
     browser.emulate(scheme=scheme, motion="reduce")
@@ -450,7 +448,7 @@ def expected(state: QuotaState, principal: Principal) -> list:
         max_size=15,
     )
 )
-def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
+def test_the_page_resolves_every_client_like_python(browser, pages, cases):
     if browser.run("return window.kquota === undefined"):
         opened(browser, pages["plan"])
     given_cases, answers = [], []
@@ -477,7 +475,7 @@ def test_the_page_resolves_every_client_as_python_does(browser, pages, cases):
     assert browser.run(RESOLVE, given_cases) == answers
 
 
-def test_who_shares_a_limit_is_said_in_the_words_of_resolve(browser, tmp_path):
+def test_the_sharing_of_a_limit_is_described_as_by_resolve(browser, tmp_path):
     state = QuotaState(
         limits={
             entity(user="alice"): limits_of({COLUMNS[0]: 5000.0}),

@@ -27,11 +27,11 @@ from tests.render.previews import empty, result, sample
         ),
     ],
 )
-def test_the_first_line_says_who_validated(verdict, line):
+def test_the_headline_names_the_validator(verdict, line):
     assert rows.headline(replace(sample(), verdict=verdict)) == line
 
 
-def test_the_first_line_says_how_old_a_snapshot_is():
+def test_the_headline_contains_the_age_of_a_snapshot():
     old = replace(sample(), snapshot_at=sample().created_at - 7200)
     nowhere = replace(sample(), plan=replace(sample().plan, cluster_id=""))
     assert rows.headline(nowhere).startswith("Plan for prod (cluster id unknown), ")
@@ -49,6 +49,6 @@ def test_there_is_one_row_per_change_and_per_finding():
     assert rows.finding_sections(empty()) == ()
 
 
-def test_what_was_changed_by_another_shows_the_value():
+def test_a_pair_changed_by_another_writer_shows_the_value():
     (row,) = [row for row in rows.outcome_rows(result()) if "another" in row.meaning]
     assert row.meaning == "changed by another meanwhile: 33 B/s"

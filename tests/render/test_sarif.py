@@ -19,7 +19,7 @@ def results(*findings: SarifResult) -> list:
     return json.loads(text)["runs"][0]["results"]
 
 
-def test_a_problem_of_a_file_stands_at_its_line_and_column():
+def test_a_problem_of_a_file_is_at_its_line_and_column():
     findings = findings_of([Problem(path="q/ü a.yaml", line=3, column=7, message="bad \x1b[31m")])
     (result,) = results(*findings)
     place = result["locations"][0]["physicalLocation"]
@@ -31,7 +31,7 @@ def test_a_problem_of_a_file_stands_at_its_line_and_column():
     assert result["message"]["text"] == r"bad \u001b\[31m"
 
 
-def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
+def test_an_unknown_line_omits_the_region_and_an_unknown_file_the_location():
     result = SarifResult(path="a", line=0, column=0, rule="guard", message="m")
     nowhere = SarifResult(path="", line=0, column=0, rule="drift", message="m")
     first, second = results(result, nowhere)
@@ -39,7 +39,7 @@ def test_an_unknown_line_leaves_the_region_out_and_an_unknown_file_the_place():
     assert "region" not in second["locations"][0]["physicalLocation"]
 
 
-def test_results_are_sorted_by_place_and_point_to_their_rule():
+def test_results_are_sorted_by_place_and_refer_to_their_rule():
     late = SarifResult(path="b", line=1, column=0, rule="change", message="m")
     early = SarifResult(path="a", line=9, column=0, rule="removal", message="m")
     new_results = results(late, early)
@@ -47,12 +47,12 @@ def test_results_are_sorted_by_place_and_point_to_their_rule():
     assert [list(RULES)[result["ruleIndex"]] for result in new_results] == ["removal", "change"]
 
 
-def test_a_rule_that_is_not_described_cannot_be_used():
+def test_a_rule_without_a_description_is_refused():
     with pytest.raises(ValueError, match="not a known rule"):
         SarifResult(path="", line=0, column=0, rule="other", message="m")
 
 
-def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
+def test_a_plan_reports_each_change_and_each_obstacle_under_its_rule():
     new_results = sarif_document(plan_findings(sample()), tool_version="1")["runs"][0]["results"]
     rules = [result["ruleId"] for result in new_results]
     assert {rule: rules.count(rule) for rule in sorted(set(rules))} == {
@@ -71,7 +71,7 @@ def test_a_plan_puts_each_change_and_each_obstacle_at_its_rule():
 
 
 @given(st.text(alphabet="[]()\\x :/.u", max_size=40))
-def test_no_name_makes_a_link_of_a_message(name):
+def test_names_cannot_become_links_in_a_message(name):
     text = f"user=[x](http://evil.example/a) {name}"
     (result,) = results(SarifResult(path="", line=0, column=0, rule="change", message=text))
     message = result["message"]["text"]

@@ -110,7 +110,7 @@ def simulation(*rows, **more) -> Simulation:
     return Simulation(evidence=(EVIDENCE,), rows=rows, **more)
 
 
-def says(impact_row, **more) -> str:
+def description_of(impact_row, **more) -> str:
     (recorded_row,) = recorded_of(simulation(replace(impact_row, **more)), at=NOW).rows
     return recorded_row.description
 
@@ -142,7 +142,7 @@ def says(impact_row, **more) -> str:
         pytest.param(
             {**SAME, "observed_throttled_ms": 14 * 10_000},
             "recorded use was held back: throttled at least as much as now; seen throttled 10 s a day",
-            id="the least that was seen is said",
+            id="the observed minimum is shown",
         ),
         pytest.param(
             {**SAME, **HELD_BACK, "after_units": 20 * 2**20},
@@ -162,7 +162,7 @@ def says(impact_row, **more) -> str:
         pytest.param(
             {**SAME, "bound": FigureBound.AT_LEAST},
             "not throttled in what was recorded, which may be less than what was wanted",
-            id="nobody knows whether it was held back",
+            id="unknown whether it was throttled",
         ),
         pytest.param(
             {"bound": FigureBound.AT_LEAST},
@@ -242,11 +242,11 @@ def says(impact_row, **more) -> str:
         ),
     ],
 )
-def test_one_sentence_says_what_happens(more, words):
-    assert says(row(), **more) == words
+def test_one_sentence_summarises_the_impact(more, words):
+    assert description_of(row(), **more) == words
 
 
-def test_a_short_recording_is_named_before_its_figures_which_are_parts_of_it():
+def test_the_length_of_a_short_recording_precedes_its_figures():
     five = {"covered_ms": 300_000, "after_throttled_ms": 270_000, "after_over_timeout_ms": 0}
     recorded = recorded_of(simulation(row(**five)), at=NOW)
     assert recorded.headline == "from 5 min of recorded use: 1 client of 1 will be worse off"
@@ -256,7 +256,7 @@ def test_a_short_recording_is_named_before_its_figures_which_are_parts_of_it():
     assert headline == "from 5 min of recorded use: none of those affected will be worse off"
 
 
-def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
+def test_a_forecast_that_depends_on_the_fetch_size_is_an_interval():
     more = {
         "quota_type": QuotaType.FETCH,
         "bound": FigureBound.BETWEEN,
@@ -264,11 +264,11 @@ def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
         "worst_throttled_ms": 420 * MINUTE,
         "worst_max_delay_ms": 600_000,
     }
-    assert says(row(), **more) == (
+    assert description_of(row(), **more) == (
         "throttled between 10 min and 30 min a day (now never in the best case), worst delay between 2 min 30 s and 10 min"
     )
     never = more | {"after_throttled_ms": 0, "after_max_delay_ms": 0}
-    assert says(row(), **never) == (
+    assert description_of(row(), **never) == (
         "throttled between 0 s and 30 min a day (now never in the best case), worst delay between 0 s and 10 min"
     )
     short = more | {
@@ -276,13 +276,17 @@ def test_a_forecast_that_depends_on_the_size_of_fetches_is_an_interval():
         "after_throttled_ms": 60_000,
         "worst_throttled_ms": 90_000,
     }
-    assert "throttled between 1 min and 1 min 30 s of the 2 h recorded" in says(row(), **short)
-    late = says(row(), **more | {"before_units": None, "after_over_timeout_ms": 70 * MINUTE})
+    assert "throttled between 1 min and 1 min 30 s of the 2 h recorded" in description_of(
+        row(), **short
+    )
+    late = description_of(
+        row(), **more | {"before_units": None, "after_over_timeout_ms": 70 * MINUTE}
+    )
     assert "(now never)" in late
     assert late.endswith("; at least 5 min a day above 120 s")
     same = more | {"worst_throttled_ms": 140 * MINUTE, "worst_max_delay_ms": 150_000}
     assert (
-        says(row(), **same)
+        description_of(row(), **same)
         == "throttled 10 min a day (now never in the best case), worst delay 2 min 30 s"
     )
 
@@ -302,7 +306,7 @@ def test_the_headline_counts_clients_and_not_brokers():
     )
 
 
-def test_who_was_held_back_all_day_is_not_told_that_nothing_gets_worse():
+def test_for_a_client_that_was_throttled_all_day_the_headline_does_not_claim_no_change():
     # A client throttled all day under its limit records 0.98 of it; replayed under 0.99 of it, it looks content.
     limit = 1_000
     samples = [
@@ -351,7 +355,7 @@ def test_only_producers_lose_records():
     )
 
 
-def test_the_evidence_says_its_window_age_and_coverage():
+def test_the_evidence_shows_its_window_age_and_coverage():
     (sentence,) = recorded_of(simulation(), at=NOW).evidence
     assert sentence == (
         f"evidence of cluster {CLUSTER}: 14 d until 2025-11-21 10:00 UTC (3 h old); read every 30 s;"
@@ -376,7 +380,7 @@ BREACH = TierBreach(
 )
 
 
-def test_a_breach_stands_at_the_rule_that_asks_for_it():
+def test_a_breach_is_at_the_line_of_its_rule():
     preview = sample()
     change = next(
         candidate
@@ -395,7 +399,7 @@ def test_a_breach_stands_at_the_rule_that_asks_for_it():
     )
 
 
-def test_a_refusal_by_less_than_is_usually_told_shows_the_difference():
+def test_a_refusal_by_a_small_difference_shows_the_difference():
     narrow = replace(BREACH, breach=replace(BREACH.breach, found_ms=60_900))
     (refusal,) = recorded_of(simulation(row(), breaches=(narrow,)), at=NOW).refusals
     assert "worst delay 1 min 900 ms, allowed 1 min on broker" in refusal.message
@@ -409,7 +413,7 @@ def _json(subject) -> str:
     )
 
 
-def test_a_breach_of_nobodys_limit_has_no_place():
+def test_a_breach_without_a_limit_has_no_place():
     recorded = recorded_of(
         simulation(breaches=(replace(BREACH, row=row(source_entity="")),)), at=NOW
     )
@@ -419,7 +423,7 @@ def test_a_breach_of_nobodys_limit_has_no_place():
     assert problem.path == ""
 
 
-def test_text_and_markdown_have_the_section_and_nothing_else_changes():
+def test_text_and_markdown_contain_the_section_and_nothing_else_changes():
     recorded = recorded_of(simulation(row(), breaches=(BREACH,)), at=NOW)
     for show in (plan_text, plan_markdown):
         with_, without = show(sample(), recorded=recorded), show(sample())
@@ -430,7 +434,7 @@ def test_text_and_markdown_have_the_section_and_nothing_else_changes():
         assert all(line in lines for line in without.splitlines())
 
 
-def test_no_name_gets_out_of_its_place():
+def test_names_cannot_forge_markup():
     hostile = row(EVIL, source_entity=_json(entity(user=EVIL)))
     breach = replace(BREACH, row=hostile, tier=EVIL)
     note = f"note {EVIL}"
@@ -453,7 +457,7 @@ def test_no_name_gets_out_of_its_place():
 
 
 @given(st.integers(0, 400), st.integers(2_000, 16_384))
-def test_a_comment_is_bounded_whatever_there_is_to_say(size, room):
+def test_a_comment_is_bounded_for_any_simulation(size, room):
     rows = [row(f"client-{n}" * 20) for n in range(size)]
     breaches = tuple(replace(BREACH, row=impact_row) for impact_row in rows)
     new_simulation = simulation(*rows, breaches=breaches, notes=("a sentence",) * size)
@@ -479,7 +483,7 @@ def read(document, cluster_id=CLUSTER) -> Simulation:
 
 
 @given(st.integers(0, 100_000))
-def test_what_is_written_is_read(number):
+def test_a_written_simulation_is_read_back(number):
     sample_case = case(number)
     rows = judged(sample_case.question, sample_case.series, CADENCE)
     note = replace(EVIDENCE, cluster_id=sample_case.cluster_id)
@@ -531,13 +535,13 @@ def edited(section, **more) -> dict:
         (edited("evidence", to_ms=10**18), "simulation.evidence[0].to_ms"),
     ],
 )
-def test_what_does_not_follow_is_refused_with_its_place(document, place):
+def test_a_contradictory_simulation_is_refused_with_its_place(document, place):
     with pytest.raises(ConfigError) as caught:
         read(document)
     assert place in str(caught.value)
 
 
-def test_a_plan_with_it_is_a_plan_with_the_same_digest():
+def test_a_plan_with_a_simulation_has_the_same_digest():
     new_simulation = simulation(row(), breaches=(BREACH,))
     text = dump(plan_document(sample(), whatif_document(new_simulation)))
     assert read_simulation(text, location="plan.json") == new_simulation

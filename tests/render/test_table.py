@@ -28,7 +28,7 @@ def letters(text: str) -> str:
     return "".join(plain(text).split())
 
 
-def test_columns_line_up_and_lines_end_without_spaces():
+def test_columns_are_aligned_and_lines_end_without_spaces():
     assert table(
         [["a", Cell(text="1", right=True)], ["bbb", Cell(text="22", right=True)]], heads=["x", "n"]
     ) == [
@@ -38,24 +38,24 @@ def test_columns_line_up_and_lines_end_without_spaces():
     ]
 
 
-def test_wide_and_combining_characters_count_as_they_show():
+def test_wide_and_combining_characters_count_by_their_width():
     assert columns_of("日本") == 4
     assert columns_of("e\u0301") == 1
     assert table([["日本", "x"], ["abcd", "x"]]) == ["日本  x", "abcd  x"]
 
 
-def test_colours_are_written_only_when_asked_for():
+def test_colours_are_written_only_if_enabled():
     row = [[Cell(text="a", colours=("red", "bold")), "b"]]
     assert table(row) == ["a  b"]
     assert table(row, style=Style(colour=True)) == ["\x1b[31;1ma\x1b[0m  b"]
 
 
-def test_colour_codes_take_no_columns():
+def test_colour_codes_do_not_count_as_columns():
     lines = table([[Cell(text="a", colours=("red",)), "x"], ["bb", "x"]], style=Style(colour=True))
     assert lines == ["\x1b[31ma\x1b[0m   x", "bb  x"]
 
 
-def test_a_long_cell_is_whole_and_shifts_its_own_row_only():
+def test_a_long_cell_is_not_truncated_and_shifts_its_own_row_only():
     name = "日" * 200
     assert table([[name, "x"], ["b", "y"]]) == [f"{name}  x", "b  y"]
     assert columns_of(name) > MAX_ALIGNED
@@ -85,7 +85,7 @@ def test_rows_may_be_shorter_than_others_and_indented():
     assert table([]) == []
 
 
-def test_sentences_are_folded_at_spaces_and_names_only_where_they_must_be():
+def test_sentences_are_wrapped_at_spaces_and_names_only_if_necessary():
     assert folded("  one two three " + "x" * 90, 40, hang=4) == [
         "  one two three",
         "    " + "x" * 36,
@@ -99,20 +99,20 @@ def test_sentences_are_folded_at_spaces_and_names_only_where_they_must_be():
     assert folded_lines(["x " * 300], Style()) == ["x " * 300]
 
 
-def test_a_coloured_line_is_folded_where_a_plain_one_is():
+def test_a_coloured_line_is_wrapped_like_a_plain_one():
     line = Style(colour=True).paint("word " * 12 + "end", "red")
     assert [plain(part) for part in folded(line, 40, hang=2)] == folded(plain(line), 40, hang=2)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @given(rows=st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=4))
-def test_every_line_fits_and_nothing_is_lost(width, rows):
+def test_every_line_fits_and_no_text_is_lost(width, rows):
     lines = table(rows, style=Style(width=width), indent="  ")
     assert all(columns_of(line) <= width for line in lines)
     assert sorted(letters("".join(lines))) == sorted(letters("".join(map("".join, rows))))
 
 
 @given(rows=st.lists(st.lists(WORDS, min_size=1, max_size=8), max_size=4))
-def test_without_a_width_a_row_is_one_line_and_nothing_is_lost(rows):
+def test_without_a_width_a_row_is_one_line_and_no_text_is_lost(rows):
     lines = table(rows)
     assert [letters(line) for line in lines] == [letters("".join(row)) for row in rows]

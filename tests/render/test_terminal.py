@@ -13,16 +13,16 @@ from tests.render.previews import ALICE, RATE, declare, empty, golden, result, s
 
 
 @pytest.mark.golden
-def test_the_text_of_a_plan():
+def test_the_text_of_a_plan_equals_the_golden_file():
     golden("plan.txt", plan_text(sample()))
 
 
 @pytest.mark.golden
-def test_the_text_of_an_outcome():
+def test_the_text_of_an_outcome_equals_the_golden_file():
     golden("outcome.txt", outcome_text(result(), verbose=True))
 
 
-def test_nothing_in_a_name_forges_a_line_or_a_colour():
+def test_names_cannot_forge_a_line_or_a_colour():
     for text in (plan_text(sample()), outcome_text(result(), verbose=True)):
         assert all(line.isprintable() for line in text.splitlines())
         assert not any(line.lstrip().startswith("::") for line in text.splitlines())
@@ -30,27 +30,27 @@ def test_nothing_in_a_name_forges_a_line_or_a_colour():
         assert "\u202e" not in text
 
 
-def test_colour_changes_nothing_but_colour():
+def test_colour_changes_only_the_colour():
     painted = plan_text(sample(), style=Style(colour=True))
     assert "\x1b[32m+\x1b[0m" in painted
     assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plan_text(sample())
 
 
-def test_an_empty_plan_says_so_in_two_lines():
+def test_an_empty_plan_has_two_lines():
     assert plan_text(empty()) == (
         "Plan for prod (cluster id lkc-1), not validated by a broker (there is nothing to validate)\n"
         "Nothing to do: 7 declared limits in sync.\n"
     )
 
 
-def test_what_went_well_is_only_counted():
+def test_successful_changes_are_only_counted():
     text = outcome_text(result())
     assert "visible\n" in text
     assert "APPLIED" in text  # the one that another writer changed
     assert len(outcome_text(result(), verbose=True).splitlines()) > len(text.splitlines())
 
 
-def test_the_text_says_that_limits_hold_per_broker():
+def test_the_text_states_that_limits_apply_per_broker():
     assert "Limits apply per broker" in plan_text(sample())
 
 
@@ -69,7 +69,7 @@ def test_a_conflict_names_both_places():
     assert "    quotas/5.yaml:8 (a/one)\n    quotas/3.yaml:8 (b/\\u001b)\n" in text
 
 
-def test_only_records_that_changed_are_told_as_such():
+def test_an_outcome_with_changed_records_only_reports_their_number():
     done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3)
     assert outcome_text(done) == "3 records brought up to date.\n"
     assert outcome_text(replace(done, bookkeeping=0)) == "Nothing to do.\n"
@@ -101,7 +101,7 @@ def only(kind):
     return replace(full, plan=plan, impact=None, violations=(), warnings=())
 
 
-def test_nothing_to_do_is_not_said_above_drift():
+def test_a_plan_with_drift_does_not_state_that_there_is_nothing_to_do():
     text = plan_text(only(Cause.DRIFT))
     assert "Nothing to do" not in text
     assert text.splitlines()[1] == (
@@ -109,7 +109,7 @@ def test_nothing_to_do_is_not_said_above_drift():
     )
 
 
-def test_nothing_to_do_is_not_said_above_a_conflict():
+def test_a_plan_with_a_conflict_does_not_state_that_there_is_nothing_to_do():
     assert plan_text(conflicted()).splitlines()[1].startswith("No limit to write: 1 conflict; ")
 
 
@@ -122,7 +122,7 @@ def test_a_plan_counts_the_equal_limits_that_it_adopts():
     assert line == "Nothing to do: 1 equal limit to adopt; 7 declared limits in sync."
 
 
-def test_an_outcome_counts_adopted_limits_apart_from_other_records():
+def test_an_outcome_counts_adopted_limits_separately_from_other_records():
     done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
     assert outcome_text(done) == (
         "2 equal limits adopted: live as declared, now managed.\n1 record brought up to date.\n"
@@ -130,7 +130,7 @@ def test_an_outcome_counts_adopted_limits_apart_from_other_records():
     assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
 
 
-def test_a_client_of_whom_a_change_says_everything_has_no_second_row():
+def test_a_client_covered_by_a_change_has_no_second_row():
     text = plan_text(sample())
     other_parts = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
     assert (
@@ -139,7 +139,7 @@ def test_a_client_of_whom_a_change_says_everything_has_no_second_row():
     assert "user=alice" not in other_parts.split("\n", 1)[1]
 
 
-def test_a_summary_has_no_rows_and_everything_that_stands_in_the_way():
+def test_a_summary_has_no_rows_and_all_obstacles():
     text = plan_summary_text(sample())
     assert "4 to create" in text
     assert "quotas/10.yaml" not in text
@@ -148,7 +148,7 @@ def test_a_summary_has_no_rows_and_everything_that_stands_in_the_way():
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
-def test_a_plan_fits_the_terminal_and_says_the_same(width):
+def test_a_plan_fits_the_terminal_without_loss_of_text(width):
     folded = plan_text(sample(), style=Style(width=width))
     assert max(map(columns_of, folded.splitlines())) <= width
     assert "".join(folded.split()) == "".join(plan_text(sample()).split())

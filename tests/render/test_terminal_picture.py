@@ -12,7 +12,7 @@ def picture_lines(svg: str) -> list[str]:
     return [unescape(re.sub(r"<[^>]*>", "", row)) for row in rows]
 
 
-def test_the_colours_of_a_line_become_attributes_and_its_text_stays():
+def test_the_colours_of_a_line_become_attributes_and_its_text_is_unchanged():
     line = "a \x1b[32m+\x1b[0m <b> \x1b[1;31mno\x1b[m &"
     assert list(spans(line)) == [
         ("a ", ""),
@@ -23,7 +23,7 @@ def test_the_colours_of_a_line_become_attributes_and_its_text_stays():
     ]
 
 
-def test_a_picture_is_well_formed_and_ends_with_a_sign_where_lines_are_left_out():
+def test_a_picture_is_well_formed_and_ends_with_a_mark_if_lines_are_omitted():
     svg = picture("kquota plan", "<x> & y\n" * (LINES + 5))
     assert svg.count("<tspan") == svg.count("</tspan>") == LINES + 2
     assert picture_lines(svg) == ["$ kquota plan", *["<x> & y"] * LINES, "…"]

@@ -27,12 +27,12 @@ from reconciler.render import units
         (1_073_000_001, "≈ 1023 MiB/s"),
     ],
 )
-def test_byte_rates_take_the_unit_in_which_they_are_round(value, text):
+def test_byte_rates_are_shown_in_the_unit_in_which_they_are_round(value, text):
     assert units.byte_rate(float(value)) == text
 
 
 @given(st.floats(min_value=1, max_value=2**63))
-def test_a_byte_rate_without_a_sign_of_rounding_is_exact(value):
+def test_a_byte_rate_without_a_rounding_mark_is_exact(value):
     text = units.byte_rate(value)
     if not text.startswith("≈"):
         amount, _, unit = text.partition(" ")
@@ -55,7 +55,7 @@ def test_a_limit_shows_the_exact_number_and_the_readable_one(key, value, text):
     assert units.limit(key, value) == text
 
 
-def test_values_that_no_manifest_may_hold_are_still_shown():
+def test_values_that_are_invalid_in_a_manifest_are_shown():
     assert units.number(float("nan")) == "nan"
     assert units.number(float("inf")) == "inf"
     assert units.number(1000000.0000005) == "1000000.0000005"
@@ -63,12 +63,12 @@ def test_values_that_no_manifest_may_hold_are_still_shown():
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_for_json_is_the_same_number(value):
+def test_a_number_for_json_is_unchanged(value):
     assert units.json_number(value) == value
     assert float(units.number(value)) == value
 
 
-def test_ages_and_instants():
+def test_ages_and_instants_are_formatted():
     assert [units.age(s) for s in (-5, 40, 300, 7200, 200_000)] == [
         "0 s",
         "40 s",
@@ -87,7 +87,7 @@ def test_counts_agree_with_their_noun():
 
 @pytest.mark.parametrize("key", Key)
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, -5.0, 0.0, 1e308])
-def test_a_value_that_no_manifest_may_hold_is_shown_all_the_same(key: Key, value: float) -> None:
+def test_a_value_that_is_invalid_in_a_manifest_is_shown(key: Key, value: float) -> None:
     assert repr(value) in units.limit(key, value) or units.number(value) in units.limit(key, value)
     assert units.quantity(key, value)
 
@@ -105,9 +105,9 @@ def test_a_value_that_no_manifest_may_hold_is_shown_all_the_same(key: Key, value
         (0.0, 5.0, ("0 B/s", "5 B/s")),
     ],
 )
-def test_two_values_of_a_key_have_one_unit(before, after, texts):
+def test_two_values_of_a_key_have_the_same_unit(before, after, texts):
     assert units.quantities(Key.PRODUCER_BYTE_RATE, before, after) == texts
 
 
-def test_values_that_are_no_bytes_have_the_unit_of_their_key():
+def test_values_without_bytes_have_the_unit_of_their_key():
     assert units.quantities(Key.REQUEST_PERCENTAGE, 50.5, None) == ("50.5 %", "no limit")

@@ -26,7 +26,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", ["whole", "hostile"])
-def test_it_renders_without_an_error_and_asks_for_nothing(browser, pages, name):
+def test_the_page_renders_without_an_error_and_requests_nothing_else(browser, pages, name):
     browser.emulate()
     browser.open(pages[name])
     messages, urls = browser.logs()
@@ -36,13 +36,13 @@ def test_it_renders_without_an_error_and_asks_for_nothing(browser, pages, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(browser, pages, scheme):
+def test_axe_reports_nothing(browser, pages, scheme):
     browser.emulate(scheme=scheme)
     browser.open(pages["whole"])
     assert axe.violations(browser) == []
 
 
-def test_every_chart_is_drawn_and_says_in_words_what_it_shows(browser, pages):
+def test_every_chart_is_drawn_and_has_a_text_alternative(browser, pages):
     browser.emulate()
     browser.open(pages["whole"])
     charts = browser.run(
@@ -52,7 +52,7 @@ def test_every_chart_is_drawn_and_says_in_words_what_it_shows(browser, pages):
     assert all(label and height > 40 for label, height in charts)
 
 
-def test_curves_take_their_colours_from_the_page(browser, pages):
+def test_curves_use_the_colours_of_the_page(browser, pages):
     browser.emulate()
     browser.open(pages["whole"])
     stroke = "return getComputedStyle(document.querySelector('.c-line')).stroke"

@@ -47,7 +47,7 @@ FACTS = (
 
 
 @pytest.mark.parametrize("make", [report_text, report_markdown, page])
-def test_every_part_of_a_report_is_told_in_every_format(make) -> None:
+def test_every_part_of_a_report_is_in_every_format(make) -> None:
     text = make(whole_report())
     for title in (table.title for table in sheets(whole_report())):
         assert title in text
@@ -56,21 +56,21 @@ def test_every_part_of_a_report_is_told_in_every_format(make) -> None:
     assert "one day is missing" in text
 
 
-def test_a_refusal_by_a_little_shows_the_difference() -> None:
+def test_a_refusal_by_a_small_difference_shows_the_difference() -> None:
     (breach,) = SIMULATION.breaches
     narrow = replace(breach, breach=replace(breach.breach, found_ms=60_900, allowed_ms=60_000))
     (cells,) = report_tables.BREACHES.of([narrow]).rows
     assert cells[-2:] == ("1 min 900 ms", "1 min")
 
 
-def test_rows_that_are_left_out_are_counted_everywhere() -> None:
+def test_omitted_rows_are_counted_everywhere() -> None:
     report = replace(whole_report(), usage=(USAGE,) * 60)
     assert "and 12 more rows" in report_text(report)
     assert "and 22 more rows" in report_markdown(report, max_rows=50)
     assert "and 12 more rows" in page(report)
 
 
-def test_markdown_has_every_row_that_a_report_holds_unless_fewer_are_asked_for() -> None:
+def test_markdown_contains_every_row_of_a_report_unless_fewer_are_requested() -> None:
     report = replace(whole_report(), usage=(USAGE,) * 60)
     assert "and 12 more rows" in report_markdown(report)
     (used,) = re.findall("### Use against limits\n.*?(?=### )", report_markdown(report), re.DOTALL)
@@ -109,7 +109,7 @@ def test_rows_that_are_only_counted_are_in_the_first_sentence_of_every_format() 
     }
 
 
-def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
+def test_for_a_throttled_client_the_report_does_not_claim_no_change() -> None:
     simulation = Simulation(evidence=(EVIDENCE,), rows=(HELD_BACK,))
     assert headline(UsageReport(simulation=simulation)) == (
         "1 bucket on a broker: 1 may get worse (what was recorded was held back)"
@@ -120,7 +120,7 @@ def test_who_was_held_back_is_not_said_to_stay_as_now() -> None:
     )
 
 
-def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
+def test_every_figure_of_a_lower_bound_is_marked() -> None:
     (figures, unknown) = report_tables.IMPACT.of(SIMULATION.rows).rows
     assert figures[8:11] == ("≥ 30 min a day", "≥ 5 min", "≥ 14 min")
     assert unknown[8:11] == ("-", "-", "-")
@@ -128,7 +128,7 @@ def test_every_figure_of_a_lower_bound_has_its_sign() -> None:
     assert report_tables.IMPACT.of([exact]).rows[0][9:11] == ("5 min", "14 min")
 
 
-def test_figures_of_an_interval_are_both_cases_or_the_best_case_with_its_sign() -> None:
+def test_figures_of_an_interval_show_both_cases_or_the_marked_best_case() -> None:
     between = replace(
         IMPACT,
         quota_type=QuotaType.FETCH,
@@ -160,7 +160,7 @@ def origin(table: str, **more: object) -> ResultOrigin:
     return replace(new_origin, **more)
 
 
-def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> None:
+def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
     before = {"from_ms": EVIDENCE.from_ms - 30 * DAY_MS, "to_ms": EVIDENCE.to_ms - 30 * DAY_MS}
     report = replace(
         whole_report(),
@@ -206,7 +206,7 @@ def test_what_was_taken_from_the_lake_says_of_which_window_and_look_it_is() -> N
     assert "What the change would have done" in plain
 
 
-def test_a_result_that_does_not_say_its_window_has_a_dash() -> None:
+def test_a_result_without_a_window_has_a_dash() -> None:
     old = origin("recommendation", from_ms=None, to_ms=None, snapshot_id="", other_window=True)
     (sheet,) = [table for table in sheets(UsageReport(origins=(old,))) if table.name == "origins"]
     assert sheet.rows[0][2:4] == ("-", "-")
@@ -231,9 +231,7 @@ def bars(report: UsageReport, anchor: str) -> list[str]:
     return names(chart)
 
 
-def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_are_several() -> (
-    None
-):
+def test_bars_name_their_type_and_broker_and_one_of_several_clusters() -> None:
     fetch = replace(IMPACT, quota_type=QuotaType.FETCH, broker_id="2")
     changed_simulation = replace(SIMULATION, rows=(IMPACT, fetch), left_out=0, verdicts={})
     unused = replace(USAGE, broker_id="", state=UsageState.UNUSED, max_rate_units=0)
@@ -257,7 +255,7 @@ def test_bars_say_which_type_and_broker_they_are_of_and_which_cluster_if_there_a
     assert bars(report, "capacity") == ["prod-id", "broker 1 · ingress"]
 
 
-def test_the_first_sentence_says_what_was_found() -> None:
+def test_the_first_sentence_summarises_the_report() -> None:
     assert (
         headline(whole_report())
         == "5 buckets on brokers: 3 get worse, 1 cannot be known; the policy refuses 1 figure"
@@ -270,7 +268,7 @@ def test_the_first_sentence_says_what_was_found() -> None:
     assert headline(UsageReport(usage=(USAGE,), left_out={"usage_row": 2})) == "3 buckets in use"
 
 
-def test_evidence_that_does_not_count_is_said_first() -> None:
+def test_unused_evidence_is_reported_first() -> None:
     stale = replace(EVIDENCE, stale="the newest sample is 5 d old")
     report = UsageReport(evidence=(stale,), simulation=replace(SIMULATION, evidence=(stale,)))
     assert headline(report) == "no evidence counts: the newest sample is 5 d old"
@@ -281,13 +279,13 @@ def test_parts_without_rows_are_not_shown() -> None:
     assert [table.name for table in sheets(UsageReport(evidence=(EVIDENCE,)))] == ["evidence"]
 
 
-def test_a_figure_that_is_not_known_is_no_zero() -> None:
+def test_an_unknown_figure_is_not_zero() -> None:
     text = page(whole_report())
     assert ">not known</text>" in text
     assert ">≥ 30 min a day</text>" in text
 
 
-def test_a_percentile_that_is_not_known_is_not_called_no_limit() -> None:
+def test_an_unknown_percentile_is_not_shown_as_no_limit() -> None:
     unknown = replace(USAGE, limit_units=None, p50_units=None, p95_units=None, p99_units=None)
     (row,) = report_tables.USAGE.of([unknown]).rows
     assert row[4] == "no limit"
@@ -304,13 +302,13 @@ def test_json_has_every_column_of_every_row() -> None:
     assert document["curves"][0]["points"][0] == [EVIDENCE.from_ms, 6 * 2**20, 9 * 2**20]
 
 
-def test_text_of_hostile_names_keeps_its_lines() -> None:
+def test_text_with_hostile_names_keeps_its_lines() -> None:
     text = report_text(hostile_report())
     assert "\u202e" not in text
     assert not [line for line in text.splitlines() if line.lstrip().startswith("::")]
 
 
-def test_markdown_of_hostile_names_is_no_markup() -> None:
+def test_markdown_with_hostile_names_contains_no_markup_of_them() -> None:
     text = report_markdown(hostile_report())
     assert "<img" not in text
     assert "@team" not in text
@@ -328,7 +326,7 @@ class _Tags(HTMLParser):
         self.found.add(tag)
 
 
-def test_a_page_of_hostile_names_has_no_tag_that_another_has_not() -> None:
+def test_a_page_with_hostile_names_has_only_the_tags_of_an_ordinary_one() -> None:
     hostile, usual = _Tags(), _Tags()
     hostile.feed(page(hostile_report()))
     usual.feed(page(whole_report()))
@@ -337,6 +335,6 @@ def test_a_page_of_hostile_names_has_no_tag_that_another_has_not() -> None:
     assert EVIL not in page(hostile_report())
 
 
-def test_a_page_carries_no_style_that_its_policy_does_not_allow() -> None:
+def test_a_page_contains_only_styles_that_its_policy_allows() -> None:
     assert " style=" not in page(whole_report())
     assert page(whole_report()).count("<style>") == 1

@@ -51,7 +51,7 @@ def port(clock: Hands) -> Iterator[int]:
         yield sandbox.port()
 
 
-def test_a_session_tells_its_lifetime_and_ends_with_it(port: int, clock: Hands) -> None:
+def test_a_session_reports_its_lifetime_and_ends_with_it(port: int, clock: Hands) -> None:
     with RawConnection(port) as connection:
         assert connection.plain("alice", "alice-secret").session_lifetime_ms == 10_000
         clock.seconds += LIFETIME - 0.1
@@ -79,7 +79,7 @@ def test_another_principal_cannot_renew_a_session(port: int) -> None:
             connection.describe()
 
 
-def test_a_certificate_names_the_principal(tmp_path: Path) -> None:
+def test_the_certificate_determines_the_principal(tmp_path: Path) -> None:
     authority = Authority.make(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("broker").bundle)
@@ -104,7 +104,7 @@ def test_a_certificate_names_the_principal(tmp_path: Path) -> None:
     assert codes == [0, 31]
 
 
-def test_a_tls_listener_survives_who_speaks_plain_text(tmp_path: Path) -> None:
+def test_a_tls_listener_continues_after_plain_text(tmp_path: Path) -> None:
     authority = Authority.make(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority.server("broker").bundle)
@@ -140,5 +140,5 @@ def test_a_tls_listener_survives_who_speaks_plain_text(tmp_path: Path) -> None:
         (((("1.2.3", "x"),),), "1.2.3=x"),
     ],
 )
-def test_subjects_are_spelt_as_java_spells_them(subject: tuple, text: str) -> None:
+def test_subjects_are_written_as_by_java(subject: tuple, text: str) -> None:
     assert distinguished_name(subject) == text

@@ -7,7 +7,7 @@ from reconciler.sandbox.faults import FOREVER, CutAfter, Delay, Fault, Faults, S
 CUT, WAIT = CutAfter(), Delay(seconds=1.0)
 
 
-def test_a_fault_befalls_one_fitting_request() -> None:
+def test_a_fault_affects_one_matching_request() -> None:
     faults = Faults()
     faults.add(Fault(effect=CUT, api=49, node=2))
     assert faults.effects_for(48, 2) == ()
@@ -16,13 +16,13 @@ def test_a_fault_befalls_one_fitting_request() -> None:
     assert faults.effects_for(49, 2) == ()
 
 
-def test_a_fault_lets_some_requests_pass_and_befalls_some() -> None:
+def test_a_fault_skips_some_requests_and_affects_some() -> None:
     faults = Faults()
     faults.add(Fault(effect=CUT, skip=2, times=2))
     assert [faults.effects_for(3, 1) for _ in range(6)] == [(), (), (CUT,), (CUT,), (), ()]
 
 
-def test_faults_add_up_in_order_until_they_are_cleared() -> None:
+def test_faults_are_applied_in_order_until_they_are_cleared() -> None:
     faults = Faults()
     faults.add(Fault(effect=WAIT, times=FOREVER))
     faults.add(Fault(effect=CUT))
@@ -32,6 +32,6 @@ def test_faults_add_up_in_order_until_they_are_cleared() -> None:
     assert faults.effects_for(3, 1) == ()
 
 
-def test_a_piece_has_a_byte() -> None:
+def test_a_piece_has_at_least_one_byte() -> None:
     with pytest.raises(ValueError, match="one byte"):
         Slow(size=0, seconds=0.1)

@@ -68,7 +68,7 @@ def plan(sandbox: Sandbox, effect: Effect, api: int | None = None, times: int = 
     sandbox.fail(Fault(effect=effect, api=api, times=times))
 
 
-def test_every_broker_shows_what_one_was_told(sandbox: Sandbox) -> None:
+def test_every_broker_shows_a_write_to_one_of_them(sandbox: Sandbox) -> None:
     with connect(sandbox, 2) as connection:
         assert connection.verdicts(SET) == {ALICE: (0, None)}
     for node in (1, 2, 3):
@@ -76,7 +76,7 @@ def test_every_broker_shows_what_one_was_told(sandbox: Sandbox) -> None:
             assert connection.quotas() == KEPT
 
 
-def test_metadata_lists_the_brokers_that_run(sandbox: Sandbox) -> None:
+def test_metadata_lists_the_running_brokers(sandbox: Sandbox) -> None:
     asyncio.run_coroutine_threadsafe(sandbox.stop(3), loop_of(sandbox)).result(5)
     with connect(sandbox) as connection:
         body = metadata.encode_request(12, metadata.MetadataRequest(topics=()))
@@ -117,7 +117,7 @@ def test_a_lagging_broker_shows_values_later() -> None:
         behind.settled(KEPT)
 
 
-def test_seeded_values_pass_all_rules(sandbox: Sandbox) -> None:
+def test_seeded_values_are_stored_without_validation(sandbox: Sandbox) -> None:
     sandbox.seed({(("client-id-prefix", "app"),): {"odd": -1.0}, ALICE: {"future_key": 0.5}})
     assert sandbox.values() == {
         (("client-id-prefix", "app"),): {"odd": -1.0},
@@ -131,21 +131,21 @@ def test_seeded_values_pass_all_rules(sandbox: Sandbox) -> None:
 # ---- faults -----------------------------------------------------------------------------------------
 
 
-def test_a_request_cut_before_is_not_carried_out(sandbox: Sandbox) -> None:
+def test_a_request_cut_before_execution_is_not_executed(sandbox: Sandbox) -> None:
     plan(sandbox, CutBefore(), ALTER)
     with connect(sandbox) as connection, pytest.raises(Closed):
         connection.verdicts(SET)
     assert sandbox.values() == {}
 
 
-def test_a_request_cut_after_is_carried_out(sandbox: Sandbox) -> None:
+def test_a_request_cut_after_execution_is_executed(sandbox: Sandbox) -> None:
     plan(sandbox, CutAfter(), ALTER)
     with connect(sandbox) as connection, pytest.raises(Closed):
         connection.verdicts(SET)
     assert sandbox.values() == KEPT
 
 
-def test_an_answer_is_cut_where_the_fault_says(sandbox: Sandbox) -> None:
+def test_a_response_is_cut_at_the_configured_byte(sandbox: Sandbox) -> None:
     plan(sandbox, Truncate(keep=9))
     with connect(sandbox) as connection, pytest.raises(Closed):
         connection.offered()
@@ -153,7 +153,7 @@ def test_an_answer_is_cut_where_the_fault_says(sandbox: Sandbox) -> None:
         assert connection.offered()
 
 
-def test_a_throttled_client_is_told_at_once_and_then_not_read(sandbox: Sandbox) -> None:
+def test_a_throttled_client_is_informed_immediately_and_then_not_read(sandbox: Sandbox) -> None:
     plan(sandbox, Throttle(milliseconds=80), DESCRIBE)
     with connect(sandbox) as connection:
         started = time.monotonic()
@@ -171,21 +171,21 @@ def test_a_delayed_request_is_answered_later(sandbox: Sandbox) -> None:
         assert time.monotonic() - started >= 0.05
 
 
-def test_a_slow_answer_comes_whole(sandbox: Sandbox) -> None:
+def test_a_slow_response_arrives_completely(sandbox: Sandbox) -> None:
     plan(sandbox, Slow(size=7, seconds=0.001), DESCRIBE)
     with connect(sandbox) as connection:
         connection.verdicts(SET)
         assert connection.quotas() == KEPT
 
 
-def test_a_wrong_correlation_id_is_as_wrong_as_planned(sandbox: Sandbox) -> None:
+def test_a_wrong_correlation_id_has_the_configured_offset(sandbox: Sandbox) -> None:
     plan(sandbox, WrongCorrelation(by=4))
     with connect(sandbox) as connection, pytest.raises(AssertionError):
         connection.offered()
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: bool) -> None:
+def test_a_whole_request_is_rejected_with_any_code(sandbox: Sandbox, *, applied: bool) -> None:
     failure = BrokerFailure(code=7, message="The request timed out.")
     plan(sandbox, Refuse(failure=failure, applied=applied), ALTER)
     with connect(sandbox) as connection:
@@ -195,7 +195,7 @@ def test_a_whole_request_is_refused_with_any_code(sandbox: Sandbox, *, applied: 
 
 
 @pytest.mark.parametrize("applied", [True, False])
-def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool) -> None:
+def test_one_entity_is_rejected_beside_others(sandbox: Sandbox, *, applied: bool) -> None:
     failure = BrokerFailure(code=41, message=None)
     plan(sandbox, Refuse(failure=failure, names=ALICE, applied=applied), ALTER)
     with connect(sandbox) as connection:
@@ -205,7 +205,7 @@ def test_one_entity_is_refused_beside_others(sandbox: Sandbox, *, applied: bool)
     assert sandbox.values() == (KEPT | bob_values if applied else bob_values)
 
 
-def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
+def test_every_api_can_be_rejected(sandbox: Sandbox) -> None:
     plan(sandbox, Refuse(failure=BrokerFailure(code=-1, message="why")), times=FOREVER)
     with connect(sandbox) as connection:
         assert connection.describe().verdict == (-1, "why")
@@ -230,7 +230,7 @@ def test_every_api_can_be_refused(sandbox: Sandbox) -> None:
     assert sandbox.values() == {}
 
 
-def test_a_stale_describe_shows_what_was_before(sandbox: Sandbox) -> None:
+def test_a_stale_describe_shows_the_earlier_values(sandbox: Sandbox) -> None:
     with connect(sandbox) as connection:
         connection.verdicts(SET)
         connection.verdicts((ALICE, ((PRODUCER, 6.0),)))
@@ -261,13 +261,13 @@ def test_requests_of_one_connection_are_answered_in_order(sandbox: Sandbox) -> N
     assert description.quotas == KEPT
 
 
-def test_a_taken_port_is_told(sandbox: Sandbox) -> None:
+def test_a_port_in_use_is_reported(sandbox: Sandbox) -> None:
     settings = SandboxSettings(listeners=(Listener(port=sandbox.port()),))
     with pytest.raises(ConfigError, match="cannot listen"), running(Sandbox(settings)):
         raise AssertionError("the port was free")
 
 
-def test_leaving_closes_doors_and_connections() -> None:
+def test_closing_the_sandbox_closes_listeners_and_connections() -> None:
     with running(Sandbox()) as sandbox:
         port = sandbox.port()
         connection = RawConnection(port)
@@ -278,7 +278,7 @@ def test_leaving_closes_doors_and_connections() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
-def test_the_state_outlives_the_sandbox(tmp_path: Path) -> None:
+def test_the_state_survives_the_sandbox(tmp_path: Path) -> None:
     settings = SandboxSettings(state_file=tmp_path / "state.json")
     with running(Sandbox(settings)) as sandbox, connect(sandbox) as connection:
         begun = (tmp_path / "state.json").read_bytes()
@@ -291,7 +291,7 @@ def test_the_state_outlives_the_sandbox(tmp_path: Path) -> None:
         assert connection.quotas() == KEPT
 
 
-def test_what_cannot_be_kept_is_not_applied(tmp_path: Path) -> None:
+def test_a_change_that_cannot_be_saved_is_not_applied(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     settings = SandboxSettings(state_file=folder / "state.json")
@@ -313,7 +313,7 @@ def test_a_state_of_another_cluster_is_refused(tmp_path: Path) -> None:
         Sandbox(SandboxSettings(state_file=path, cluster_id="a" * 22))
 
 
-def test_cluster_ids_look_like_kafkas() -> None:
+def test_cluster_ids_have_the_form_of_kafka() -> None:
     texts = {Sandbox().cluster_id for _ in range(50)}
     assert len(texts) == 50
     assert all(len(name) == 22 and not name.startswith("-") for name in texts)
@@ -321,7 +321,7 @@ def test_cluster_ids_look_like_kafkas() -> None:
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
-def test_ten_thousand_entities_are_described_in_one_answer(profile: object) -> None:
+def test_ten_thousand_entities_are_described_in_one_response(profile: object) -> None:
     with running(Sandbox(SandboxSettings(profile=profile))) as sandbox:
         seeded = {(("user", f"u{number}"),): {PRODUCER: 1.0} for number in range(10_000)}
         sandbox.seed(seeded)

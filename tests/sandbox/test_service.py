@@ -40,19 +40,19 @@ async def serve_once(**options: object) -> str:
             await task
 
 
-def test_it_serves_plain_text_without_users() -> None:
+def test_the_sandbox_serves_plaintext_without_users() -> None:
     assert asyncio.run(serve_once(profile=PROFILES["3.9"])).startswith("127.0.0.1:")
 
 
-def test_users_make_it_ask_for_passwords() -> None:
+def test_users_enable_sasl() -> None:
     asyncio.run(serve_once(users={"alice": "secret"}))
 
 
-def test_several_brokers_are_named_in_the_address() -> None:
+def test_several_brokers_are_listed_in_the_address() -> None:
     assert asyncio.run(serve_once(brokers=3)).count(",") == 2
 
 
-def test_an_ipv6_address_is_bracketed() -> None:
+def test_an_ipv6_address_is_in_brackets() -> None:
     assert asyncio.run(serve_once(host="::1")).startswith("[::1]:")
 
 
@@ -65,11 +65,11 @@ def test_tls_files_are_read(tmp_path: Path) -> None:
     assert asyncio.run(serve_once(tls=files))
 
 
-def test_tls_files_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_invalid_tls_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="TLS files"):
         TlsFiles(certificate=tmp_path / "none.pem").context()
 
 
-def test_a_host_that_is_not_ours_is_told() -> None:
+def test_an_address_of_another_machine_is_reported() -> None:
     with pytest.raises(ConfigError, match="cannot listen"):
         asyncio.run(serve(host="192.0.2.1", port=0))

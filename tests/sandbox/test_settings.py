@@ -10,7 +10,7 @@ from reconciler.sandbox import Listener, ListenerProtocol, SandboxSettings
 SASL = Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT)
 
 
-def test_tls_goes_with_the_protocols_that_use_it() -> None:
+def test_tls_requires_a_protocol_with_tls() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with pytest.raises(ConfigError, match="needs a TLS context"):
         Listener(protocol=ListenerProtocol.SASL_SSL)
@@ -19,12 +19,12 @@ def test_tls_goes_with_the_protocols_that_use_it() -> None:
     assert Listener(protocol=ListenerProtocol.SSL, tls=context).tls is context
 
 
-def test_a_mechanism_that_the_sandbox_does_not_speak_is_refused() -> None:
+def test_a_mechanism_that_the_sandbox_does_not_support_is_refused() -> None:
     with pytest.raises(ConfigError, match="GSSAPI"):
         Listener(mechanisms=("PLAIN", "GSSAPI"))
 
 
-def test_a_sasl_listener_needs_users() -> None:
+def test_a_sasl_listener_requires_users() -> None:
     with pytest.raises(ConfigError, match="admits no client"):
         SandboxSettings(listeners=(SASL,))
     assert SandboxSettings(listeners=(SASL,), users={"a": "b"}).users == {"a": "b"}

@@ -31,7 +31,7 @@ def image_of(values: dict[tuple[tuple[str, str | None], ...], dict[str, float]])
 
 
 @given(values=IMAGES)
-def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, values: dict) -> None:
+def test_a_saved_state_is_loaded(tmp_path_factory: pytest.TempPathFactory, values: dict) -> None:
     path = tmp_path_factory.mktemp("state") / "state.json"
     state_file.save(path, "id", image_of(values))
     document = state_file.load(path)
@@ -42,7 +42,7 @@ def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, value
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_no_file_is_no_state(tmp_path: Path) -> None:
+def test_without_a_file_there_is_no_state(tmp_path: Path) -> None:
     assert state_file.load(tmp_path / "none.json") is None
 
 
@@ -60,7 +60,7 @@ def test_no_file_is_no_state(tmp_path: Path) -> None:
         '{"format": 1, "cluster_id": "a", "entities": [{"entity": {"user": "a"}, "values": 5}]}',
     ],
 )
-def test_another_file_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
+def test_a_foreign_file_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"state\.json"):
@@ -68,12 +68,12 @@ def test_another_file_is_refused_with_its_path(tmp_path: Path, text: str) -> Non
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         state_file.save(tmp_path / "no" / "state.json", "id", EMPTY)
 
 
-def test_numbers_beyond_json_are_words(tmp_path: Path) -> None:
+def test_numbers_that_json_cannot_represent_are_stored_as_texts(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     values = {(("user", "a"),): {"nan": math.nan, "up": math.inf, "down": -math.inf}}
     state_file.save(path, "id", image_of(values))
@@ -81,7 +81,7 @@ def test_numbers_beyond_json_are_words(tmp_path: Path) -> None:
     assert all(f'"{word}"' in text for word in ("NaN", "Infinity", "-Infinity"))
 
 
-def test_a_file_of_the_layout_before_this_one_is_read(tmp_path: Path) -> None:
+def test_a_file_of_the_previous_layout_is_read(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     rows = [{"entity": {"user": "a", "x": None}, "values": {"k": 1.0, "n": "NaN", "z": -0.0}}]
     document = {"format": 1, "cluster_id": "id", "entities": rows}

@@ -37,24 +37,26 @@ def test_a_server_is_trusted_under_its_names(authority: Authority) -> None:
     handshake(authority.server("node"), authority.client_context(), "127.0.0.1")
 
 
-def test_another_authority_is_the_wrong_one(authority: Authority, tmp_path: Path) -> None:
+def test_a_certificate_of_another_authority_is_refused(
+    authority: Authority, tmp_path: Path
+) -> None:
     stranger = Authority.make(tmp_path / "stranger", name="stranger")
     with pytest.raises(ssl.SSLCertVerificationError, match="certificate verify failed"):
         handshake(stranger.server("node"), authority.client_context())
 
 
-def test_a_wrong_host_name_is_seen(authority: Authority) -> None:
+def test_a_wrong_host_name_is_detected(authority: Authority) -> None:
     elsewhere = authority.server("elsewhere", hosts=("broker.example",))
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         handshake(elsewhere, authority.client_context())
 
 
-def test_an_expired_certificate_is_seen(authority: Authority) -> None:
+def test_an_expired_certificate_is_detected(authority: Authority) -> None:
     with pytest.raises(ssl.SSLCertVerificationError, match="certificate has expired"):
         handshake(authority.server("old", expired=True), authority.client_context())
 
 
-def test_a_client_is_named_by_its_common_name(authority: Authority) -> None:
+def test_the_common_name_identifies_a_client(authority: Authority) -> None:
     alice = authority.client("alice")
     certificate = x509.load_pem_x509_certificate(alice.certificate.read_bytes())
     assert certificate.subject.rfc4514_string() == alice.subject == "CN=alice"
@@ -62,7 +64,7 @@ def test_a_client_is_named_by_its_common_name(authority: Authority) -> None:
     authority.client_context(alice)
 
 
-def test_the_encrypted_key_needs_its_password(authority: Authority) -> None:
+def test_the_encrypted_key_requires_its_password(authority: Authority) -> None:
     raw = authority.client("alice").encrypted_key.read_bytes()
     assert raw.startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
     with pytest.raises(TypeError, match="Password was not given"):
@@ -70,7 +72,7 @@ def test_the_encrypted_key_needs_its_password(authority: Authority) -> None:
     serialization.load_pem_private_key(raw, KEY_PASSWORD.encode())
 
 
-def test_the_pkcs12_store_holds_the_same_identity(authority: Authority) -> None:
+def test_the_pkcs12_store_contains_the_same_identity(authority: Authority) -> None:
     alice = authority.client("alice")
     _key, certificate, issuers = pkcs12.load_key_and_certificates(
         alice.pkcs12().read_bytes(), KEY_PASSWORD.encode()
@@ -80,5 +82,5 @@ def test_the_pkcs12_store_holds_the_same_identity(authority: Authority) -> None:
 
 
 @pytest.mark.integration
-def test_keytool_makes_the_jks_store(authority: Authority) -> None:
+def test_keytool_creates_the_jks_store(authority: Authority) -> None:
     assert authority.client("alice").jks().read_bytes()[:4] == bytes.fromhex("feedfeed")

@@ -33,7 +33,7 @@ def test_the_same_arguments_give_the_same_cluster() -> None:
     assert cluster.entered == 1
 
 
-def test_a_cluster_with_a_dead_node_is_replaced() -> None:
+def test_a_cluster_with_a_stopped_node_is_replaced() -> None:
     shared = SharedClusters(Fake)
     broken = shared.get("4.0.1")
     broken.dead.add(2)
@@ -42,7 +42,7 @@ def test_a_cluster_with_a_dead_node_is_replaced() -> None:
     assert broken.dead == {1, 2}
 
 
-def test_the_longest_unused_makes_room() -> None:
+def test_the_least_recently_used_cluster_is_stopped() -> None:
     shared = SharedClusters(Fake, capacity=2)
     first, second = shared.get("3.4.1"), shared.get("3.9.1")
     assert shared.get("3.4.1") is first
@@ -51,7 +51,7 @@ def test_the_longest_unused_makes_room() -> None:
     assert not first.dead
 
 
-def test_all_end_together() -> None:
+def test_all_clusters_are_stopped_together() -> None:
     shared = SharedClusters(Fake)
     clusters = [shared.get("3.4.1"), shared.get("3.9.1")]
     shared.close()

@@ -63,7 +63,7 @@ def ask(proxy: FaultProxy, key: int = DESCRIBE_CLIENT_QUOTAS) -> bytes:
     return ping.call(proxy.port, key, 0, b"body", seconds=5)
 
 
-def test_without_faults_everything_passes_and_is_noted(proxy: FaultProxy) -> None:
+def test_without_faults_everything_passes_and_is_recorded(proxy: FaultProxy) -> None:
     assert ask(proxy) == BODY
     (request,) = proxy.requests
     assert (request.api_key, request.api_version, request.client_id) == (48, 0, "ping")
@@ -82,7 +82,7 @@ def test_a_request_can_be_cut_before_it_reaches_the_broker(
     assert len(upstream.frames) == 1
 
 
-def test_an_answer_can_be_lost_after_the_broker_gave_it(
+def test_a_response_can_be_lost_after_the_broker_sent_it(
     proxy: FaultProxy, upstream: socketserver.ThreadingTCPServer
 ) -> None:
     proxy.plant(Fault(action=Action.LOSE_ANSWER, nth=2))
@@ -93,7 +93,7 @@ def test_an_answer_can_be_lost_after_the_broker_gave_it(
     assert ask(proxy) == BODY
 
 
-def test_a_repeated_fault_strikes_until_it_is_healed(proxy: FaultProxy) -> None:
+def test_a_repeated_fault_applies_until_it_is_removed(proxy: FaultProxy) -> None:
     proxy.plant(Fault(action=Action.LOSE_ANSWER, repeat=True))
     for _ in range(2):
         with pytest.raises(ConnectionError):
@@ -102,7 +102,7 @@ def test_a_repeated_fault_strikes_until_it_is_healed(proxy: FaultProxy) -> None:
     assert ask(proxy) == BODY
 
 
-def test_an_answer_can_end_in_its_middle(proxy: FaultProxy) -> None:
+def test_a_response_can_be_truncated(proxy: FaultProxy) -> None:
     proxy.plant(Fault(action=Action.TRUNCATE, keep_bytes=6))
     with ping.connected(proxy.port) as connection:
         connection.sendall(struct.pack(">ihhih", 10, 48, 0, 7, 0))
@@ -111,7 +111,7 @@ def test_an_answer_can_end_in_its_middle(proxy: FaultProxy) -> None:
 
 
 @pytest.mark.parametrize("action", [Action.HOLD_ANSWER, Action.HOLD_REQUEST])
-def test_a_held_call_comes_back_after_its_release(proxy: FaultProxy, action: Action) -> None:
+def test_a_held_call_returns_after_its_release(proxy: FaultProxy, action: Action) -> None:
     planted = proxy.plant(Fault(action=action))
     answers: list[bytes] = []
     asking = threading.Thread(target=lambda: answers.append(ask(proxy)))
@@ -123,7 +123,7 @@ def test_a_held_call_comes_back_after_its_release(proxy: FaultProxy, action: Act
     assert answers == [BODY]
 
 
-def test_a_held_request_is_not_seen_by_the_broker(
+def test_a_held_request_does_not_reach_the_broker(
     proxy: FaultProxy, upstream: socketserver.ThreadingTCPServer
 ) -> None:
     planted = proxy.plant(Fault(action=Action.HOLD_REQUEST))
@@ -141,7 +141,7 @@ def test_a_hanging_call_times_out(proxy: FaultProxy) -> None:
         ping.call(proxy.port, 48, 0, b"", seconds=0.05)
 
 
-def test_an_answer_can_come_twice(proxy: FaultProxy) -> None:
+def test_a_response_can_be_repeated(proxy: FaultProxy) -> None:
     proxy.plant(Fault(action=Action.DUPLICATE))
     with ping.connected(proxy.port) as connection:
         connection.sendall(struct.pack(">ihhih", 10, 48, 0, 7, 0))
@@ -149,18 +149,18 @@ def test_an_answer_can_come_twice(proxy: FaultProxy) -> None:
         assert ping.receive(connection, 2 * len(once)) == once + once
 
 
-def test_an_answer_can_carry_another_correlation_id(proxy: FaultProxy) -> None:
+def test_a_response_can_have_another_correlation_id(proxy: FaultProxy) -> None:
     proxy.plant(Fault(action=Action.EDIT, edit=shift_correlation(5)))
     with pytest.raises(ping.CallFailed, match="foreign correlation id"):
         ask(proxy)
 
 
-def test_an_answer_can_claim_to_be_throttled(proxy: FaultProxy) -> None:
+def test_a_response_can_have_a_throttle_time(proxy: FaultProxy) -> None:
     proxy.plant(Fault(action=Action.EDIT, edit=throttle(1234)))
     assert struct.unpack_from(">i", ask(proxy)) == (1234,)
 
 
-def test_a_refusing_proxy_cuts_old_and_new_connections(proxy: FaultProxy) -> None:
+def test_a_refusing_proxy_closes_old_and_new_connections(proxy: FaultProxy) -> None:
     with ping.connected(proxy.port) as connection:
         assert ping.exchange(connection, 48, 0, b"") == BODY
         proxy.refuse()
@@ -171,7 +171,7 @@ def test_a_refusing_proxy_cuts_old_and_new_connections(proxy: FaultProxy) -> Non
     assert ask(proxy) == BODY
 
 
-def test_a_dead_broker_is_a_closed_connection(upstream: socketserver.ThreadingTCPServer) -> None:
+def test_a_stopped_broker_is_a_closed_connection(upstream: socketserver.ThreadingTCPServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
     with FaultProxy(port) as proxy:

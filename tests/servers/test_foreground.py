@@ -34,7 +34,7 @@ def test_an_unknown_version_is_a_usage_error(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.integration
-def test_it_stops_when_stdin_closes() -> None:
+def test_the_command_stops_when_stdin_closes() -> None:
     with start("4.3.1", "--acls", "--property", "quota.window.num=2") as process:
         line = process.stdout.readline()
         document = json.loads(line)
@@ -47,7 +47,7 @@ def test_it_stops_when_stdin_closes() -> None:
 
 
 @pytest.mark.integration
-def test_it_stops_at_a_signal() -> None:
+def test_the_command_stops_on_a_signal() -> None:
     with start("4.3.1") as process:
         line = process.stdout.readline()
         assert ping.answers(port_of(line))
@@ -57,7 +57,7 @@ def test_it_stops_at_a_signal() -> None:
 
 
 @pytest.mark.integration
-def test_a_broker_that_cannot_start_is_a_sentence_and_exit_code_1() -> None:
+def test_a_broker_that_cannot_start_gives_a_sentence_and_exit_code_1() -> None:
     with start("4.3.1", "--property", "quota.window.num=none") as process:
         assert process.wait(60) == 1
         message = process.stderr.read()

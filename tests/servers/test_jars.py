@@ -16,7 +16,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_the_cache_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KQUOTA_CACHE", "/a")
     assert jars.cache_root() == Path("/a")
     monkeypatch.delenv("KQUOTA_CACHE")
@@ -50,7 +50,7 @@ def test_a_folder_is_filled_once(cache: Path) -> None:
     assert len(filled) == 1
 
 
-def test_a_failed_filling_leaves_nothing_behind(cache: Path) -> None:
+def test_a_failed_filling_leaves_no_folder(cache: Path) -> None:
     def fill(folder: Path) -> None:
         (folder / "half").touch()
         raise jars.ServersUnavailable("no network")
@@ -61,7 +61,7 @@ def test_a_failed_filling_leaves_nothing_behind(cache: Path) -> None:
     assert jars.cached("it", lambda folder: (folder / "whole").touch()).is_dir()
 
 
-def test_whoever_comes_second_waits_for_the_first(cache: Path) -> None:
+def test_a_second_process_waits_for_the_first(cache: Path) -> None:
     order: list[str] = []
     started, go_on = threading.Event(), threading.Event()
 
@@ -81,7 +81,7 @@ def test_whoever_comes_second_waits_for_the_first(cache: Path) -> None:
     assert order == ["first"]
 
 
-def test_a_missing_program_is_named_with_what_to_install(
+def test_a_missing_program_is_named_with_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -92,7 +92,7 @@ def test_a_missing_program_is_named_with_what_to_install(
         jars.program("mvn", "Maven, please")
 
 
-def test_an_old_java_is_not_enough(tmp_path: Path) -> None:
+def test_an_older_java_is_refused(tmp_path: Path) -> None:
     old = tmp_path / "java"
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     old.chmod(0o755)

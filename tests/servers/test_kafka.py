@@ -15,7 +15,7 @@ EVERY_LISTENER = {"listeners": tuple(Listener), "acls": True}
 """One cluster for each version serves these tests."""
 
 
-def test_a_cluster_id_looks_like_one_of_kafka() -> None:
+def test_a_cluster_id_has_the_form_of_kafka() -> None:
     texts = [random_uuid() for _ in range(200)]
     assert len(set(texts)) == len(texts)
     assert {len(text) for text in texts} == {22}
@@ -29,7 +29,7 @@ def test_the_two_principals_have_exactly_the_documented_rights(kafka: StartKafka
 
 
 @pytest.mark.integration
-def test_a_broker_shows_the_certificate_of_its_authority_only(kafka: StartKafka) -> None:
+def test_a_broker_presents_the_certificate_of_its_authority_only(kafka: StartKafka) -> None:
     cluster = kafka(jars.NEWEST, **EVERY_LISTENER)
     assert cluster.authority is not None
     trusting = cluster.authority.client_context()
@@ -39,7 +39,9 @@ def test_a_broker_shows_the_certificate_of_its_authority_only(kafka: StartKafka)
 
 
 @pytest.mark.integration
-def test_a_client_certificate_is_a_principal_and_none_is_anonymous(kafka: StartKafka) -> None:
+def test_a_client_certificate_defines_the_principal_and_without_one_it_is_anonymous(
+    kafka: StartKafka,
+) -> None:
     cluster = kafka(jars.NEWEST, **EVERY_LISTENER)
     assert cluster.authority is not None
     stranger = cluster.authority.client("stranger")
@@ -57,7 +59,7 @@ def _describe_error(cluster: KafkaCluster, tls: ssl.SSLContext) -> int:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("version", [OLDEST, jars.NEWEST])
-def test_the_broker_itself_judges_bearer_tokens(kafka: StartKafka, version: str) -> None:
+def test_the_broker_itself_validates_bearer_tokens(kafka: StartKafka, version: str) -> None:
     cluster = kafka(version, **EVERY_LISTENER)
     assert cluster.issuer is not None
     port, mint = cluster.port(1, Listener.OAUTHBEARER), cluster.issuer.mint

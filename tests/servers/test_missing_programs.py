@@ -23,7 +23,7 @@ def run_without_java(tmp_path: Path, **environment: str) -> "subprocess.Complete
     )
 
 
-def test_a_machine_without_java_gets_a_loud_list(tmp_path: Path) -> None:
+def test_without_java_a_visible_list_of_skipped_tests_is_printed(tmp_path: Path) -> None:
     answer = run_without_java(tmp_path)
     assert answer.returncode == 0, answer.stdout
     assert "! NOT RUN !" in answer.stdout
@@ -31,7 +31,7 @@ def test_a_machine_without_java_gets_a_loud_list(tmp_path: Path) -> None:
     assert f"  {ONE_TEST}\n" in answer.stdout
 
 
-def test_ci_without_java_is_a_failure(tmp_path: Path) -> None:
+def test_in_ci_a_missing_java_is_a_failure(tmp_path: Path) -> None:
     answer = run_without_java(tmp_path, CI="true")
     assert answer.returncode == 1, answer.stdout
     assert "CI must run this, but: `java` was not found" in answer.stdout
@@ -39,7 +39,7 @@ def test_ci_without_java_is_a_failure(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_a_machine_without_maven_lists_it_too(tmp_path: Path) -> None:
+def test_a_missing_maven_is_listed(tmp_path: Path) -> None:
     (tmp_path / "java").symlink_to(_which("java"))
     answer = run_without_java(tmp_path, KQUOTA_CACHE=str(tmp_path / "empty"))
     assert answer.returncode == 0, answer.stdout

@@ -8,7 +8,7 @@ from tests.servers import ping
 from tests.servers.ports import free_ports
 
 
-def test_a_null_string_is_not_an_empty_one() -> None:
+def test_a_null_string_differs_from_an_empty_one() -> None:
     assert ping.short_string(None) == b"\xff\xff"
     assert ping.short_string("") == b"\0\0"
     assert ping.short_string("ö") == b"\0\2\xc3\xb6"
@@ -21,7 +21,7 @@ def test_a_port_without_a_broker_does_not_answer() -> None:
         assert not ping.answers(port, seconds=0.05)
 
 
-def test_a_connection_that_ends_early_is_an_error() -> None:
+def test_a_connection_that_closes_early_is_an_error() -> None:
     client_socket, broker_socket = socket.socketpair()
     with client_socket, broker_socket:
         broker_socket.sendall(b"abc")

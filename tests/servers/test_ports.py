@@ -7,7 +7,7 @@ import sys
 from tests.servers.ports import FIRST, LAST, free_ports
 
 
-def test_ports_are_different_and_can_be_listened_on() -> None:
+def test_ports_are_different_and_free() -> None:
     ports = free_ports(20)
     assert len(set(ports)) == 20
     assert all(FIRST <= port < LAST for port in ports)
@@ -15,13 +15,13 @@ def test_ports_are_different_and_can_be_listened_on() -> None:
         socket.create_server(("127.0.0.1", port)).close()
 
 
-def test_a_taken_port_is_not_offered() -> None:
+def test_a_port_in_use_is_not_returned() -> None:
     (number,) = free_ports(1)
     with socket.create_server(("127.0.0.1", number)):
         assert number not in free_ports(50)
 
 
-def test_processes_that_choose_at_the_same_time_never_choose_the_same_port() -> None:
+def test_processes_that_choose_at_the_same_time_get_different_ports() -> None:
     program = (
         "import sys; from tests.servers.ports import free_ports;"
         "print(*free_ports(3000), flush=True); sys.stdin.read()"

@@ -32,20 +32,20 @@ def test_a_child_is_signalled_and_reaped(tmp_path: Path) -> None:
     assert child.process.returncode == -signal.SIGKILL
 
 
-def test_what_a_child_prints_is_in_its_log_over_all_its_starts(tmp_path: Path) -> None:
+def test_the_log_contains_the_output_of_a_child_over_all_its_starts(tmp_path: Path) -> None:
     for word in ("one", "two"):
         child = Child([sys.executable, "-c", f"print({word!r})"], log=tmp_path / "log")
         assert child.ended_within(10)
     assert child.log_text() == "one\ntwo\n"
 
 
-def test_a_scratch_folder_goes_with_its_block() -> None:
+def test_a_scratch_folder_is_removed_with_its_block() -> None:
     with ScratchFolder.make("scratch-") as folder:
         (folder / "file").touch()
     assert not folder.exists()
 
 
-def test_children_and_folders_go_when_the_parent_is_killed() -> None:
+def test_children_and_folders_are_removed_when_the_parent_is_killed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as home:
         program = PARENT.replace("{port}", str(home.getsockname()[1]))
         command = [sys.executable, "-c", program]

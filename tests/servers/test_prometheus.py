@@ -29,7 +29,7 @@ def test_a_compiled_in_path_becomes_a_relative_one_of_the_same_length():
     assert len(moved) == len(program)
 
 
-def test_waiting_ends_with_what_was_waited_for():
+def test_waiting_returns_the_awaited_value_or_reports_details():
     with pytest.raises(AssertionError, match=r"the bell: not within 0 s\. silence"):
         until(bool, seconds=0.0, doing="the bell", details=lambda: "silence")
     assert until(lambda: True, seconds=1.0, doing="nothing") < 1.0
@@ -42,7 +42,7 @@ def posted(inbox: Inbox) -> int:
         return connection.getresponse().status
 
 
-def test_an_inbox_keeps_what_arrives_and_answers_as_told():
+def test_an_inbox_stores_requests_and_gives_the_configured_responses():
     with Inbox(status=503) as inbox:
         assert posted(inbox) == 503
         inbox.status = 200
@@ -54,7 +54,7 @@ def test_an_inbox_keeps_what_arrives_and_answers_as_told():
 
 
 @pytest.mark.integration
-def test_promtool_says_what_is_wrong(tmp_path):
+def test_promtool_reports_errors(tmp_path):
     file = tmp_path / "rules.json"
     file.write_text(
         json.dumps({"groups": [{"name": "g", "rules": [{"record": "a", "expr": "1 +"}]}]})
@@ -74,6 +74,6 @@ def test_both_servers_start_answer_and_end():
 
 
 @pytest.mark.integration
-def test_a_server_that_does_not_start_is_quoted():
+def test_the_output_of_a_server_that_does_not_start_is_quoted():
     with pytest.raises(AssertionError, match=r"prometheus ended: .*not a valid duration"):
         Prometheus({"global": {"scrape_interval": "often"}}).__enter__()

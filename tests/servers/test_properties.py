@@ -34,12 +34,12 @@ def settings(version: str = "4.3.1", *, listeners: tuple[Listener, ...] = (), **
     ("version", "supported"),
     [("3.4.1", False), ("3.5.0", True), ("3.9.1", True), ("3.10.0", True), ("4.0.1", True)],
 )
-def test_scram_is_known_from_3_5_on(version: str, supported: bool) -> None:
+def test_scram_is_supported_from_3_5_on(version: str, supported: bool) -> None:
     assert scram_supported(version) is supported
     assert ("SCRAM-SHA-512" in mechanisms(version)) is supported
 
 
-def test_only_client_listeners_are_advertised_elsewhere() -> None:
+def test_only_client_listeners_have_another_advertised_address() -> None:
     properties = settings(listeners=(Listener.PLAINTEXT,), advertised={Listener.PLAINTEXT: 7})
     assert properties["listeners"] == (
         "INTERNAL://127.0.0.1:2,PLAINTEXT://127.0.0.1:9000,CONTROLLER://127.0.0.1:1"
@@ -48,7 +48,7 @@ def test_only_client_listeners_are_advertised_elsewhere() -> None:
     assert properties["controller.quorum.voters"] == "1@127.0.0.1:1,2@127.0.0.1:11"
 
 
-def test_password_listeners_know_the_users() -> None:
+def test_password_listeners_contain_the_users() -> None:
     properties = settings(listeners=(Listener.SASL_SSL,), users={"u": "p"})
     prefix = "listener.name.sasl_ssl"
     assert 'user_u="p";' in properties[f"{prefix}.plain.sasl.jaas.config"]
@@ -56,14 +56,14 @@ def test_password_listeners_know_the_users() -> None:
     assert properties[f"{prefix}.sasl.enabled.mechanisms"] == "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 
 
-def test_nothing_is_switched_on_that_was_not_asked_for() -> None:
+def test_optional_features_are_disabled_by_default() -> None:
     properties = settings(listeners=(Listener.PLAINTEXT,))
     assert not [
         key for key in properties if key.startswith(("ssl.", "listener.name", "authorizer"))
     ]
 
 
-def test_what_was_asked_for_is_switched_on() -> None:
+def test_requested_features_are_enabled() -> None:
     properties = settings(
         listeners=(Listener.SSL, Listener.OAUTHBEARER),
         acls=True,
@@ -79,6 +79,6 @@ def test_what_was_asked_for_is_switched_on() -> None:
     assert properties["num.io.threads"] == "7"
 
 
-def test_an_independent_reader_reads_what_is_written() -> None:
+def test_an_independent_reader_parses_the_written_file() -> None:
     properties = {"plain": "a=b:c", "backslash": "C:\\dir", "lines": "one\ntwo"}
     assert javaproperties.loads(to_text(properties)) == properties

@@ -9,7 +9,7 @@ from tests.servers.raw_quotas import Answer, entity
 pytestmark = pytest.mark.integration
 
 
-def test_every_shape_of_entity_comes_back_as_it_was_written(empty_kafka: StartKafka) -> None:
+def test_every_form_of_entity_is_read_back(empty_kafka: StartKafka) -> None:
     port = empty_kafka("4.3.1").port()
     rates = {"producer_byte_rate": 1024.0, "request_percentage": 12.5}
     quotas = {
@@ -27,7 +27,7 @@ def test_every_shape_of_entity_comes_back_as_it_was_written(empty_kafka: StartKa
     assert raw_quotas.describe(port) == {}
 
 
-def test_a_refusal_carries_the_brokers_words(empty_kafka: StartKafka) -> None:
+def test_a_rejection_contains_the_message_of_the_broker(empty_kafka: StartKafka) -> None:
     port = empty_kafka("4.3.1").port()
     wrong = {entity(user="alice"): {"producer_byte_rate": 0.0}}
     words = "Quota producer_byte_rate must be greater than 0"
@@ -37,7 +37,7 @@ def test_a_refusal_carries_the_brokers_words(empty_kafka: StartKafka) -> None:
         raw_quotas.set_quotas(port, wrong)
 
 
-def test_many_quotas_are_cleared_in_several_requests(empty_kafka: StartKafka) -> None:
+def test_many_quotas_are_removed_in_several_requests(empty_kafka: StartKafka) -> None:
     port = empty_kafka("4.3.1").port()
     many = {entity(user=f"user-{n}"): {"producer_byte_rate": 1.0 + n} for n in range(6000)}
     raw_quotas.set_quotas(port, many)

@@ -69,14 +69,16 @@ def test_a_forged_token_does_not_verify(issuer: Issuer) -> None:
         verify(forged, issuer.rules.jwks)
 
 
-def test_an_expired_token_was_valid_once(issuer: Issuer) -> None:
+def test_an_expired_token_was_valid_before(issuer: Issuer) -> None:
     claims = verify(issuer.mint("alice", lifetime_seconds=-60), issuer.rules.jwks)
     fresh = verify(issuer.mint("alice"), issuer.rules.jwks)
     assert claims["iat"] < claims["exp"] < fresh["iat"]
 
 
 @pytest.mark.parametrize("secret", ["s ecret", "s+ecret", "s%20ecret"])
-def test_the_endpoint_takes_basic_authorization_raw_or_encoded(issuer: Issuer, secret: str) -> None:
+def test_the_endpoint_accepts_basic_authorization_raw_or_encoded(
+    issuer: Issuer, secret: str
+) -> None:
     status, document = post(issuer, GRANT, Authorization=basic("alice", secret))
     assert status == HTTPStatus.OK
     assert verify(str(document["access_token"]), issuer.rules.jwks)["sub"] == "alice"
@@ -84,7 +86,7 @@ def test_the_endpoint_takes_basic_authorization_raw_or_encoded(issuer: Issuer, s
     assert issuer.behaviour.scopes == ["quotas"]
 
 
-def test_the_endpoint_takes_credentials_in_the_form(issuer: Issuer) -> None:
+def test_the_endpoint_accepts_credentials_in_the_form(issuer: Issuer) -> None:
     form = GRANT | {"client_id": "alice", "client_secret": "s ecret"}
     assert post(issuer, form)[0] == HTTPStatus.OK
 
@@ -97,7 +99,7 @@ def test_wrong_credentials_are_refused(issuer: Issuer, client: str, secret: str)
     assert answer == (HTTPStatus.UNAUTHORIZED, {"error": "invalid_client"})
 
 
-def test_an_authorization_that_is_no_base64_is_refused(issuer: Issuer) -> None:
+def test_an_authorization_that_is_not_base64_is_refused(issuer: Issuer) -> None:
     assert post(issuer, GRANT, Authorization="Basic !")[0] == HTTPStatus.UNAUTHORIZED
 
 
@@ -106,7 +108,7 @@ def test_another_grant_is_refused(issuer: Issuer) -> None:
     assert answer == (HTTPStatus.BAD_REQUEST, {"error": "unsupported_grant_type"})
 
 
-def test_the_endpoint_breaks_on_demand(issuer: Issuer) -> None:
+def test_the_endpoint_fails_on_request(issuer: Issuer) -> None:
     right = {"Authorization": basic("alice", "s ecret")}
     issuer.behaviour.status = HTTPStatus.SERVICE_UNAVAILABLE
     assert post(issuer, GRANT, **right)[0] == HTTPStatus.SERVICE_UNAVAILABLE
@@ -115,7 +117,7 @@ def test_the_endpoint_breaks_on_demand(issuer: Issuer) -> None:
     assert post(issuer, GRANT, **right) == (HTTPStatus.OK, {"no": "token"})
 
 
-def test_java_clients_are_told_where_to_fetch_tokens(issuer: Issuer) -> None:
+def test_java_clients_get_the_address_of_the_token_endpoint(issuer: Issuer) -> None:
     properties = issuer.client_properties("alice")
     assert properties["sasl.oauthbearer.token.endpoint.url"] == issuer.url
     assert 'clientSecret="s ecret"' in properties["sasl.jaas.config"]

@@ -49,7 +49,7 @@ def test_a_program_runs_against_the_jars_of_its_version(echo: JavaSource) -> Non
     assert tools.java_program(VERSION, echo.path, "Echo", stdin="end\n").returncode == 3
 
 
-def test_what_javac_refuses_is_told(tmp_path: Path) -> None:
+def test_an_error_of_javac_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "Broken.java"
     path.write_text("class Broken { int x = ; }", encoding="utf-8")
     with pytest.raises(JavaFailed, match="illegal start of expression"):

@@ -99,7 +99,7 @@ def declares(subject: Entity, value: float, policy: DeletionPolicy | None = None
     )
 
 
-def test_a_lawful_history_breaks_no_law():
+def test_a_correct_history_breaks_no_law():
     history = History()
     history.run(declares(ALICE, 1.0))
     history.write(ALICE, 1.0)
@@ -111,7 +111,7 @@ def test_a_lawful_history_breaks_no_law():
     history.laws.check_histories()
 
 
-def test_a_value_that_another_writer_set_again_and_a_document_declares_is_ours():
+def test_a_declared_value_that_another_writer_set_again_is_owned():
     history = History()
     history.run(declares(ALICE, 1.0))
     history.write(ALICE, 1.0)
@@ -125,14 +125,14 @@ def test_a_value_that_another_writer_set_again_and_a_document_declares_is_ours()
     history.write(ALICE, None)
 
 
-def test_a_write_that_no_document_asks_for_is_seen():
+def test_a_write_that_no_document_declares_is_reported():
     history = History()
     history.run(declares(ALICE, 1.0))
     with pytest.raises(LawBroken, match="a value that was not requested"):
         history.write(ALICE, 2.0)
 
 
-def test_a_write_without_an_audit_entry_is_seen():
+def test_a_write_without_an_audit_entry_is_reported():
     history = History()
     history.run(declares(ALICE, 1.0))
     history.intend((ALICE, 1.0))
@@ -141,21 +141,21 @@ def test_a_write_without_an_audit_entry_is_seen():
         history.laws.check_histories()
 
 
-def test_a_write_under_observe_is_seen():
+def test_a_write_under_observe_is_reported():
     history = History(Rules(policy=Policy.OBSERVE))
     history.run(declares(ALICE, 1.0))
     with pytest.raises(LawBroken, match="under policy Observe"):
         history.write(ALICE, 1.0)
 
 
-def test_a_write_outside_the_scope_is_seen():
+def test_a_write_outside_the_scope_is_reported():
     history = History(replace(SYNC, scope=(EntityPattern(user=NamePattern(exact="bob")),)))
     history.run(declares(ALICE, 1.0))
     with pytest.raises(LawBroken, match="outside the scope"):
         history.write(ALICE, 1.0)
 
 
-def test_the_removal_of_a_declared_value_is_seen():
+def test_the_removal_of_a_declared_value_is_reported():
     history = History()
     history.run(declares(ALICE, 1.0))
     history.write(ALICE, 1.0)
@@ -163,7 +163,7 @@ def test_the_removal_of_a_declared_value_is_seen():
         history.write(ALICE, None)
 
 
-def test_the_removal_of_another_writers_value_is_seen():
+def test_the_removal_of_another_writers_value_is_reported():
     history = History()
     history.commit(ALICE, 7.0, writer="foreign")
     history.now += 100.0
@@ -180,7 +180,7 @@ def test_the_removal_of_another_writers_value_is_seen():
     ],
     ids=["Retain", "unset under Upsert"],
 )
-def test_the_removal_of_a_value_that_was_to_stay_is_seen(rules, policy, law):
+def test_the_removal_of_a_retained_value_is_reported(rules, policy, law):
     history = History(rules)
     document = declares(ALICE, 1.0, policy)
     history.run(document)
@@ -195,7 +195,7 @@ def test_the_removal_of_a_value_that_was_to_stay_is_seen(rules, policy, law):
         history.write(ALICE, None)
 
 
-def test_a_removal_under_create_only_is_seen():
+def test_a_removal_under_create_only_is_reported():
     history = History(Rules(policy=Policy.CREATE_ONLY))
     history.run(declares(ALICE, 1.0))
     history.write(ALICE, 1.0)
@@ -205,7 +205,7 @@ def test_a_removal_under_create_only_is_seen():
         history.write(ALICE, None)
 
 
-def test_a_limit_that_is_replaced_under_create_only_is_seen():
+def test_a_limit_replaced_under_create_only_is_reported():
     history = History(Rules(policy=Policy.CREATE_ONLY))
     history.commit(ALICE, 7.0, writer="foreign")
     history.now += 100.0
@@ -214,7 +214,7 @@ def test_a_limit_that_is_replaced_under_create_only_is_seen():
         history.write(ALICE, 1.0)
 
 
-def test_records_under_observe_are_seen():
+def test_records_under_observe_are_reported():
     history = History(Rules(policy=Policy.OBSERVE))
     history.run(declares(ALICE, 1.0))
     history.commit(ALICE, 1.0, writer="foreign")
@@ -227,14 +227,14 @@ def test_sync_acts_as_upsert_until_it_is_confirmed():
     assert Laws(SYNC, Image()).policy is Policy.SYNC
 
 
-def test_a_write_for_a_suspended_document_is_seen():
+def test_a_write_for_a_suspended_document_is_reported():
     history = History()
     history.run(replace(declares(ALICE, 1.0), suspended=True))
     with pytest.raises(LawBroken, match="a value that was not requested"):
         history.write(ALICE, 1.0)
 
 
-def test_the_removal_of_a_value_of_a_suspended_document_is_seen():
+def test_the_removal_of_a_value_of_a_suspended_document_is_reported():
     history = History()
     document = declares(ALICE, 1.0)
     history.run(document)
@@ -250,7 +250,7 @@ def test_the_removal_of_a_value_of_a_suspended_document_is_seen():
         history.write(ALICE, None)
 
 
-def test_a_write_that_no_record_announced_is_seen():
+def test_a_write_without_an_intent_is_reported():
     history = History()
     history.run(declares(ALICE, 1.0))
     with pytest.raises(LawBroken, match="a write that no record announced"):
@@ -258,7 +258,7 @@ def test_a_write_that_no_record_announced_is_seen():
 
 
 @pytest.mark.parametrize("drift", [DriftMode.WARN, DriftMode.DISABLED])
-def test_an_intent_to_correct_drift_that_is_only_reported_is_seen(drift):
+def test_an_intent_to_correct_drift_without_correction_enabled_is_reported(drift):
     history = History(replace(SYNC, drift=drift))
     history.run(declares(ALICE, 1.0))
     history.write(ALICE, 1.0)
@@ -304,7 +304,7 @@ def test_an_intent_ends_in_its_own_run():
     intends(history)
 
 
-def test_a_command_that_removes_more_than_its_guard_allows_is_seen():
+def test_a_command_that_removes_more_than_its_guard_allows_is_reported():
     history = History()
     history.laws.max_removals = 1
     history.run(declares(ALICE, 1.0), declares(APP, 1.0))
@@ -317,12 +317,12 @@ def test_a_command_that_removes_more_than_its_guard_allows_is_seen():
         history.laws._mean("apply", removals[1:])
 
 
-def test_an_intent_outside_of_a_run_is_seen():
+def test_an_intent_outside_a_run_is_reported():
     with pytest.raises(LawBroken, match="outside of a run"):
         History().intend((ALICE, 1.0))
 
 
-def test_a_wider_set_before_a_closer_one_is_seen():
+def test_a_wider_set_before_a_closer_one_is_reported():
     history = History()
     history.run(declares(APP, 1.0), declares(EVERYONE, 5.0))
     history.intend((APP, 1.0), (EVERYONE, 5.0))
@@ -330,7 +330,7 @@ def test_a_wider_set_before_a_closer_one_is_seen():
         history.commit(EVERYONE, 5.0)
 
 
-def test_records_that_claim_what_was_never_live_are_seen():
+def test_records_of_values_that_were_never_live_are_reported():
     history = History()
     history.run(declares(ALICE, 1.0))
     with pytest.raises(LawBroken, match="records claim"):
@@ -338,7 +338,7 @@ def test_records_that_claim_what_was_never_live_are_seen():
 
 
 @pytest.mark.parametrize("outcome", ["APPLIED", "HELD", "REJECTED", "NOT SENT", "NOT LANDED"])
-def test_an_audit_line_that_contradicts_the_brokers_is_seen(outcome):
+def test_an_audit_entry_that_contradicts_the_brokers_is_reported(outcome):
     history = History()
     history.run(declares(ALICE, 1.0))
     history.intend((ALICE, 1.0))
@@ -364,7 +364,7 @@ def test_an_audit_line_that_contradicts_the_brokers_is_seen(outcome):
         judge()
 
 
-def test_the_log_and_the_product_name_entities_alike():
+def test_the_log_and_the_planner_name_entities_alike():
     assert names_of(Entity(("alice", None, ABSENT))) == (("client-id", None), ("user", "alice"))
 
 
@@ -402,9 +402,9 @@ def rest_of(world: type[World]) -> str:
     raise AssertionError("seeds do not end")
 
 
-def test_a_world_that_stays_otherwise_than_declared_is_seen():
+def test_a_world_that_does_not_reach_the_declared_state_is_reported():
     assert rest_of(Negligent).startswith("not as declared 600 s after the last fault")
 
 
-def test_a_world_that_writes_although_nothing_has_changed_is_seen():
+def test_a_world_that_writes_without_changes_is_reported():
     assert rest_of(Restless) == "writes although nothing has changed"

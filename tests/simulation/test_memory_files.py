@@ -51,7 +51,7 @@ def test_a_killed_append_leaves_the_lines_before_it(steps):
     assert machine.disk.cached[LOG].startswith(b"first\n")
 
 
-def test_what_was_synced_survives_a_power_loss():
+def test_synced_content_survives_a_power_loss():
     machine = Machine()
     machine.files().replace(FILE, b"new")
     machine.files().append(LOG, b"line\n")

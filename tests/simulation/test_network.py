@@ -15,7 +15,7 @@ class Receiver(asyncio.Protocol):
         self.content += data
 
 
-def test_bytes_of_one_direction_never_overtake_each_other() -> None:
+def test_bytes_of_one_direction_stay_in_order() -> None:
     for seed in range(20):
         chance = random.Random(seed)
         loop = VirtualLoop(chance, lambda _: None)

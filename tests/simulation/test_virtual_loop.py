@@ -12,7 +12,7 @@ def loop(seed: int = 1) -> VirtualLoop:
     return VirtualLoop(random.Random(seed), lambda _: None)
 
 
-def test_a_day_passes_at_once():
+def test_a_simulated_day_takes_no_real_time():
     virtual = loop()
     try:
         virtual.run_until_complete(asyncio.sleep(86_400.0))
@@ -70,7 +70,7 @@ def test_a_seed_decides_the_order_of_tasks():
     assert len({tuple(order_of(seed)) for seed in range(10)}) > 5
 
 
-def test_timers_keep_their_order():
+def test_timers_fire_in_order():
     times: list[float] = []
     virtual = loop()
     try:
@@ -82,7 +82,7 @@ def test_timers_keep_their_order():
     assert times == [1.0, 1.0, 2.0, 3.0]
 
 
-def test_work_for_threads_is_done_on_the_loop():
+def test_work_for_threads_runs_on_the_loop():
     virtual = loop()
     try:
         assert virtual.run_until_complete(virtual.run_in_executor(None, max, 1, 2)) == 2

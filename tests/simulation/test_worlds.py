@@ -35,7 +35,7 @@ def test_all_laws_hold_in_the_worlds_of_this_suite():
     assert "0 laws broken" in done.stdout
 
 
-def test_a_seed_gives_the_same_story_in_every_process():
+def test_a_seed_gives_the_same_trace_in_every_process():
     first, second = (
         simulate("--seed", "5", "--days", "0.005", hash_seed=seed) for seed in ("1", "2")
     )
@@ -52,7 +52,7 @@ class Superstitious(World):
         super()._on_commit(commit)
 
 
-def test_a_broken_law_is_made_smaller_and_told():
+def test_the_scenario_of_a_broken_law_is_minimised_and_reported():
     def run(scenario: Scenario) -> WorldResult:
         return Superstitious(scenario).run()
 
@@ -67,7 +67,7 @@ def test_a_broken_law_is_made_smaller_and_told():
     assert any("BROKEN: superstition" in line for line in story(smaller))
 
 
-def test_a_scenario_without_a_fault_keeps_the_numbers_of_the_others():
+def test_a_scenario_without_one_fault_keeps_the_random_numbers_of_the_others():
     scenario = Scenario(seed=4)
     smaller = scenario.without("kill")
     assert smaller.faults == tuple(fault for fault in FAULTS if fault != "kill")

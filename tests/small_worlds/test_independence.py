@@ -101,11 +101,11 @@ def judge(pairs: Sequence[tuple[Entity, Key]], cells: Sequence[tuple[float | Non
     assert compared(together) == expected, together
 
 
-def test_two_keys_of_an_entity_are_compared_one_by_one():
+def test_two_keys_of_an_entity_are_compared_independently():
     for cells in itertools.product(TRIPLES, repeat=2):
         judge(((ALICE, KEYS[0]), (ALICE, KEYS[1])), cells)
 
 
-def test_two_entities_are_compared_one_by_one():
+def test_two_entities_are_compared_independently():
     for cells in itertools.product(TRIPLES[::2], TRIPLES[::3], TRIPLES):
         judge(((ALICE, KEYS[0]), (ALICE, KEYS[1]), (BOB, KEYS[0])), cells)

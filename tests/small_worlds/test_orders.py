@@ -64,7 +64,7 @@ def unlawful(
 
 
 @pytest.mark.parametrize("near", LEVELS if DEEP else LEVELS[-1:], ids=str)
-def test_two_entities_with_one_key_are_lawful_with_every_fate(near):
+def test_two_entities_with_one_key_keep_the_law_with_every_outcome(near):
     for far in LEVELS:
         if far == near:
             continue
@@ -73,7 +73,7 @@ def test_two_entities_with_one_key_are_lawful_with_every_fate(near):
             assert unlawful(before, after) == 0, (before, after)
 
 
-def test_two_entities_with_two_keys_are_lawful_with_every_fate():
+def test_two_entities_with_two_keys_keep_the_law_with_every_outcome():
     possible = list(states((NEAR, FAR), KEYS))[:: 1 if DEEP else 10]
     for before, after in itertools.product(possible, repeat=2):
         assert unlawful(before, after) == 0, (before, after)
@@ -99,7 +99,7 @@ class WidestFirst(SendSchedule):
 @pytest.mark.parametrize(
     "twin", [HoldsNothing, RemovesFirst, WidestFirst], ids=lambda twin: twin.__name__
 )
-def test_a_broken_twin_is_caught(twin):
+def test_a_faulty_variant_is_detected(twin):
     possible = list(states((NEAR, FAR), KEYS[:1]))
     assert any(
         unlawful(before, after, twin) for before, after in itertools.product(possible, repeat=2)

@@ -41,7 +41,7 @@ RULES = {
 
 @pytest.mark.parametrize("overrides", [False, True], ids=["faults", "faults and overrides"])
 @pytest.mark.parametrize("policy", list(RULES))
-def test_in_all_histories_of_a_pair_the_laws_hold(policy, overrides):
+def test_the_laws_hold_in_all_histories_of_a_pair(policy, overrides):
     exploration = explore(Product(RULES[policy]), overrides=overrides, most_states=MOST_STATES)
     assert exploration.complete or (not DEEP and exploration.states >= MOST_STATES)
 
@@ -129,6 +129,6 @@ class ForgetsDeletions(Product):
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-def test_a_broken_twin_is_caught_with_its_shortest_history(twin, law):
+def test_a_faulty_variant_is_detected_with_its_shortest_history(twin, law):
     with pytest.raises(LawViolated, match=law):
         explore(twin(RULES["Sync"]))

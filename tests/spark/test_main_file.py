@@ -62,13 +62,15 @@ def test_an_unknown_job_is_refused_with_the_command_that_lists_the_jobs(
     assert "hint: see kquota spark --help" in captured.err
 
 
-def test_a_name_cannot_write_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_cannot_write_control_sequences_to_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["\x1b[2J", "--lake", "lake"]) == 1
     assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", ["no/out.json", "."])
-def test_a_result_that_could_not_be_written_is_refused_before_there_is_a_session(
+def test_an_output_that_cannot_be_written_is_refused_before_a_session_starts(
     place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["rollup", "--lake", "x", "--output", str(tmp_path / place)]) == 1
@@ -80,7 +82,7 @@ def test_an_output_without_a_file_is_an_error(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "error: argument --output: expected one argument\n"
 
 
-def test_help_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_equals_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollup", "--help"]) == 0
     assert "--rebuild" in capsys.readouterr().out
     assert main(["--help"]) == 0

@@ -16,12 +16,12 @@ def test_the_page_is_up_to_date():
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, *OVERRIDES])
-def test_every_command_stands_in_the_page_with_an_example(name):
+def test_every_command_is_on_the_page_with_an_example(name):
     section = PAGE.read_text().split(f"## kquota {name}\n")[1].split("\n## ")[0]
     assert "Example:" in section
 
 
 @pytest.mark.parametrize("name", OVERRIDES)
-def test_sub_commands_explain_themselves_with_an_example(name, capsys):
+def test_subcommands_have_a_help_text_with_an_example(name, capsys):
     assert main([*name.split(), "--help"]) == 0
     assert f"kquota {name}" in capsys.readouterr().out

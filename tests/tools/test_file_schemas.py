@@ -72,7 +72,7 @@ def test_every_list_map_and_text_is_bounded(node: dict[str, Any], identifier: st
 
 
 @pytest.mark.parametrize("node", ALL)
-def test_nothing_is_left_open(node: dict[str, Any]) -> None:
+def test_every_field_has_a_type_and_no_unknown_fields_or_defaults(node: dict[str, Any]) -> None:
     assert "type" in node or node.get("x-kubernetes-int-or-string")
     assert "x-kubernetes-preserve-unknown-fields" not in node
     assert "default" not in node, "defaults would show up in live objects"
@@ -82,7 +82,7 @@ def test_nothing_is_left_open(node: dict[str, Any]) -> None:
     ("kind", "short", "scope"),
     [("ClientQuota", "ckq", "Namespaced"), ("QuotaCluster", "qcl", "Cluster")],
 )
-def test_names_and_subresources(kind: str, short: str, scope: str) -> None:
+def test_names_scope_and_subresources_are_correct(kind: str, short: str, scope: str) -> None:
     spec = crd(kind)["spec"]
     (version,) = spec["versions"]
     assert spec["group"] == "kafka-quotas.io"
@@ -117,7 +117,7 @@ def spec_of(kind: str, *path: str) -> dict[str, Any]:
     return spec_node
 
 
-def test_words_in_the_schema_are_those_of_the_core() -> None:
+def test_enumerations_in_the_schema_equal_those_of_the_core() -> None:
     assert set(spec_of("ClientQuota", "limits")["properties"]) == set(FIELDS)
     assert spec_of("ClientQuota", "deletionPolicy")["enum"] == list(DeletionPolicy)
     assert spec_of("QuotaCluster", "policy")["enum"] == list(Policy)
@@ -127,7 +127,7 @@ def test_words_in_the_schema_are_those_of_the_core() -> None:
     assert spec_of("ClientQuota", "entity", "user", "default")["enum"] == [True]
 
 
-def test_the_status_has_room_for_a_record_per_key() -> None:
+def test_the_status_has_space_for_a_record_per_key() -> None:
     keys = root_of("ClientQuota")["properties"]["status"]["properties"]["keys"]
     assert keys["maxItems"] == len(Key)
     assert keys["x-kubernetes-list-map-keys"] == ["key"]
@@ -139,12 +139,12 @@ def test_the_status_has_room_for_a_record_per_key() -> None:
 # ---- generated files ------------------------------------------------------------------------
 
 
-def test_what_is_committed_is_what_the_crds_give() -> None:
+def test_the_committed_schemas_equal_those_generated_from_the_crds() -> None:
     assert modes.stale(ROOT, generate(ROOT / "crds")) == []
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_schema_is_a_schema(name: str) -> None:
+def test_a_schema_is_valid_json_schema(name: str) -> None:
     Draft202012Validator.check_schema(schema.load(name))
 
 
@@ -153,14 +153,14 @@ ANNOTATIONS = {"$schema", "$id", "title", "description"}
 
 
 @pytest.mark.parametrize("name", ["ClientQuota", "QuotaCluster", "QuotaProject"])
-def test_every_object_is_closed_and_no_word_is_unknown_to_json_schema(name: str) -> None:
+def test_every_object_is_closed_and_every_keyword_is_known_to_json_schema(name: str) -> None:
     for path, node in nodes(schema.load(name)):
         assert set(node) <= {*Draft202012Validator.VALIDATORS, *ANNOTATIONS}, path
         if node.get("type") == "object" and path != ".status":
             assert "additionalProperties" in node, path
 
 
-def test_editors_get_one_schema_per_kind_of_file() -> None:
+def test_editors_get_one_schema_for_each_kind_of_file() -> None:
     assert [variant.get("$ref") for variant in schema.load("manifest")["oneOf"]] == [
         "clientquota.json",
         None,
@@ -171,7 +171,7 @@ def test_editors_get_one_schema_per_kind_of_file() -> None:
     ]
 
 
-def test_structural_words_become_json_schema() -> None:
+def test_keywords_of_structural_schemas_are_converted_to_json_schema() -> None:
     assert closed(
         {
             "type": "object",

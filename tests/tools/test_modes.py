@@ -13,7 +13,7 @@ def run(root: Path, *arguments: str) -> int:
     return modes.main(arguments, root, lambda: TEXTS)
 
 
-def test_what_was_written_is_up_to_date(tmp_path: Path) -> None:
+def test_a_written_page_is_up_to_date(tmp_path: Path) -> None:
     assert run(tmp_path, "--write") == 0
     assert run(tmp_path, "--check") == 0
     assert (tmp_path / "docs/page.md").read_text() == "text\n"
@@ -33,6 +33,6 @@ def test_a_file_that_differs_or_is_missing_is_named(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--wirte"], ["--write", "--check"]])
-def test_a_wrong_call_writes_nothing(tmp_path: Path, arguments: list[str]) -> None:
+def test_invalid_arguments_write_nothing(tmp_path: Path, arguments: list[str]) -> None:
     assert run(tmp_path, *arguments) == 2
     assert list(tmp_path.iterdir()) == []

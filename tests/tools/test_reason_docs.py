@@ -12,12 +12,12 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / PATH).read_text(encoding="utf-8")
 
 
-def test_the_page_is_what_the_table_gives():
+def test_the_page_equals_the_text_generated_from_the_table():
     assert text() == PAGE
 
 
 @pytest.mark.parametrize("row", Reason, ids=lambda row: row.value)
-def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
+def test_every_reason_has_a_row_and_a_section_with_the_next_step(row):
     line = next(page_line for page_line in PAGE.splitlines() if page_line.startswith(f"| [{row}]("))
     cells = [part.strip() for part in line.strip("|").split("|")]
     assert cells[2] == row.ready
@@ -27,7 +27,7 @@ def test_every_reason_has_a_row_and_a_section_with_what_to_do(row):
     assert row.helps in section
 
 
-def test_links_lead_to_sections_and_to_pages_that_exist():
+def test_links_refer_to_existing_sections_and_pages():
     for target in re.findall(r"\]\(([^)]+)\)", PAGE):
         page, _, section = target.partition("#")
         assert not page or (ROOT / "docs" / page).is_file(), target

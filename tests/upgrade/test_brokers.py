@@ -56,7 +56,7 @@ async def reconcile_until(
     return completions
 
 
-def test_no_client_is_without_its_limit_while_brokers_are_upgraded_under_reconciliations(
+def test_no_client_is_without_its_limit_while_brokers_are_upgraded_during_reconciliations(
     three: KafkaCluster,
 ) -> None:
     async def story() -> None:

@@ -63,7 +63,7 @@ def test_records_keep_values_owners_policies_drift_and_overrides() -> None:
     assert owned.is_known
 
 
-def test_writes_of_a_killed_run_are_still_open() -> None:
+def test_writes_of_a_killed_run_remain_open() -> None:
     intents = decoded("interrupted-inventory.json").owned.intents
     assert {(pair[0][0], intent.value, intent.backing) for pair, intent in intents.items()} == {
         ("killed-0", 10_000.0, None),
@@ -74,7 +74,7 @@ def test_writes_of_a_killed_run_are_still_open() -> None:
 
 
 @pytest.mark.parametrize("name", ["inventory.json", "interrupted-inventory.json"])
-def test_records_are_written_again_as_they_were(name: str) -> None:
+def test_records_are_written_unchanged(name: str) -> None:
     assert records.encode({CLUSTER_ID: decoded(name)}) == text(name).encode()
 
 
@@ -93,7 +93,7 @@ def test_the_audit_log_is_read_and_continued(tmp_path: Path) -> None:
     assert (override.author, override.cause) == ("ci@example", "Override")
 
 
-def test_an_outcome_is_still_rolled_back() -> None:
+def test_an_outcome_can_be_rolled_back() -> None:
     undo = read_undo(text("outcome.json"), location="outcome.json")
     assert undo.cluster_id == CLUSTER_ID
     assert undo.cluster == "", "the first outcomes do not name the cluster"
@@ -106,20 +106,20 @@ def test_an_outcome_is_still_rolled_back() -> None:
     }
 
 
-def test_a_plan_whose_time_is_not_protected_has_to_be_made_again() -> None:
+def test_a_plan_without_a_protected_time_must_be_created_again() -> None:
     with pytest.raises(StalePlan, match=r"plan\.json: .* an earlier version of kquota") as error:
         _ = read_plan(text("plan.json"), location="plan.json")
     assert error.value.hint == "plan again"
 
 
-def test_a_snapshot_is_the_same_state() -> None:
+def test_a_snapshot_gives_the_same_state() -> None:
     cluster_id, taken_at, state = read_state(text("state.json"), location="state.json")
     assert (cluster_id, taken_at[:10]) == (CLUSTER_ID, "2026-11-23")
     assert state.limits[BOB] == (None, 777_777.0, None, None, None)
     assert len(state.limits) == 4
 
 
-def test_watch_keeps_its_revisions_and_counts_earlier_removals_of_all_tenants_together() -> None:
+def test_watch_keeps_its_revisions_and_counts_earlier_removals_for_all_tenants_together() -> None:
     state = read_watch_state(text("watch.json"), location="watch.json")
     assert state.commit.startswith("5af1e31")
     assert state.refused_commit.startswith("802fefb")
@@ -128,7 +128,7 @@ def test_watch_keeps_its_revisions_and_counts_earlier_removals_of_all_tenants_to
     assert read_watch_state(watch_state_text(state), location="watch.json") == state
 
 
-def test_a_sandbox_goes_on_with_its_quotas(tmp_path: Path) -> None:
+def test_a_sandbox_continues_with_its_quotas(tmp_path: Path) -> None:
     path = tmp_path / "sandbox.json"
     _ = path.write_text(text("sandbox.json"), encoding="utf-8")
     loaded = state_file.load(path)
@@ -152,7 +152,7 @@ def test_config_maps_of_the_previous_operator_keep_overrides_orphans_and_removal
     assert [(count.count, count.tenant) for count in stored.removals] == [(1, "")]
 
 
-def test_statuses_of_the_previous_operator_say_what_each_document_owns() -> None:
+def test_statuses_of_the_previous_operator_define_what_each_document_owns() -> None:
     stored = read(CLUSTER_ID, OBJECTS["configmaps"])
     objects = [
         {**obj, "metadata": {**obj["metadata"], "namespace": TEAM, "uid": obj["metadata"]["name"]}}
@@ -197,7 +197,7 @@ READERS: dict[str, tuple[Callable[[str], object], type[KquotaError]]] = {
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize("number", [0, 2])
-def test_an_unknown_format_is_refused_with_its_number_and_what_to_do(
+def test_an_unknown_format_is_refused_with_its_number_and_the_next_step(
     name: str, number: int
 ) -> None:
     read, error = READERS[name]

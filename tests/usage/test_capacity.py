@@ -19,14 +19,14 @@ from reconciler.usage.tags import bucket_of
 A, B, C = (bucket_of(name) for name in "abc")
 
 
-def test_clients_get_what_headroom_and_replication_leave():
+def test_the_budget_of_clients_is_the_capacity_minus_headroom_and_replication():
     assert budget(1000, 300) == 500
     assert budget(1000, 900) == 0
     assert committed_ppm([400, 350], 500) == 1_500_000
     assert committed_ppm([1], 0) is None
 
 
-def test_who_uses_little_is_served_and_the_others_share_by_weight():
+def test_small_uses_are_served_and_the_others_share_by_weight():
     fair_shares = shares(
         [
             BucketUse(bucket=C, rate=90, weight=2),
@@ -42,14 +42,14 @@ def test_who_uses_little_is_served_and_the_others_share_by_weight():
     )
 
 
-def test_a_unit_that_cannot_be_split_goes_to_the_largest_remainder_then_by_name():
+def test_an_indivisible_unit_goes_to_the_largest_remainder_and_then_by_name():
     fair_shares = shares([BucketUse(bucket=bucket, rate=10) for bucket in (C, B, A)], 11)
     assert [share.fair for share in fair_shares] == [4, 4, 3]
     fair_shares = shares([BucketUse(bucket=A, rate=10), BucketUse(bucket=B, rate=10, weight=2)], 10)
     assert [share.fair for share in fair_shares] == [3, 7]
 
 
-def test_enough_for_all_is_no_excess():
+def test_sufficient_capacity_has_no_excess():
     assert [
         share.excess
         for share in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)
@@ -71,9 +71,7 @@ uses = st.dictionaries(
 
 
 @given(uses, st.integers(0, 3 * 10**6))
-def test_excess_is_the_overload_and_nobody_is_off_the_level_by_more_than_a_unit(
-    bucket_uses, available
-):
+def test_excess_equals_the_overload_and_shares_differ_by_at_most_a_unit(bucket_uses, available):
     fair_shares = {share.bucket: share for share in shares(bucket_uses, available)}
     total = sum(use.rate for use in bucket_uses)
     assert sum(share.excess for share in fair_shares.values()) == max(0, total - available)
@@ -107,7 +105,7 @@ def test_the_order_of_the_uses_does_not_matter(bucket_uses, available, chance):
 
 
 @pytest.mark.parametrize(("rate", "weight"), [(-1, 1), (1, 0)])
-def test_a_use_that_cannot_be_is_not_built(rate, weight):
+def test_an_impossible_use_is_rejected(rate, weight):
     with pytest.raises(QuotaValueError, match="weight"):
         BucketUse(bucket=A, rate=rate, weight=weight)
 

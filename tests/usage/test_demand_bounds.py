@@ -19,11 +19,11 @@ from tests.usage.reference import censored
         pytest.param(0, 1, 100, True, Censored.YES, id="held back by its request quota"),
         pytest.param(0, 1, 100, None, Censored.UNKNOWN, id="a request quota that cannot be mapped"),
         pytest.param(
-            5, 95, 100, None, Censored.YES, id="throttled, whatever the request quota did"
+            5, 95, 100, None, Censored.YES, id="throttled, with an unmapped request quota"
         ),
     ],
 )
-def test_a_rate_is_censored(throttle_ms, rate, limit, requests, expected):
+def test_a_rate_has_the_expected_censoring(throttle_ms, rate, limit, requests, expected):
     assert (
         censored(
             QuotaType.PRODUCE,
@@ -47,7 +47,7 @@ def test_a_rate_is_censored(throttle_ms, rate, limit, requests, expected):
         pytest.param(5, 52, 100, True, Censored.YES, id="held back by its request quota"),
     ],
 )
-def test_a_throttled_consumer_need_not_come_near_its_limit(
+def test_a_throttled_consumer_may_stay_far_below_its_limit(
     throttle_ms, rate, limit, requests, expected
 ):
     result = censored(
@@ -71,5 +71,5 @@ def test_a_throttled_consumer_need_not_come_near_its_limit(
         (4, None, LimitMove.LOOSER),
     ],
 )
-def test_no_limit_is_above_every_limit(before, after, way):
+def test_an_absent_limit_is_higher_than_every_limit(before, after, way):
     assert move(before, after) is way

@@ -49,7 +49,7 @@ def fetch_size(fetch: int, batch: int = 0) -> FetchSize:
         pytest.param(fetch_size(MIB), 1, 1, 1, id="never nothing"),
     ],
 )
-def test_a_held_back_consumer_gets_a_part_of_its_limit(size, limit, least, most):
+def test_a_throttled_consumer_obtains_a_part_of_its_limit(size, limit, least, most):
     assert size.obtained(limit) == (least, most)
 
 
@@ -63,7 +63,7 @@ def test_a_held_back_consumer_gets_a_part_of_its_limit(size, limit, least, most)
         (10, 10, -1, "does not hold a batch"),
     ],
 )
-def test_sizes_that_contradict_each_other_are_refused(least, most, batch, message):
+def test_contradictory_sizes_are_refused(least, most, batch, message):
     with pytest.raises(QuotaValueError, match=message):
         FetchSize(least_bytes=least, most_bytes=most, batch_bytes=batch)
 
@@ -72,7 +72,7 @@ sizes = st.tuples(st.integers(0, 10**8), st.integers(1, 10**8), st.integers(0, 1
 
 
 @given(sizes, st.integers(1, 10**12))
-def test_a_consumer_gets_something_and_never_more_than_its_limit(numbers, limit):
+def test_a_consumer_obtains_more_than_nothing_and_at_most_its_limit(numbers, limit):
     first, second, batch = numbers
     low, high = sorted((first, second))
     rates = FetchSize(
@@ -85,6 +85,6 @@ def test_a_consumer_gets_something_and_never_more_than_its_limit(numbers, limit)
 
 
 @given(st.integers(1, 10**8), st.integers(1, 10**8), st.integers(1, 10**9))
-def test_smaller_fetches_get_no_less(first, second, limit):
+def test_smaller_fetches_obtain_at_least_as_much(first, second, limit):
     small, large = sorted((first, second))
     assert fetch_size(small).obtained(limit).least >= fetch_size(large).obtained(limit).most

@@ -12,7 +12,7 @@ def test_the_bounds_are_the_powers_rounded_up():
     assert BOUNDS[-2] <= MAX_UNITS < BOUNDS[-1]
 
 
-def test_the_table_never_changes_because_stored_histograms_are_counted_by_it():
+def test_the_table_never_changes_because_stored_histograms_depend_on_it():
     text = ",".join(map(str, BOUNDS))
     assert (len(BOUNDS), BOUNDS[:2], BOUNDS[320]) == (1383, (1, 2), 1024)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "386fd2cab5e92732"

@@ -22,7 +22,7 @@ from reconciler.usage.samples import (
 from tests.usage.reference import rate_units
 
 
-def test_each_key_has_its_type():
+def test_each_key_has_its_quota_type():
     assert set(TYPE_OF) == set(Key)
     assert {KEY_OF[TYPE_OF[key]] for key in Key} == set(Key)
 
@@ -45,12 +45,12 @@ def test_each_key_has_its_type():
         (QuotaType.PRODUCE, None, None),
     ],
 )
-def test_a_limit_is_whole_and_never_nothing(kind, value, units):
+def test_a_limit_is_a_whole_number_above_zero(kind, value, units):
     assert limit_units(kind, value) == units
 
 
 @pytest.mark.parametrize("value", [math.nan, 0.0, -1.0, -math.inf])
-def test_what_limits_nothing_that_can_be_computed_is_refused(value):
+def test_a_limit_that_cannot_be_computed_is_refused(value):
     assert limit_state(QuotaType.PRODUCE, value) is ValueState.INVALID
     with pytest.raises(QuotaValueError, match="producer_byte_rate"):
         limit_units(QuotaType.PRODUCE, value)
@@ -60,19 +60,19 @@ def test_what_limits_nothing_that_can_be_computed_is_refused(value):
     ("rate", "units"),
     [(0.4, 0), (0.5, 1), (1.5, 2), (2.5, 3), (-7.0, 0), (math.inf, MAX_UNITS), (1e20, MAX_UNITS)],
 )
-def test_a_rate_is_rounded_half_up_and_cut(rate, units):
+def test_a_rate_is_rounded_half_up_and_limited(rate, units):
     assert rate_units(QuotaType.FETCH, rate) == units
 
 
-def test_not_a_number_is_no_rate():
+def test_nan_is_not_a_rate():
     assert rate_units(QuotaType.FETCH, math.nan) is None
 
 
 @given(st.sampled_from(QuotaType), st.integers(1, MAX_UNITS - 1))
-def test_units_go_to_kafka_and_back(kind, units):
+def test_units_are_converted_to_kafka_and_back(kind, units):
     assert limit_units(kind, in_kafka_units(kind, units)) == units
 
 
 @given(st.floats(0, 1e13))
-def test_halves_go_up_in_float64(value):
+def test_halves_are_rounded_up_in_float64(value):
     assert abs(half_up(value) - value) <= 0.5 + value * 2**-52

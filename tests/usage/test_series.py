@@ -25,7 +25,7 @@ def test_scrapes_closer_than_a_window_are_dropped():
 
 
 @given(moments)
-def test_a_day_that_is_thinned_alone_is_the_day_of_the_whole(times):
+def test_thinning_one_day_equals_thinning_all_days(times):
     days = [[ts for ts in times if ts // DAY_MS == day] for day in {ts // DAY_MS for ts in times}]
     assert sorted(ts for day in days for ts in thinned(day)) == list(thinned(times))
 
@@ -41,7 +41,7 @@ def test_kept_scrapes_of_a_day_do_not_overlap(times):
     assert set(scrapes) <= set(times)
 
 
-def test_a_sample_stands_for_the_time_since_the_one_before():
+def test_a_sample_covers_the_time_since_the_previous_one():
     assert spans([0, 30_000, 61_000, 211_000, 361_001], PACE) == (
         30_000,
         30_000,
@@ -54,7 +54,7 @@ def test_a_sample_stands_for_the_time_since_the_one_before():
 
 
 @pytest.mark.parametrize("times", [[1, 1], [2, 1]])
-def test_samples_have_to_ascend(times):
+def test_samples_must_be_ascending(times):
     with pytest.raises(QuotaValueError, match="ascend"):
         spans(times, PACE)
 
@@ -72,7 +72,7 @@ def test_samples_have_to_ascend(times):
         (300_000, 300_000, 300_000, 36_666),
     ],
 )
-def test_a_cadence_says_what_part_of_the_time_it_sees(scrape, step, gap, coverage):
+def test_a_cadence_has_the_share_of_time_that_it_observes(scrape, step, gap, coverage):
     pace = cadence(scrape)
     assert (pace.step_ms, pace.max_gap_ms, pace.coverage_ppm) == (step, gap, coverage)
 
@@ -80,6 +80,6 @@ def test_a_cadence_says_what_part_of_the_time_it_sees(scrape, step, gap, coverag
 @pytest.mark.parametrize(
     ("scrape", "gap"), [(0, None), (-1, None), (300_001, None), (30_000, 29_999)]
 )
-def test_a_cadence_that_bridges_nothing_cannot_be_built(scrape, gap):
+def test_a_cadence_without_a_bridged_gap_is_rejected(scrape, gap):
     with pytest.raises(QuotaValueError, match="scrape step"):
         cadence(scrape, gap)

@@ -73,7 +73,7 @@ def forecasts(step_s: int) -> dict:
     }
 
 
-def test_on_settings_never_seen_totals_agree_within_five_percent_and_nine_of_ten_by_themselves(
+def test_for_unseen_settings_totals_agree_within_five_percent_and_nine_of_ten_separately(
     truths,
 ):
     off = total = 0
@@ -92,7 +92,7 @@ def test_on_settings_never_seen_totals_agree_within_five_percent_and_nine_of_ten
     assert off <= len(STEPS) * len(SETTINGS) / 10
 
 
-def test_counting_samples_above_the_limit_misses_what_outlives_the_peak(truths):
+def test_counting_samples_above_the_limit_misses_throttling_after_the_peak(truths):
     """What dashboards do, and why it is not the definition."""
     true = sum(truth.late_ms for truth in truths.values())
     counted = sum(
@@ -104,7 +104,7 @@ def test_counting_samples_above_the_limit_misses_what_outlives_the_peak(truths):
     assert counted < 0.7 * true
 
 
-def test_credit_for_a_burst_would_tell_too_little(truths):
+def test_a_token_bucket_underestimates_throttling(truths):
     """A token bucket of ten seconds, the textbook's model of the same windows, is farther off in total."""
     true = sum(truth.late_ms for truth in truths.values())
     bucket = 0
@@ -126,7 +126,7 @@ def test_credit_for_a_burst_would_tell_too_little(truths):
     st.sampled_from([0.9, 0.97, 0.99]),
     st.sampled_from([5, 10]),
 )
-def test_where_the_gauge_sees_all_the_time_every_setting_agrees(
+def test_where_the_gauge_covers_all_time_every_setting_agrees(
     seed, volatility, factor, correlation, step_s
 ):
     ready = ready_at(seed, volatility, correlation)
@@ -136,7 +136,7 @@ def test_where_the_gauge_sees_all_the_time_every_setting_agrees(
     assert abs(forecast.max_delay_ms - true.worst_ms) <= max(0.2 * true.worst_ms, 15_000)
 
 
-def test_the_stepper_lets_ten_seconds_of_the_limit_pass_after_silence():
+def test_the_stepper_admits_ten_seconds_of_the_limit_after_idle_time():
     windows, limit = SampledWindows(), 1_000_000.0
     windows.record(10 * limit, 50_000)
     assert windows.delay(limit, 50_000) == 0
@@ -144,7 +144,7 @@ def test_the_stepper_lets_ten_seconds_of_the_limit_pass_after_silence():
     assert windows.delay(limit, 50_000) == 500
 
 
-def test_the_stepper_measures_over_ten_windows_and_what_has_begun():
+def test_the_stepper_measures_over_ten_windows_and_the_current_one():
     windows = SampledWindows()
     for second in range(30):
         windows.record(1000, second * 1000)

@@ -35,7 +35,7 @@ def records(seed: int) -> list[tuple[int, int]]:
     return rows
 
 
-def test_records_get_the_delays_and_rates_that_kafka_gives(kafka):
+def test_records_get_the_delays_and_rates_of_kafka(kafka):
     cases = [(limit, records(seed)) for seed, limit in enumerate([5_000, 50_000, 250_000, 10**6])]
     answer = kafka.ask({"cases": [{"limit": limit, "records": rows} for limit, rows in cases]})
     delayed = 0

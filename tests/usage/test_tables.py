@@ -29,7 +29,7 @@ def test_every_key_consists_of_columns_that_are_never_null(table: Table) -> None
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
-def test_every_table_says_of_which_cluster(table: Table) -> None:
+def test_every_table_has_a_cluster_column(table: Table) -> None:
     assert table.names[0] == "cluster_id"
 
 
@@ -43,7 +43,7 @@ def test_every_table_says_of_which_cluster(table: Table) -> None:
         (NOISY_ROW, NoisyRow),
     ],
 )
-def test_rows_for_people_have_the_columns_of_their_table(table: Table, row: type) -> None:
+def test_displayed_rows_have_the_columns_of_their_table(table: Table, row: type) -> None:
     names: list[str] = []
     for field in fields(row):
         names += BUCKET if field.name == "bucket" else [field.name]

@@ -64,7 +64,7 @@ def test_only_limits_of_the_key_count():
     assert book(state, Key.CONSUMER_BYTE_RATE).measured
 
 
-def test_an_address_alone_puts_no_kind_of_client_in_use():
+def test_an_address_brings_no_client_level_into_use():
     key = Key.CONNECTION_CREATION_RATE
     rules = book(QuotaState(limits={entity(ip=DEFAULT): limits_of({key: 7.0})}), key)
     assert not rules.in_use
@@ -84,7 +84,7 @@ def test_tags_can_only_be_limited_by_their_own_levels(bucket, levels):
     assert entities_of(bucket) == tuple(entity(user=u, client_id=c) for u, c in levels)
 
 
-def test_the_bucket_of_a_user_is_not_held_to_the_limit_of_a_pair():
+def test_the_limit_of_a_pair_does_not_apply_to_the_bucket_of_its_user():
     rules = of(entity(user="alice", client_id=DEFAULT))
     assert limit_of(rules, bucket_of("alice")) is None
     assert limit_of(rules, bucket_of("alice", "x")) == (
@@ -93,7 +93,7 @@ def test_the_bucket_of_a_user_is_not_held_to_the_limit_of_a_pair():
     )
 
 
-def test_names_make_the_kind():
+def test_the_names_determine_the_kind_of_a_bucket():
     assert bucket_of() == Bucket(kind=GroupKind.NONE)
     assert bucket_of(ip="::1").kind is GroupKind.IP
 
@@ -106,7 +106,7 @@ OF_CLIENTS = [subject for subject in ENTITIES if subject[2] is ABSENT]
     st.sampled_from([user for user in USERS if user]),
     st.sampled_from(CLIENTS),
 )
-def test_a_client_is_held_to_the_limit_of_its_tags(entities, user, client):
+def test_the_limit_of_its_tags_applies_to_a_client(entities, user, client):
     """Two roads to one number: by precedence, and by tags and then the limit of the tags."""
     (effective,) = resolve(
         state_of(*entities), Principal(user=user, client_id=client), [RATE]

@@ -33,7 +33,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[PrecedenceOracle]:
         yield running
 
 
-def test_tags_and_limit_are_kafkas_for_limited_and_unlimited_clients(oracle):
+def test_tags_and_limit_equal_those_of_kafka_for_limited_and_unlimited_clients(oracle):
     subsets = [
         {subject: n + 1.0 for n, subject in enumerate(LEVELS) if mask >> n & 1}
         for mask in range(256)

@@ -77,7 +77,7 @@ def summary_of(rows, policy=POLICY, **more):
     return summarize(rows, [EVIDENCE], policy, **more)
 
 
-def test_a_tenant_is_its_worst_broker_and_how_many():
+def test_a_tenant_has_its_worst_broker_and_the_number_of_brokers():
     tenant_rows = tenants(
         [
             row(broker="1"),
@@ -95,7 +95,7 @@ def test_a_tenant_is_its_worst_broker_and_how_many():
 
 
 @given(st.integers(0, 100_000))
-def test_a_tenant_is_its_worst_broker_and_how_many_there_are(number):
+def test_the_worst_broker_and_the_number_of_brokers_are_those_of_the_rows_of_a_tenant(number):
     fleet = case(number)
     rows = judged(fleet.question, fleet.series, CADENCE)
     for tenant in tenants(rows):
@@ -120,7 +120,7 @@ def test_a_tenant_is_its_worst_broker_and_how_many_there_are(number):
 
 
 @given(st.integers(0, 100_000), st.integers(1, 12))
-def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
+def test_no_row_is_lost_and_the_rows_of_a_tenant_are_never_split(number, most):
     fleet = case(number)
     rows = judged(fleet.question, fleet.series, CADENCE)
     summary = summary_of(rows, questions=[fleet.question], max_rows=most)
@@ -133,7 +133,7 @@ def test_no_row_vanishes_and_a_tenant_is_never_cut(number, most):
     assert summary.may_be_worse == sum(each.may_be_worse for each in rows)
 
 
-def test_what_the_policy_refuses_is_shown_first_and_once_for_each_figure():
+def test_refusals_of_the_policy_are_shown_first_and_once_for_each_figure():
     calm = [row(f"u{n}", after=60 * MINUTE, before_throttled_ms=55 * MINUTE) for n in range(9)]
     summary = summary_of([*calm, row(broker="1"), row(broker="2", after=21 * MINUTE)], max_rows=2)
     assert [impact_row.bucket.user for impact_row in summary.rows] == ["alice", "alice"]
@@ -155,7 +155,7 @@ HELD_BACK = {
 }
 
 
-def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limit():
+def test_an_unchanged_figure_of_a_throttled_client_is_no_verdict_on_a_lower_limit():
     throttled_row = row(broker="2", **HELD_BACK)
     assert throttled_row.may_be_worse
     assert not throttled_row.judged
@@ -172,7 +172,7 @@ def test_the_same_of_a_client_that_was_held_back_is_no_verdict_on_a_tighter_limi
     assert replace(throttled_row, observed_throttled_ms=None, censored_ms=MINUTE + 1).may_be_worse
 
 
-def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_for_a_look():
+def test_the_broker_of_a_tenant_that_may_get_worse_is_shown_and_the_result_is_not_enough():
     calm, better = (
         row(verdict=ImpactVerdict.SAME, after=0),
         row("bob", verdict=ImpactVerdict.BETTER, after=0),
@@ -185,7 +185,7 @@ def test_of_the_brokers_of_a_tenant_the_one_that_may_be_worse_speaks_and_asks_fo
     assert (cut.left_out, cut.left_blind, cut.may_be_worse, cut.enough) == (2, 1, 1, False)
 
 
-def test_counts_that_contradict_the_rows_cannot_be_built():
+def test_counts_that_contradict_the_rows_are_rejected():
     for more in (
         {"left_out": 1},
         {"verdicts": {ImpactVerdict.WORSE: 2}},
@@ -197,7 +197,7 @@ def test_counts_that_contradict_the_rows_cannot_be_built():
             Simulation(evidence=(), rows=(row(),), **more)
 
 
-def test_a_tier_decides_what_is_refused():
+def test_a_tier_decides_the_refusals():
     gold = TierRule(
         name="gold",
         tolerance=Tolerance(max_delay_ms=1_000),
@@ -211,7 +211,7 @@ def test_a_tier_decides_what_is_refused():
     ] == [("gold", "worst delay", 1_000)]
 
 
-def test_consumers_are_shown_and_never_refused_or_only_counted():
+def test_consumers_are_shown_and_never_refused_or_are_only_counted():
     fetch = row(quota_type=QuotaType.FETCH)
     summary = summary_of([fetch])
     assert (summary.rows, summary.breaches) == ((fetch,), ())
@@ -228,14 +228,14 @@ def test_request_time_is_never_refused():
     ).breaches
 
 
-def test_stale_evidence_is_not_enough_whatever_the_rows_say():
+def test_stale_evidence_is_not_enough_for_any_rows():
     summary = summarize([row()], [replace(EVIDENCE, stale="it is 3 d old")], POLICY)
     assert not summary.enough
     assert summary_of([row()]).enough
     assert not summary_of([row(), row("bob", "", ImpactVerdict.NO_DATA, None)], max_rows=1).enough
 
 
-def test_what_questions_noticed_is_passed_on():
+def test_notes_and_changed_tags_of_queries_are_in_the_summary():
     flip = ("c1", QuotaType.PRODUCE, bucket_of("x"))
     query = ImpactQuery(
         cluster_id="c1", requests=(), flipped=(flip,), unexplained=(flip,), notes=("n",)
@@ -253,7 +253,7 @@ def test_what_questions_noticed_is_passed_on():
 
 
 @given(st.integers(0, 100_000), st.integers(1, 5), st.integers(0, 20))
-def test_portions_hold_every_row_once_and_read_no_more_than_allowed(number, at_once, most):
+def test_portions_contain_every_row_once_and_read_no_more_than_allowed(number, at_once, most):
     question = case(number).question
     parts, beyond = portions(question, at_once=at_once, max_buckets=most)
     requests = [request for each in parts for request in each.requests]
@@ -265,7 +265,7 @@ def test_portions_hold_every_row_once_and_read_no_more_than_allowed(number, at_o
     assert all(request.parts for request in beyond.requests)
 
 
-def test_what_is_not_read_says_why_and_what_cannot_be_told_anyway_keeps_its_reason():
+def test_an_unread_bucket_has_a_reason_and_an_unidentifiable_one_keeps_its_own():
     fleet = case(7)
     rows = unread(fleet.question, "too much")
     for request, row in zip(fleet.question.requests, rows, strict=True):
@@ -274,5 +274,5 @@ def test_what_is_not_read_says_why_and_what_cannot_be_told_anyway_keeps_its_reas
         assert row.covered_ms == 0
 
 
-def test_an_entity_without_a_tier_is_usual():
+def test_an_entity_without_a_tier_has_the_default_tier():
     assert POLICY.tier_of("c", entity(user="alice")).tolerance == STRICT

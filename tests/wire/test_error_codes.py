@@ -11,7 +11,7 @@ def test_every_code_from_minus_one_on_is_known() -> None:
     assert all(number == code.number for number, code in ERROR_CODES.items())
 
 
-def test_names_are_unique_and_sentences_are_our_own_style() -> None:
+def test_names_are_unique_and_sentences_follow_the_style_of_the_project() -> None:
     assert len({code.name for code in ERROR_CODES.values()}) == len(ERROR_CODES)
     assert all(code.sentence and code.sentence[-1] != "." for code in ERROR_CODES.values())
 
@@ -22,7 +22,7 @@ def test_an_unknown_code_keeps_its_number() -> None:
     assert str(code) == "UNKNOWN(1234) (1234)"
 
 
-def test_codes_that_pass_with_time_are_retriable() -> None:
+def test_transient_codes_are_retriable() -> None:
     assert error_code(REQUEST_TIMED_OUT).retriable
     assert error_code(NOT_CONTROLLER).retriable
     assert not error_code(31).retriable

@@ -16,7 +16,7 @@ def framed(*bodies: bytes) -> bytes:
     ),
     st.lists(st.integers(1, 90_000), min_size=1, max_size=10),
 )
-def test_frames_come_out_whole_however_the_stream_is_cut(
+def test_frames_are_complete_for_any_division_of_the_stream(
     bodies: list[bytes], cuts: list[int]
 ) -> None:
     stream, frames, buffer, turn = framed(*bodies), [], FrameBuffer(), 0
@@ -28,7 +28,7 @@ def test_frames_come_out_whole_however_the_stream_is_cut(
     assert buffer.is_empty
 
 
-def test_one_byte_at_a_time_is_enough() -> None:
+def test_a_frame_is_read_one_byte_at_a_time() -> None:
     buffer, frames = FrameBuffer(), []
     for octet in framed(b"hello", b"world!"):
         assert len(buffer.get_buffer()) > 0
@@ -36,7 +36,7 @@ def test_one_byte_at_a_time_is_enough() -> None:
     assert frames == [b"hello", b"world!"]
 
 
-def test_a_large_frame_is_received_into_a_buffer_of_its_own() -> None:
+def test_a_large_frame_is_received_into_its_own_buffer() -> None:
     buffer = FrameBuffer()
     assert buffer.feed(framed(b"a" * 100_000)[:50]) == []
     assert len(buffer.get_buffer()) == 100_000 - 46
@@ -46,7 +46,7 @@ def test_a_large_frame_is_received_into_a_buffer_of_its_own() -> None:
     assert buffer.is_empty
 
 
-def test_frames_before_a_fault_are_handed_out_and_nothing_after_it() -> None:
+def test_frames_before_an_error_are_returned_and_none_after_it() -> None:
     buffer = FrameBuffer(limit=10)
     assert buffer.feed(framed(b"fine", b"far too long for it", b"fine")) == [b"fine"]
     assert isinstance(buffer.failure, FrameTooLarge)
@@ -62,7 +62,7 @@ def test_the_limit_may_change_between_frames() -> None:
 
 
 @pytest.mark.parametrize("size", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\x00\x00\x00\x03"])
-def test_an_impossible_size_is_a_failure(size: bytes) -> None:
+def test_an_impossible_size_is_an_error(size: bytes) -> None:
     buffer = FrameBuffer()
     assert buffer.feed(size) == []
     assert buffer.failure is not None

@@ -27,7 +27,7 @@ ids = st.integers(-(2**31), 2**31 - 1)
 
 
 @given(versions, ids, st.one_of(st.none(), st.text(max_size=200)), st.binary(max_size=50))
-def test_a_request_reads_back(
+def test_a_request_is_read_back(
     pair: tuple[KafkaApi, int], correlation_id: int, client_id: str | None, body: bytes
 ) -> None:
     api, version = pair
@@ -41,7 +41,9 @@ def test_a_request_reads_back(
 
 
 @given(versions, ids, st.binary(max_size=50))
-def test_an_answer_reads_back(pair: tuple[KafkaApi, int], correlation_id: int, body: bytes) -> None:
+def test_a_response_is_read_back(
+    pair: tuple[KafkaApi, int], correlation_id: int, body: bytes
+) -> None:
     api, version = pair
     frame = encode_response(api, version, correlation_id=correlation_id, body=body)
     assert correlation_id_of(frame[4:]) == correlation_id
@@ -49,24 +51,24 @@ def test_an_answer_reads_back(pair: tuple[KafkaApi, int], correlation_id: int, b
     assert response_body(api, version, bytearray(frame[4:])) == body
 
 
-def test_the_answer_to_api_versions_never_has_tags_in_its_header() -> None:
+def test_the_response_to_api_versions_never_has_tags_in_its_header() -> None:
     frame = encode_response(API_VERSIONS, 4, correlation_id=1, body=b"x")
     assert frame == b"\x00\x00\x00\x05\x00\x00\x00\x01x"
 
 
-def test_the_client_id_is_classic_even_in_a_flexible_header() -> None:
+def test_the_client_id_is_encoded_classically_even_in_a_flexible_header() -> None:
     frame = encode_request(DESCRIBE_CLIENT_QUOTAS, 1, correlation_id=1, client_id="abc", body=b"")
     assert frame[12:] == b"\x00\x03abc\x00"
 
 
-def test_unknown_tags_in_headers_are_passed_over() -> None:
+def test_unknown_tags_in_headers_are_skipped() -> None:
     request = b"\x00\x30\x00\x01\x00\x00\x00\x07\xff\xff\x01\x09\x02zzbody"
     assert decode_request(request)[1] == b"body"
     answer = b"\x00\x00\x00\x07\x01\x09\x02zzbody"
     assert response_body(DESCRIBE_CLIENT_QUOTAS, 1, answer) == b"body"
 
 
-def test_a_future_version_of_api_versions_has_a_readable_header() -> None:
+def test_the_header_of_a_future_version_of_api_versions_is_decoded() -> None:
     header, body = decode_request(b"\x00\x12\x00\x63\x00\x00\x00\x01\x00\x01a\x00rest")
     assert (header.api_version, header.client_id, body) == (99, "a", b"rest")
 
@@ -77,12 +79,12 @@ def test_an_unknown_api_is_refused_as_brokers_do() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"", b"\x00\x11", b"\x00\x11\x00\x01\x00\x00\x00\x01\x00\x09ab"])
-def test_a_request_header_that_is_cut_off_is_refused(frame: bytes) -> None:
+def test_a_truncated_request_header_is_refused(frame: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_request(frame)
 
 
-def test_an_answer_header_that_is_cut_off_is_refused() -> None:
+def test_a_truncated_response_header_is_refused() -> None:
     with pytest.raises(DecodeError, match="too short"):
         response_body(SASL_HANDSHAKE, 1, b"\x00\x00")
     with pytest.raises(DecodeError):
@@ -90,7 +92,7 @@ def test_an_answer_header_that_is_cut_off_is_refused() -> None:
 
 
 @pytest.mark.parametrize("size", [-(2**31), -1, 0, 3])
-def test_a_size_that_no_frame_has_is_refused(size: int) -> None:
+def test_an_impossible_frame_size_is_refused(size: int) -> None:
     with pytest.raises(ProtocolError, match=f"a frame of {size} bytes"):
         frame_size(size.to_bytes(4, "big", signed=True))
 

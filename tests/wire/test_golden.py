@@ -246,7 +246,7 @@ def vectors_of(direction: str, keys: set[int]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("vector", FRAMES, ids=name_of)
-def test_a_frame_of_kafkas_classes_is_read_and_written_back(vector: dict[str, object]) -> None:
+def test_a_frame_of_kafkas_classes_is_read_and_written_unchanged(vector: dict[str, object]) -> None:
     frame = bytes.fromhex(str(vector["frame_hex"]))
     api, version = BY_KEY[int(vector["api_key"])], int(vector["api_version"])
     correlation_id = int(vector["correlation_id"])
@@ -302,7 +302,7 @@ def response_again(api: KafkaApi, version: int, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("vector", DOUBLES, ids=lambda vector: vector["java_text"])
-def test_a_float64_has_javas_bytes(vector: dict[str, str]) -> None:
+def test_a_float64_is_encoded_as_by_java(vector: dict[str, str]) -> None:
     octets = bytes.fromhex(vector["hex"])
     value = WireReader(octets, flexible=True).float64()
     assert struct.pack(">d", float(vector["java_text"])) == octets
@@ -312,7 +312,7 @@ def test_a_float64_has_javas_bytes(vector: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors_of("request", {*MODULES, 48}), ids=name_of)
-def test_requests_have_kafkas_bytes_in_every_version_or_are_refused_as_kafka_refuses_them(
+def test_requests_equal_the_bytes_of_kafka_in_every_version_or_are_refused_like_there(
     vector: dict[str, object],
 ) -> None:
     key, version = int(vector["api_key"]), int(vector["api_version"])
@@ -332,7 +332,7 @@ def test_requests_have_kafkas_bytes_in_every_version_or_are_refused_as_kafka_ref
 
 
 @pytest.mark.parametrize("vector", vectors_of("response", set(MODULES)), ids=name_of)
-def test_answers_have_kafkas_bytes_in_every_version(vector: dict[str, object]) -> None:
+def test_responses_equal_the_bytes_of_kafka_in_every_version(vector: dict[str, object]) -> None:
     key, version = int(vector["api_key"]), int(vector["api_version"])
     module = MODULES[key]
     response = RESPONSES[key, str(vector["name"])]
@@ -345,7 +345,7 @@ def test_answers_have_kafkas_bytes_in_every_version(vector: dict[str, object]) -
 
 
 @pytest.mark.parametrize("vector", vectors_of("response", {48}), ids=name_of)
-def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
+def test_describe_responses_equal_the_bytes_of_kafka(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     described = describe_client_quotas.decode_response(version, body, samples.LAYOUT)
     if vector["name"] == "refused":
@@ -368,7 +368,7 @@ def test_describe_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors_of("request", {49}), ids=name_of)
-def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
+def test_alter_requests_equal_the_bytes_of_kafka(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_request(version, ALTERATIONS, validate_only=True) == body
     request = alter_client_quotas.decode_request(version, body)
@@ -378,7 +378,7 @@ def test_alter_requests_have_kafkas_bytes(vector: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors_of("response", {49}), ids=name_of)
-def test_alter_answers_have_kafkas_bytes(vector: dict[str, object]) -> None:
+def test_alter_responses_equal_the_bytes_of_kafka(vector: dict[str, object]) -> None:
     version, body = int(vector["api_version"]), bytes.fromhex(str(vector["body_hex"]))
     assert alter_client_quotas.encode_response(version, results=RESULTS, throttle_time_ms=4) == body
     altered = alter_client_quotas.decode_response(version, body)

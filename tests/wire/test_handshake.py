@@ -11,19 +11,19 @@ from reconciler.wire.session_events import SessionState
 PLAIN = PlainClient(user="u", password="p")  # noqa: S106
 
 
-def test_a_usable_answer_asks_for_no_other_version() -> None:
+def test_a_usable_response_requires_no_other_version() -> None:
     answer = api_versions.ApiVersionsResponse(error_code=0, apis=())
     assert handshake.lower_version(answer, requested_version=3, is_retry=False) is None
 
 
-def test_a_refusal_that_names_nothing_asks_for_version_0_once() -> None:
+def test_a_rejection_without_a_range_is_retried_once_with_version_0() -> None:
     refusal = api_versions.ApiVersionsResponse(error_code=35, apis=())
     assert handshake.lower_version(refusal, requested_version=3, is_retry=False) == 0
     with pytest.raises(UnsupportedVersion):
         handshake.lower_version(refusal, requested_version=0, is_retry=True)
 
 
-def test_a_listener_that_accepts_nothing_says_none() -> None:
+def test_the_error_about_a_listener_without_mechanisms_contains_a_hint() -> None:
     answer = sasl_handshake.SaslHandshakeResponse(error_code=33, mechanisms=())
     with pytest.raises(AuthenticationError) as caught:
         handshake.check_handshake(answer, PLAIN)
@@ -48,7 +48,7 @@ def test_other_codes_are_broker_errors_with_name_and_number() -> None:
         (SessionState.CONNECTING, False, False, ""),
     ],
 )
-def test_a_hang_up_is_explained_by_where_it_happened(
+def test_a_closed_connection_is_explained_by_its_place_in_the_handshake(
     state: SessionState, has_received: bool, expects_sasl: bool, word: str
 ) -> None:
     hint = handshake.hang_up_hint(state, has_received=has_received, expects_sasl=expects_sasl)

@@ -144,24 +144,24 @@ REFUSED: list[tuple[str, Callable[[], object], type[KquotaError], str]] = [
 @pytest.mark.parametrize(
     ("action", "error", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_it_is_refused_in_words(
+def test_malformed_input_is_refused_with_a_message(
     action: Callable[[], object], error: type[KquotaError], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         action()
 
 
-def test_the_samples_themselves_are_sound() -> None:
+def test_the_samples_of_malformed_input_are_valid_before_their_mutation() -> None:
     expected = {("u", False, False): (0.0, None, None, None, None)}
     assert v1(b"\x02" + ENTRY1 + b"\x00")().entries == expected
     assert v0(b"\x00\x00\x00\x01" + ENTRY0)().entries == expected
 
 
-def test_an_over_long_varint_is_accepted_as_java_does() -> None:
+def test_an_overlong_varint_is_accepted_as_by_java() -> None:
     assert len(v1(b"\x82\x80\x00" + ENTRY1 + b"\x00")().entries) == 1
 
 
-def test_an_unknown_tag_is_passed_over_everywhere() -> None:
+def test_an_unknown_tag_is_skipped_everywhere() -> None:
     tag = b"\x01\x63\x02zz"
     user, rate = b"\x05user\x02u" + tag, RATE1[:-1] + tag
     body = b"\x02\x02" + user + b"\x02" + rate + tag + tag
@@ -174,7 +174,7 @@ def test_an_unknown_error_code_keeps_its_number() -> None:
 
 
 @pytest.mark.parametrize("bits", ["7ff8000000000000", "7ff0000000000000", "fff0000000000000"])
-def test_nan_and_infinities_are_decoded_as_they_are(bits: str) -> None:
+def test_nan_and_infinities_are_decoded_unchanged(bits: str) -> None:
     entry = ENTRY1.replace(b"rate" + bytes(8), b"rate" + bytes.fromhex(bits))
     (row,) = v1(b"\x02" + entry + b"\x00")().entries.values()
     assert repr(row[0]) in ("nan", "inf", "-inf")
@@ -196,7 +196,7 @@ def seconds(body: bytes) -> float:
     return time.process_time() - begin
 
 
-def test_unknown_tags_cost_linear_time() -> None:
+def test_unknown_tags_are_skipped_in_linear_time() -> None:
     small, large = tagged(200, 20), tagged(1600, 20)
     cost = min(seconds(small) for _ in range(3)), min(seconds(large) for _ in range(3))
     assert cost[1] < cost[0] * 8 * 3
@@ -285,7 +285,7 @@ TABLE: list[tuple[KafkaApi, int, Callable[[int, bytes], object], bytes, bytes]] 
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[row[0].name for row in TABLE])
-def test_an_answer_with_one_item_too_many_is_refused_before_the_first_is_read(
+def test_a_response_with_one_item_too_many_is_refused_before_the_first_is_read(
     row: tuple[KafkaApi, int, Callable[[int, bytes], object], bytes, bytes],
 ) -> None:
     api, version, decode, head, item = row
@@ -304,7 +304,7 @@ def test_every_api_with_arrays_is_in_the_table_of_limits() -> None:
     assert {row[0] for row in TABLE} == {*APIS} - {SASL_AUTHENTICATE}
 
 
-def test_an_entry_may_not_have_a_thousand_components_and_values() -> None:
+def test_an_entry_with_a_thousand_components_and_values_is_refused() -> None:
     values = b"".join(b"\x03%02x" % index + bytes(9) for index in range(256)) * 4
     body = V1 + b"\x02\x02" + USER1 + encode_varint(1025) + values + b"\x00\x00"
     with pytest.raises(TooManyItems, match="more than the message may hold"):
@@ -317,7 +317,7 @@ def test_tags_are_counted_before_they_are_read() -> None:
         api_versions.decode_response(3, bytes(2) + b"\x01" + bytes(4) + tags)
 
 
-def test_the_number_of_entities_is_a_setting() -> None:
+def test_the_maximum_number_of_entities_is_configurable() -> None:
     body = V1 + b"\x03" + ENTRY1 + ENTRY1 + b"\x00"
     with pytest.raises(TooManyItems, match="holds 2 entities, the limit is 1") as caught:
         describe_client_quotas.decode_response(1, body, LAYOUT, most_entities=1)

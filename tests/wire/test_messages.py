@@ -19,7 +19,7 @@ every_version = pytest.mark.parametrize(
 @every_version
 @settings(max_examples=10)
 @given(draw=st.data())
-def test_a_request_reads_back_or_is_refused(
+def test_a_request_is_read_back_or_refused(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     request = draw.draw(REQUESTS[api.name])
@@ -35,7 +35,7 @@ def test_a_request_reads_back_or_is_refused(
 @every_version
 @settings(max_examples=10)
 @given(draw=st.data())
-def test_an_answer_reads_back(
+def test_a_response_is_read_back(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     response = draw.draw(RESPONSES[api.name])
@@ -50,7 +50,7 @@ def test_an_answer_reads_back(
 @every_version
 @settings(max_examples=3)
 @given(draw=st.data())
-def test_every_cut_and_every_leftover_is_refused(
+def test_every_truncation_and_every_trailing_byte_is_refused(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     with contextlib.suppress(EncodeError):
@@ -70,7 +70,7 @@ def test_every_cut_and_every_leftover_is_refused(
 @every_version
 @settings(max_examples=10)
 @given(draw=st.data())
-def test_damage_is_read_or_refused_and_never_anything_else(
+def test_damaged_bytes_are_decoded_or_raise_a_decode_error(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
 ) -> None:
     with contextlib.suppress(EncodeError):
@@ -96,7 +96,7 @@ EMPTY_REQUESTS = {
 
 
 @pytest.mark.parametrize(("name", "version"), EMPTY_REQUESTS)
-def test_unknown_tags_are_passed_over(name: str, version: int) -> None:
+def test_unknown_tags_are_skipped(name: str, version: int) -> None:
     (module,) = (module for api, module in MODULES if api.name == name)
     body = bytes.fromhex(EMPTY_REQUESTS[name, version])
     plain = module.decode_request(version, body + b"\x00")

@@ -19,7 +19,7 @@ INTEGERS = [("int8", 8), ("int16", 16), ("int32", 32), ("int64", 64)]
 
 
 @pytest.mark.parametrize(("name", "bits"), INTEGERS)
-def test_integers_read_back_at_their_limits(name: str, bits: int) -> None:
+def test_integers_are_read_back_at_their_limits(name: str, bits: int) -> None:
     for value in (-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1):
         writer = WireWriter(flexible=True)
         getattr(writer, name)(value)
@@ -30,13 +30,13 @@ def test_integers_read_back_at_their_limits(name: str, bits: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "bits"), INTEGERS)
-def test_an_integer_out_of_range_cannot_be_written(name: str, bits: int) -> None:
+def test_an_integer_out_of_range_is_rejected(name: str, bits: int) -> None:
     with pytest.raises(EncodeError, match=f"does not fit in an {name}"):
         getattr(WireWriter(flexible=True), name)(2 ** (bits - 1))
 
 
 @pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "boolean", "float64", "uuid"])
-def test_a_fixed_size_value_that_is_cut_off_is_refused(name: str) -> None:
+def test_a_truncated_fixed_size_value_is_refused(name: str) -> None:
     with pytest.raises(DecodeError, match="0 are left") as caught:
         getattr(reader(b""), name)()
     assert caught.value.offset == 0
@@ -64,7 +64,7 @@ def test_every_byte_but_zero_is_true() -> None:
 
 @both_encodings
 @given(st.one_of(st.none(), st.text(max_size=300)))
-def test_strings_read_back_in_both_encodings(flexible: bool, value: str | None) -> None:
+def test_strings_are_read_back_in_both_encodings(flexible: bool, value: str | None) -> None:
     writer = WireWriter(flexible=flexible)
     writer.nullable_string(value)
     again = reader(writer.to_bytes(), flexible=flexible)
@@ -73,7 +73,7 @@ def test_strings_read_back_in_both_encodings(flexible: bool, value: str | None) 
 
 
 @both_encodings
-def test_the_longest_string_passes_and_one_byte_more_does_not(flexible: bool) -> None:
+def test_the_longest_string_is_encoded_and_one_byte_more_is_rejected(flexible: bool) -> None:
     writer = WireWriter(flexible=flexible)
     writer.string("é" * (MAX_STRING_BYTES // 2) + "x")
     assert len(reader(writer.to_bytes(), flexible=flexible).string().encode()) == MAX_STRING_BYTES
@@ -87,7 +87,7 @@ def test_a_string_above_kafkas_limit_is_refused() -> None:
         reader(octets).string()
 
 
-def test_lone_surrogates_cannot_be_written() -> None:
+def test_lone_surrogates_are_rejected() -> None:
     with pytest.raises(EncodeError, match="UTF-8"):
         WireWriter(flexible=True).string("a\ud800")
 
@@ -110,7 +110,7 @@ def test_an_impossible_string_is_refused(octets: bytes, flexible: bool, words: s
 
 @both_encodings
 @given(st.binary(max_size=300))
-def test_byte_strings_read_back(flexible: bool, value: bytes) -> None:
+def test_byte_strings_are_read_back(flexible: bool, value: bytes) -> None:
     writer = WireWriter(flexible=flexible)
     writer.binary(value)
     again = reader(writer.to_bytes(), flexible=flexible)
@@ -119,14 +119,14 @@ def test_byte_strings_read_back(flexible: bool, value: bytes) -> None:
 
 
 @both_encodings
-def test_a_byte_string_may_not_be_null(flexible: bool) -> None:
+def test_a_null_byte_string_is_refused(flexible: bool) -> None:
     with pytest.raises(DecodeError, match="null"):
         reader(b"\x00" if flexible else b"\xff\xff\xff\xff", flexible=flexible).binary()
 
 
 @both_encodings
 @given(st.one_of(st.none(), st.lists(st.integers(-5, 5), max_size=200)))
-def test_arrays_read_back(flexible: bool, value: list[int] | None) -> None:
+def test_arrays_are_read_back(flexible: bool, value: list[int] | None) -> None:
     writer = WireWriter(flexible=flexible)
     writer.nullable_array(value, writer.int8)
     again = reader(writer.to_bytes(), flexible=flexible)
@@ -136,7 +136,7 @@ def test_arrays_read_back(flexible: bool, value: list[int] | None) -> None:
 
 
 @both_encodings
-def test_an_array_may_be_forbidden_to_be_null(flexible: bool) -> None:
+def test_a_null_array_is_refused_where_it_is_not_allowed(flexible: bool) -> None:
     writer = WireWriter(flexible=flexible)
     writer.nullable_array(None, writer.int8)
     again = reader(writer.to_bytes(), flexible=flexible)
@@ -144,13 +144,13 @@ def test_an_array_may_be_forbidden_to_be_null(flexible: bool) -> None:
         again.array(again.int8, least_size=1)
 
 
-def test_a_count_whose_items_cannot_fit_is_refused_before_reading_one() -> None:
+def test_a_count_larger_than_the_remaining_bytes_is_refused_before_reading_an_item() -> None:
     again = reader(b"\x7f\xff\xff\xff" + bytes(10), flexible=False)
     with pytest.raises(DecodeError, match="2147483647 items cannot fit in 10 bytes"):
         again.array(again.int8, least_size=1)
 
 
-def test_tags_read_back_and_are_written_ascending() -> None:
+def test_tags_are_read_back_and_written_in_ascending_order() -> None:
     writer = WireWriter(flexible=True)
     writer.tags({5: b"five", 0: b""})
     assert writer.to_bytes() == b"\x02\x00\x00\x05\x04five"
@@ -180,7 +180,7 @@ def test_a_tag_past_the_end_is_refused(octets: bytes, words: str) -> None:
         reader(octets).tags()
 
 
-def test_a_tag_that_occurs_twice_is_refused_where_tags_matter() -> None:
+def test_a_repeated_tag_is_refused_where_tags_are_decoded() -> None:
     with pytest.raises(DecodeError, match="tag 1 occurs twice"):
         reader(b"\x02\x01\x00\x01\x00").tags()
 
@@ -194,7 +194,7 @@ def test_a_uuid_has_sixteen_bytes() -> None:
         writer.uuid(b"abc")
 
 
-def test_leftover_bytes_are_refused() -> None:
+def test_trailing_bytes_are_refused() -> None:
     again = reader(b"\x01\x02")
     assert again.int8() == 1
     with pytest.raises(DecodeError, match="1 bytes are left over") as caught:

@@ -117,7 +117,7 @@ def authenticated(lifetime_ms: int, *, fraction: float = 0.9, now: float = 100.0
 # ---- negotiation ----------------------------------------------------------------------------
 
 
-def test_a_session_asks_first_what_the_broker_offers() -> None:
+def test_a_session_first_requests_the_offered_versions() -> None:
     session = broker.new_session()
     assert session.state is SessionState.CONNECTING
     session.start()
@@ -140,7 +140,7 @@ def test_without_sasl_a_session_is_ready_after_negotiation() -> None:
     assert session.can_send(0.0)
 
 
-def test_a_refused_version_is_asked_again_as_the_broker_says() -> None:
+def test_a_rejected_version_is_requested_again_as_the_broker_requires() -> None:
     session = broker.new_session()
     session.start()
     refusal = api_versions.ApiVersionsResponse(
@@ -154,7 +154,7 @@ def test_a_refused_version_is_asked_again_as_the_broker_says() -> None:
 
 
 @pytest.mark.parametrize("highest", [3, 2])
-def test_a_second_refusal_is_final(highest: int) -> None:
+def test_a_second_rejection_is_final(highest: int) -> None:
     session = broker.new_session()
     session.start()
     refusal = api_versions.ApiVersionsResponse(
@@ -165,7 +165,7 @@ def test_a_second_refusal_is_final(highest: int) -> None:
     assert isinstance(closed(events).error, UnsupportedVersion)
 
 
-def test_another_error_in_the_negotiation_is_the_brokers() -> None:
+def test_another_error_in_the_negotiation_is_a_broker_error() -> None:
     session = broker.new_session()
     session.start()
     answer = api_versions.ApiVersionsResponse(error_code=129, apis=())
@@ -185,12 +185,12 @@ def test_an_unreadable_negotiation_ends_the_session() -> None:
     assert event.unanswered == ()
 
 
-def test_versions_are_not_known_before_the_broker_told() -> None:
+def test_versions_are_unknown_before_the_negotiation() -> None:
     with pytest.raises(RuntimeError, match="not yet sent"):
         broker.new_session().version(METADATA)
 
 
-def test_an_old_broker_is_told_by_kafkas_release() -> None:
+def test_an_unsupported_broker_is_reported_with_the_required_kafka_release() -> None:
     session = broker.new_session()
     session.start()
     old = api_versions.ApiVersionsResponse(
@@ -204,7 +204,7 @@ def test_an_old_broker_is_told_by_kafkas_release() -> None:
 # ---- requests and replies -------------------------------------------------------------------
 
 
-def test_replies_come_in_the_order_of_requests() -> None:
+def test_replies_have_the_order_of_requests() -> None:
     session = broker.ready()
     ids = [ask(session) for _ in range(3)]
     assert [correlation_id for _, _, correlation_id, _ in broker.sent(session)] == ids
@@ -217,7 +217,7 @@ def test_replies_come_in_the_order_of_requests() -> None:
     assert len(session._in_flight) == 0
 
 
-def test_no_more_than_five_requests_are_on_their_way() -> None:
+def test_at_most_five_requests_are_in_flight() -> None:
     session = broker.ready()
     for _ in range(MAX_IN_FLIGHT):
         ask(session)
@@ -227,7 +227,7 @@ def test_no_more_than_five_requests_are_on_their_way() -> None:
     assert repr(session) == "Session(ready, 5 in flight)"
 
 
-def test_an_abandoned_answer_is_dropped_in_its_turn() -> None:
+def test_the_response_to_an_abandoned_request_is_dropped_in_order() -> None:
     session = broker.ready()
     first, second = ask(session), ask(session)
     session.abandon(first)
@@ -252,13 +252,13 @@ def test_a_wrong_correlation_id_ends_the_session_and_all_requests() -> None:
     assert session.is_closed
 
 
-def test_an_answer_that_nobody_asked_for_ends_the_session() -> None:
+def test_an_unrequested_response_ends_the_session() -> None:
     session = broker.ready()
     event = closed(session.feed(cluster_answer(9), now=0.0))
     assert "without a request" in event.error.message
 
 
-def test_replies_before_a_fault_are_given_out_and_nothing_after_it() -> None:
+def test_replies_before_an_error_are_returned_and_none_after_it() -> None:
     session = broker.ready()
     first, second = ask(session), ask(session)
     stream = cluster_answer(first) + b"\xff\xff\xff\xff" + cluster_answer(second)
@@ -270,7 +270,7 @@ def test_replies_before_a_fault_are_given_out_and_nothing_after_it() -> None:
     assert session.buffer_updated(4, now=0.0) == []
 
 
-def test_frames_after_a_fault_in_the_same_piece_are_not_looked_at() -> None:
+def test_frames_after_an_error_in_the_same_piece_are_ignored() -> None:
     session = broker.ready()
     first, second = ask(session), ask(session)
     assert len(session.feed(cluster_answer(99) + cluster_answer(second), now=0.0)) == 1
@@ -278,7 +278,7 @@ def test_frames_after_a_fault_in_the_same_piece_are_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\x00"])
-def test_an_answer_without_room_for_its_throttle_time_is_refused(body: bytes) -> None:
+def test_a_response_too_short_for_its_throttle_time_is_refused(body: bytes) -> None:
     session = broker.ready()
     correlation_id = ask(session)
     frame = frames.encode_response(DESCRIBE_CLUSTER, 2, correlation_id=correlation_id, body=body)
@@ -287,7 +287,7 @@ def test_an_answer_without_room_for_its_throttle_time_is_refused(body: bytes) ->
     assert (event.error.api, event.unanswered) == ("DescribeCluster", (correlation_id,))
 
 
-def test_an_answer_without_a_leading_throttle_time_is_given_as_it_is() -> None:
+def test_a_response_without_a_leading_throttle_time_is_returned_unchanged() -> None:
     session = broker.ready()
     correlation_id = session.send(API_VERSIONS, 0, b"", now=0.0)
     body = api_versions.encode_response(0, broker.EVERYTHING)
@@ -298,7 +298,7 @@ def test_an_answer_without_a_leading_throttle_time_is_given_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("piece", [0, 1, 2, 3, 7, 70_000])
-def test_however_the_stream_is_cut_the_events_are_the_same(piece: int) -> None:
+def test_the_events_are_the_same_for_any_division_of_the_stream(piece: int) -> None:
     session = broker.ready()
     first = ask(session)
     entries = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(3000)]
@@ -320,7 +320,7 @@ def test_however_the_stream_is_cut_the_events_are_the_same(piece: int) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
-def test_noise_never_raises(noise: bytes, piece: int) -> None:
+def test_random_bytes_raise_no_exception(noise: bytes, piece: int) -> None:
     session = broker.ready()
     ask(session)
     events = broker.feed(session, noise, piece=piece)
@@ -330,7 +330,7 @@ def test_noise_never_raises(noise: bytes, piece: int) -> None:
 # ---- throttling -----------------------------------------------------------------------------
 
 
-def test_a_throttled_connection_sends_nothing_until_the_instant_has_come() -> None:
+def test_a_throttled_connection_sends_nothing_until_the_throttle_time_has_passed() -> None:
     session = broker.ready()
     reply = only(session.feed(cluster_answer(ask(session), 1500), now=10.0))
     assert isinstance(reply, ReplyReceived)
@@ -341,7 +341,7 @@ def test_a_throttled_connection_sends_nothing_until_the_instant_has_come() -> No
         ask(session, now=11.0)
 
 
-def test_a_negative_throttle_time_counts_as_none() -> None:
+def test_a_negative_throttle_time_is_ignored() -> None:
     session = broker.ready()
     reply = only(session.feed(cluster_answer(ask(session), -5), now=10.0))
     assert isinstance(reply, ReplyReceived)
@@ -349,7 +349,7 @@ def test_a_negative_throttle_time_counts_as_none() -> None:
     assert session.can_send(10.0)
 
 
-def test_a_later_answer_does_not_shorten_the_wait_and_an_abandoned_one_counts() -> None:
+def test_a_later_response_does_not_shorten_the_wait_and_an_abandoned_one_counts() -> None:
     session = broker.ready()
     first, second = ask(session), ask(session)
     session.abandon(first)
@@ -372,7 +372,7 @@ def test_the_negotiation_itself_may_be_throttled() -> None:
 # ---- authentication -------------------------------------------------------------------------
 
 
-def test_plain_goes_handshake_token_ready() -> None:
+def test_plain_sends_handshake_and_token_and_is_ready() -> None:
     session, correlation_id = authenticating()
     assert session.state is SessionState.AUTHENTICATING
     assert session.feed(broker.handshake_answer(correlation_id), now=0.0) == []
@@ -386,7 +386,7 @@ def test_plain_goes_handshake_token_ready() -> None:
     assert session.can_send(0.0)
 
 
-def test_scram_hands_its_work_out_and_takes_the_result_back() -> None:
+def test_scram_delegates_its_computation_and_accepts_the_result() -> None:
     credential = make_credential(SHA_256, password=PASSWORD, salt=b"salt", iterations=4096)
     server = ScramServer(SHA_256, lookup={"alice": credential}.get, nonce="server")
     client = ScramClient(SHA_256, user="alice", password=PASSWORD, nonce="client")
@@ -408,14 +408,14 @@ def test_scram_hands_its_work_out_and_takes_the_result_back() -> None:
         session.resume(b"again")
 
 
-def test_a_token_that_comes_after_the_end_is_ignored() -> None:
+def test_a_token_after_the_end_is_ignored() -> None:
     session, _ = authenticating()
     session.end_of_stream()
     session.resume(b"late")
     assert session.bytes_to_send() == b""
 
 
-def test_a_refused_bearer_token_is_acknowledged_and_its_reason_told() -> None:
+def test_a_rejected_bearer_token_is_acknowledged_and_its_reason_reported() -> None:
     session, correlation_id = authenticating(OAuthBearerClient(token="abc"))  # noqa: S106
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
     correlation_id, token = token_of(session)
@@ -437,7 +437,7 @@ def refusal_of(answer: sasl_authenticate.SaslAuthenticateResponse) -> ClientErro
     return closed(session.feed(broker.token_answer(correlation_id, answer), now=0.0)).error
 
 
-def test_a_wrong_password_is_the_brokers_word_and_final() -> None:
+def test_a_wrong_password_is_reported_with_the_message_of_the_broker_and_final() -> None:
     error = refusal_of(
         sasl_authenticate.SaslAuthenticateResponse(
             error_code=58, error_message="Invalid username or password"
@@ -448,18 +448,18 @@ def test_a_wrong_password_is_the_brokers_word_and_final() -> None:
     assert not error.retriable
 
 
-def test_a_refusal_without_words_gets_ours() -> None:
+def test_a_rejection_without_a_message_gets_one() -> None:
     error = refusal_of(sasl_authenticate.SaslAuthenticateResponse(error_code=58))
     assert error.message == "PLAIN failed: the broker refused the credentials"
 
 
-def test_an_error_that_says_nothing_about_us_is_the_brokers() -> None:
+def test_an_error_unrelated_to_the_credentials_is_a_broker_error() -> None:
     error = refusal_of(sasl_authenticate.SaslAuthenticateResponse(error_code=-1))
     assert isinstance(error, BrokerError)
     assert not isinstance(error, AuthenticationError)
 
 
-def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> None:
+def test_a_mechanism_that_is_not_enabled_is_reported_with_those_that_are() -> None:
     session, correlation_id = authenticating()
     stream = broker.handshake_answer(correlation_id, 33, ["SCRAM-SHA-256", "GSSAPI"])
     error = closed(session.feed(stream, now=0.0)).error
@@ -467,14 +467,14 @@ def test_a_mechanism_that_is_not_enabled_is_told_with_those_that_are() -> None:
     assert (error.api, error.hint) == ("SaslHandshake", "it accepts SCRAM-SHA-256, GSSAPI")
 
 
-def test_a_listener_without_sasl_says_so() -> None:
+def test_a_listener_without_sasl_is_reported() -> None:
     session, correlation_id = authenticating()
     error = closed(session.feed(broker.handshake_answer(correlation_id, 34), now=0.0)).error
     assert isinstance(error, AuthenticationError)
     assert "does not use SASL" in error.message
 
 
-def test_another_handshake_error_is_the_brokers() -> None:
+def test_another_handshake_error_is_a_broker_error() -> None:
     session, correlation_id = authenticating()
     error = closed(session.feed(broker.handshake_answer(correlation_id, -1), now=0.0)).error
     assert isinstance(error, BrokerError)
@@ -496,7 +496,7 @@ def test_a_broker_that_does_not_know_the_password_is_refused() -> None:
     assert "signature is wrong" in error.message
 
 
-def test_no_secret_shows_in_any_repr() -> None:
+def test_no_repr_contains_a_secret() -> None:
     session, correlation_id = authenticating()
     session.feed(broker.handshake_answer(correlation_id), now=0.0)
     assert PASSWORD not in repr(session) + repr(PLAIN)
@@ -507,23 +507,23 @@ def test_no_secret_shows_in_any_repr() -> None:
 # ---- re-authentication ----------------------------------------------------------------------
 
 
-def test_a_session_that_may_expire_knows_when_to_authenticate_again() -> None:
+def test_a_session_with_a_lifetime_has_a_time_of_reauthentication() -> None:
     session = authenticated(60_000, fraction=0.9)
     assert session.reauthenticate_at == 154.0
     assert session.expires_at == 160.0
 
 
-def test_a_very_short_session_is_not_renewed_at_once() -> None:
+def test_a_very_short_session_is_not_renewed_immediately() -> None:
     assert authenticated(500).reauthenticate_at == 101.0
 
 
 @pytest.mark.parametrize("lifetime_ms", [0, -1, 2**63 - 1])
-def test_a_session_without_a_sensible_end_is_never_renewed(lifetime_ms: int) -> None:
+def test_a_session_with_an_invalid_lifetime_is_never_renewed(lifetime_ms: int) -> None:
     session = authenticated(lifetime_ms)
     assert (session.reauthenticate_at, session.expires_at) == (None, None)
 
 
-def test_reauthentication_holds_new_requests_drains_and_begins_again() -> None:
+def test_reauthentication_holds_new_requests_waits_for_pending_ones_and_starts() -> None:
     session = authenticated(60_000)
     first, second = ask(session), ask(session)
     assert len(broker.sent(session)) == 2
@@ -547,7 +547,7 @@ def test_reauthentication_holds_new_requests_drains_and_begins_again() -> None:
     assert session.feed(cluster_answer(ask(session)), now=152.0)
 
 
-def test_reauthentication_of_an_idle_session_begins_at_once() -> None:
+def test_reauthentication_of_an_idle_session_starts_immediately() -> None:
     session = authenticated(60_000)
     session.reauthenticate(PLAIN, fraction=0.9)
     ((api, _, _, _),) = broker.sent(session)
@@ -558,7 +558,7 @@ def test_reauthentication_of_an_idle_session_begins_at_once() -> None:
 # ---- ends -----------------------------------------------------------------------------------
 
 
-def test_calls_that_do_not_fit_the_state_are_mistakes() -> None:
+def test_a_call_in_the_wrong_state_raises_a_runtime_error() -> None:
     session = broker.ready()
     for call in (
         session.start,
@@ -569,7 +569,7 @@ def test_calls_that_do_not_fit_the_state_are_mistakes() -> None:
             call()
 
 
-def test_a_hang_up_before_any_answer_suggests_tls() -> None:
+def test_a_close_before_any_response_gives_a_hint_about_tls() -> None:
     session = broker.new_session()
     session.start()
     error = session.end_of_stream().error
@@ -577,7 +577,7 @@ def test_a_hang_up_before_any_answer_suggests_tls() -> None:
     assert "TLS" in error.hint
 
 
-def test_a_hang_up_after_the_first_request_suggests_sasl() -> None:
+def test_a_close_after_the_first_request_gives_a_hint_about_sasl() -> None:
     session = broker.ready()
     correlation_id = ask(session)
     event = session.end_of_stream()
@@ -585,13 +585,13 @@ def test_a_hang_up_after_the_first_request_suggests_sasl() -> None:
     assert event.unanswered == (correlation_id,)
 
 
-def test_a_hang_up_later_suggests_nothing() -> None:
+def test_a_later_close_gives_no_hint() -> None:
     session = broker.ready()
     session.feed(cluster_answer(ask(session)), now=0.0)
     assert session.end_of_stream().error.hint == ""
 
 
-def test_closing_twice_leaves_nobody_unanswered_twice() -> None:
+def test_a_second_close_returns_no_unanswered_requests() -> None:
     session = broker.ready()
     ask(session)
     reason = ConnectError("stop")
@@ -612,7 +612,7 @@ def test_other_protocols_are_named(stream: bytes, word: str) -> None:
     assert word in error.hint
 
 
-def test_a_stranger_may_not_send_much() -> None:
+def test_before_negotiation_a_peer_may_send_only_a_small_frame() -> None:
     session = broker.new_session()
     session.start()
     head = (GREETING_BYTES + 1).to_bytes(4, "big")
@@ -621,7 +621,7 @@ def test_a_stranger_may_not_send_much() -> None:
     assert error.limit == GREETING_BYTES
 
 
-def test_a_broker_may_send_up_to_the_limit() -> None:
+def test_after_negotiation_a_broker_may_send_up_to_the_limit() -> None:
     limit = 2 * GREETING_BYTES
     session = broker.ready(limit=limit)
     ask_for_quotas(session)
@@ -633,7 +633,7 @@ def test_a_broker_may_send_up_to_the_limit() -> None:
     assert "receive.message.max.bytes" in error.hint
 
 
-def test_an_answer_about_the_cluster_has_its_own_limit() -> None:
+def test_a_response_about_the_cluster_has_its_own_limit() -> None:
     session = broker.ready()
     ask(session)
     error = closed(session.feed((CLUSTER_BYTES + 1).to_bytes(4, "big"), now=0.0)).error
@@ -642,7 +642,7 @@ def test_an_answer_about_the_cluster_has_its_own_limit() -> None:
     assert "bootstrap.servers" in error.hint
 
 
-def test_an_answer_has_its_own_limit_also_while_a_larger_one_is_due() -> None:
+def test_a_response_has_its_own_limit_also_while_a_larger_one_is_pending() -> None:
     session = broker.ready()
     first = ask(session)
     ask_for_quotas(session)
@@ -652,20 +652,20 @@ def test_an_answer_has_its_own_limit_also_while_a_larger_one_is_due() -> None:
     assert (error.size, error.limit) == (len(body), CLUSTER_BYTES)
 
 
-def test_nothing_larger_than_a_greeting_is_taken_when_no_answer_is_due() -> None:
+def test_without_a_pending_response_only_a_small_frame_is_accepted() -> None:
     session = broker.ready()
     error = closed(session.feed((GREETING_BYTES + 1).to_bytes(4, "big"), now=0.0)).error
     assert isinstance(error, FrameTooLarge)
 
 
-def test_a_limit_below_the_strangers_holds_from_the_start() -> None:
+def test_a_limit_below_that_of_small_frames_applies_from_the_start() -> None:
     session = broker.new_session(limit=100)
     session.start()
     error = closed(session.feed(b"\x00\x00\x00\x65", now=0.0)).error
     assert isinstance(error, FrameTooLarge)
 
 
-def test_correlation_ids_start_again_after_the_largest() -> None:
+def test_correlation_ids_restart_after_the_largest() -> None:
     session = broker.ready()
     session._next_correlation_id = 2**31 - 1
     first, second = ask(session), ask(session)

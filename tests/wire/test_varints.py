@@ -9,7 +9,7 @@ from reconciler.wire.varints import MAX_VARINT, encode_varint, read_varint, skip
 
 
 @given(st.integers(0, MAX_VARINT))
-def test_a_varint_reads_back(value: int) -> None:
+def test_a_varint_is_read_back(value: int) -> None:
     octets = encode_varint(value)
     assert read_varint(octets, 0) == (value, len(octets))
 
@@ -25,12 +25,12 @@ def test_a_varint_reads_back(value: int) -> None:
         (MAX_VARINT, "ffffffff07"),
     ],
 )
-def test_a_varint_has_kafkas_bytes(value: int, octets: str) -> None:
+def test_a_varint_is_encoded_as_by_kafka(value: int, octets: str) -> None:
     assert encode_varint(value).hex() == octets
 
 
 @pytest.mark.parametrize("octets", ["8500", "8580808000"])
-def test_an_over_long_varint_is_accepted_as_java_does(octets: str) -> None:
+def test_an_overlong_varint_is_accepted_as_by_java(octets: str) -> None:
     assert read_varint(bytes.fromhex(octets), 0) == (5, len(octets) // 2)
 
 
@@ -49,13 +49,13 @@ def test_an_impossible_varint_is_refused(octets: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, MAX_VARINT + 1])
-def test_a_length_beyond_a_varint_cannot_be_written(value: int) -> None:
+def test_a_length_too_large_for_a_varint_is_rejected(value: int) -> None:
     with pytest.raises(EncodeError, match="does not fit"):
         encode_varint(value)
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.binary(max_size=200)), max_size=5), st.binary())
-def test_tagged_fields_are_passed_over_whatever_they_hold(
+def test_tagged_fields_are_skipped_for_any_content(
     fields: list[tuple[int, bytes]], tail: bytes
 ) -> None:
     section = encode_varint(len(fields)) + b"".join(

@@ -38,14 +38,12 @@ KRAFT = (Feature(name="metadata.version", lowest=25, highest=25),)
 @pytest.mark.parametrize(
     ("offered", "number"), [((0, 99), 13), ((0, 11), 11), ((9, 9), 9), ((13, 20), 13)]
 )
-def test_the_highest_version_that_both_know_is_chosen(
-    offered: tuple[int, int], number: int
-) -> None:
+def test_the_highest_common_version_is_selected(offered: tuple[int, int], number: int) -> None:
     assert choose(METADATA, offered_by(answer((3, *offered)))) == number
 
 
 @pytest.mark.parametrize("offered", [(0, 8), (14, 20)])
-def test_ranges_that_do_not_meet_are_an_error_with_both(offered: tuple[int, int]) -> None:
+def test_ranges_without_a_common_version_are_an_error_with_both(offered: tuple[int, int]) -> None:
     words = rf"Metadata v{offered[0]} to v{offered[1]}, this client supports v9 to v13"
     with pytest.raises(UnsupportedVersion, match=words) as caught:
         choose(METADATA, offered_by(answer((3, *offered))))
@@ -57,13 +55,13 @@ def test_a_single_version_is_named_alone() -> None:
         choose(SASL_HANDSHAKE, offered_by(answer((17, 0, 0))))
 
 
-def test_a_broker_without_quotas_is_told_by_kafkas_release() -> None:
+def test_a_broker_without_quotas_is_reported_with_the_required_kafka_release() -> None:
     words = r"broker offers no DescribeClientQuotas \(needs Kafka 2\.6\)"
     with pytest.raises(UnsupportedVersion, match=words):
         choose(DESCRIBE_CLIENT_QUOTAS, offered_by(answer((3, 0, 8))))
 
 
-def test_a_missing_alter_on_kraft_means_that_the_controller_is_away() -> None:
+def test_a_missing_alter_on_kraft_means_that_the_controller_is_unavailable() -> None:
     with pytest.raises(ControllerUnavailable, match="controller is unavailable") as caught:
         choose(ALTER_CLIENT_QUOTAS, offered_by(answer((48, 0, 1), finalized=KRAFT)))
     assert caught.value.retriable
@@ -75,7 +73,7 @@ def test_a_missing_alter_elsewhere_means_an_old_broker() -> None:
     assert not caught.value.retriable
 
 
-def test_offers_answers_without_an_error() -> None:
+def test_offered_versions_are_returned_without_an_error() -> None:
     offered = OfferedVersions(ranges={60: (0, 1)})
     assert offered.offers(DESCRIBE_CLUSTER)
     assert not offered.offers(METADATA)
@@ -87,7 +85,7 @@ def test_offers_answers_without_an_error() -> None:
     ("ranges", "version"),
     [([(18, 0, 4)], 4), ([(3, 0, 9), (18, 0, 99)], 5), ([], 0), ([(18, 0, -1)], 0)],
 )
-def test_after_a_refusal_the_brokers_own_range_counts(
+def test_after_a_rejection_the_range_of_the_broker_is_used(
     ranges: list[tuple[int, int, int]], version: int
 ) -> None:
     assert retry_after_refusal(answer(*ranges)) == version

@@ -20,12 +20,14 @@ def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     return path
 
 
-def test_a_run_over_many_clusters_keeps_the_outcome_of_each(tmp_path: Path) -> None:
+def test_a_run_over_many_clusters_saves_the_outcome_of_each(tmp_path: Path) -> None:
     paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(KEPT + 10)]
     assert all(path.exists() for path in paths)
 
 
-def test_older_outcomes_of_a_cluster_go_and_those_of_others_stay(tmp_path: Path) -> None:
+def test_older_outcomes_of_a_cluster_are_removed_and_those_of_other_clusters_remain(
+    tmp_path: Path,
+) -> None:
     eu_outcome = outcome_path(tmp_path, "eu-prod", at=1e9)
     paths = [outcome_path(tmp_path, "prod", at=1e9 + number) for number in range(KEPT + 10)]
     assert [path.exists() for path in paths] == [False] * 10 + [True] * KEPT
@@ -47,7 +49,7 @@ def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> No
     assert [*(tmp_path / FOLDER).iterdir()] == [early]
 
 
-def test_an_outcome_that_cannot_be_written_is_a_warning_and_no_file(tmp_path: Path) -> None:
+def test_an_outcome_that_cannot_be_written_causes_a_warning_and_no_file(tmp_path: Path) -> None:
     notices = NoticeLog()
     _ = (tmp_path / ".kquota").write_text("a file where the folder should be")
     cluster = replace(target("prod"), root=tmp_path)

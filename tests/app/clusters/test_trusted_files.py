@@ -146,7 +146,7 @@ def facts(properties: dict[str, str], allowed: AllowedReferences) -> tuple[objec
 
 @pytest.mark.parametrize("slot", SLOTS)
 @pytest.mark.parametrize("head", HEADS)
-def test_no_head_puts_a_file_in_place_of_one_that_the_trusted_configuration_names(
+def test_a_pull_request_head_cannot_replace_a_file_that_the_trusted_configuration_names(
     top: Path, files: dict[str, str], slot: str, head: Callable[[Path], None]
 ):
     input_settings = settings(slot, top, files)
@@ -157,7 +157,7 @@ def test_no_head_puts_a_file_in_place_of_one_that_the_trusted_configuration_name
     assert facts(input_settings, ANYTHING) != before
 
 
-def test_the_slots_above_are_all_that_there_are():
+def test_the_slots_above_include_every_setting_that_names_a_location():
     locations = {
         name
         for name, rule in KEYS.items()
@@ -185,7 +185,7 @@ MENTIONING_FILES = {
 NAMES_A_FILE = re.compile(r"\b(?:file|folder|path)s?\b", re.IGNORECASE)
 
 
-def test_the_fields_of_the_project_file_that_name_files_are_known():
+def test_every_field_of_the_project_file_that_names_a_file_is_listed():
     fields = {
         name for name, text in described() if NAMES_A_FILE.search(text) or name.endswith("Uri")
     }
@@ -213,7 +213,7 @@ def described() -> Iterator[tuple[str, str]]:
 # -- paths ----------------------------------------------------------------------------------------------
 
 
-def test_files_outside_of_the_work_tree_are_read_from_the_disk(top: Path, tmp_path: Path):
+def test_files_outside_the_work_tree_are_read_from_the_disk(top: Path, tmp_path: Path):
     (tmp_path / "ca.pem").write_text("outside")
     (tmp_path / "link.pem").symlink_to("ca.pem")
     files = trusted(top).files
@@ -227,7 +227,7 @@ def test_files_outside_of_the_work_tree_are_read_from_the_disk(top: Path, tmp_pa
 
 
 @pytest.mark.parametrize("way", ["straight", "by a link of the head", "by /proc"])
-def test_a_way_from_outside_through_the_work_tree_is_refused(top: Path, tmp_path: Path, way: str):
+def test_a_path_from_outside_through_the_work_tree_is_refused(top: Path, tmp_path: Path, way: str):
     (tmp_path / "evil.pem").write_text("EVIL")
     (top / "out").symlink_to(tmp_path / "evil.pem")
     (tmp_path / "in").symlink_to(top / "conf" / "ca.pem")
@@ -241,7 +241,7 @@ def test_a_way_from_outside_through_the_work_tree_is_refused(top: Path, tmp_path
         trusted(top).files.read(path)
 
 
-def test_a_file_that_only_the_checkout_has_is_refused(top: Path):
+def test_a_file_that_only_the_checkout_contains_is_refused(top: Path):
     (top / "conf" / "new.pem").write_text("EVIL")
     with pytest.raises(ConfigError, match="is not in the repository at base") as refused:
         trusted(top).files.read(Path("conf/new.pem"))
@@ -249,7 +249,7 @@ def test_a_file_that_only_the_checkout_has_is_refused(top: Path):
     assert trusted(top).files.list_folder(Path("nowhere")) is None
 
 
-def test_a_link_of_the_base_stays_in_the_base(top: Path):
+def test_a_link_of_the_base_revision_must_not_leave_the_repository(top: Path):
     (top / "near").symlink_to("conf/id")
     (top / "far").symlink_to("/etc/passwd")
     commit(top, {})
@@ -259,7 +259,7 @@ def test_a_link_of_the_base_stays_in_the_base(top: Path):
         trusted(top).files.read(Path("far"))
 
 
-def test_circles_of_links_end(top: Path, tmp_path: Path):
+def test_circular_links_are_detected(top: Path, tmp_path: Path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(ConfigError, match="cannot be read"):

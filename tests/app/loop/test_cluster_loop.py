@@ -78,7 +78,7 @@ class Stage:
         asyncio.run(run())
 
 
-def test_the_first_pass_comes_at_once_and_is_a_resync() -> None:
+def test_the_first_reconciliation_starts_immediately_and_is_a_resync() -> None:
     async def story(stage: Stage) -> None:
         await settle()
         assert stage.wakes == [LoopTrigger(resync=True)]
@@ -87,7 +87,7 @@ def test_the_first_pass_comes_at_once_and_is_a_resync() -> None:
     Stage().play(story)
 
 
-def test_a_message_brings_a_pass_after_lingering() -> None:
+def test_a_message_starts_a_reconciliation_after_the_linger_time() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(10.0)
         stage.box.put("a")
@@ -99,7 +99,7 @@ def test_a_message_brings_a_pass_after_lingering() -> None:
     Stage().play(story)
 
 
-def test_without_a_message_the_interval_brings_a_resync() -> None:
+def test_without_a_message_a_resync_starts_after_the_interval() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(250.0)
         assert stage.began == pytest.approx([0.0, 100.0, 200.0])
@@ -108,7 +108,7 @@ def test_without_a_message_the_interval_brings_a_resync() -> None:
     Stage().play(story)
 
 
-def test_every_pass_knows_when_the_next_resync_begins() -> None:
+def test_every_reconciliation_receives_the_time_of_the_next_resync() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(10.0)
         stage.box.put("a")
@@ -119,7 +119,7 @@ def test_every_pass_knows_when_the_next_resync_begins() -> None:
     Stage(pace=replace(STEADY, jitter=0.1), chance=0.95).play(story)
 
 
-def test_a_message_does_not_put_the_resync_off() -> None:
+def test_a_message_does_not_delay_the_resync() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(99.0)
         stage.box.put("a")
@@ -130,7 +130,7 @@ def test_a_message_does_not_put_the_resync_off() -> None:
     Stage().play(story)
 
 
-def test_messages_during_a_pass_are_one_pass_after_it() -> None:
+def test_messages_during_a_reconciliation_cause_one_reconciliation_after_it() -> None:
     async def story(stage: Stage) -> None:
         await settle()
         for key in ("a", "b", "a"):
@@ -142,7 +142,7 @@ def test_messages_during_a_pass_are_one_pass_after_it() -> None:
     Stage(takes=5.0).play(story)
 
 
-def test_more_messages_than_fit_are_everything() -> None:
+def test_more_messages_than_the_mailbox_holds_become_a_complete_reconciliation() -> None:
     async def story(stage: Stage) -> None:
         await settle()
         for number in range(10_001):
@@ -154,7 +154,7 @@ def test_more_messages_than_fit_are_everything() -> None:
     Stage().play(story)
 
 
-def test_retriable_failures_wait_longer_and_longer_and_begin_anew_after_a_success() -> None:
+def test_the_delay_after_retriable_failures_grows_and_is_reset_by_a_success() -> None:
     lost, again = ConnectError("no broker answers"), LoopOutcome(retry=True)
 
     async def story(stage: Stage) -> None:
@@ -169,7 +169,7 @@ def test_retriable_failures_wait_longer_and_longer_and_begin_anew_after_a_succes
     Stage(ends=[lost, again, lost, lost, again]).play(story)
 
 
-def test_a_failed_resync_comes_again_as_a_retry_and_the_next_resync_in_its_time() -> None:
+def test_a_failed_resync_is_retried_and_the_next_resync_keeps_its_time() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(101.0)
         assert stage.wakes == [
@@ -181,7 +181,7 @@ def test_a_failed_resync_comes_again_as_a_retry_and_the_next_resync_in_its_time(
     Stage(ends=[LoopOutcome(retry=True)]).play(story)
 
 
-def test_a_message_ends_the_wait_after_a_failure_but_failures_still_count() -> None:
+def test_a_message_ends_the_delay_after_a_failure_and_the_failure_count_remains() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(3.5)  # passes at 0, 1 and 3; the next would come at 7
         stage.box.put("new credentials")
@@ -212,7 +212,7 @@ def test_a_terminal_failure_waits_for_a_message_or_the_resync(
     ]
 
 
-def test_the_log_says_what_failed_and_when_it_is_tried_again(
+def test_the_log_names_the_failure_and_the_time_of_the_next_try(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def story(stage: Stage) -> None:
@@ -225,7 +225,7 @@ def test_the_log_says_what_failed_and_when_it_is_tried_again(
     ]
 
 
-def test_a_bug_of_the_work_comes_out() -> None:
+def test_a_fault_of_the_program_ends_the_loop_with_its_exception() -> None:
     async def story(stage: Stage) -> None:
         await settle()
         assert stage.task.done()
@@ -235,7 +235,7 @@ def test_a_bug_of_the_work_comes_out() -> None:
     Stage(ends=[ZeroDivisionError()]).play(story)
 
 
-def test_stop_ends_the_loop_while_it_waits() -> None:
+def test_stop_ends_a_waiting_loop() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(5.0)
         stage.stop.set()
@@ -246,7 +246,7 @@ def test_stop_ends_the_loop_while_it_waits() -> None:
     Stage().play(story)
 
 
-def test_stop_during_a_pass_cancels_it_and_waits_for_its_end() -> None:
+def test_stop_during_a_reconciliation_cancels_it_and_waits_until_it_has_ended() -> None:
     texts: list[str] = []
 
     class Stubborn(Stage):
@@ -272,7 +272,7 @@ def test_stop_during_a_pass_cancels_it_and_waits_for_its_end() -> None:
     Stubborn().play(story)
 
 
-def test_a_loop_that_is_cancelled_ends_its_pass_first() -> None:
+def test_a_cancelled_loop_first_ends_its_reconciliation() -> None:
     async def story(stage: Stage) -> None:
         await settle()
         stage.task.cancel()
@@ -283,7 +283,7 @@ def test_a_loop_that_is_cancelled_ends_its_pass_first() -> None:
     Stage(takes=50.0).play(story)
 
 
-def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
+def test_a_supervisor_that_sets_stop_and_cancels_cancels_a_reconciliation_once() -> None:
     texts: list[str] = []
 
     class Polite(Stage):
@@ -309,7 +309,7 @@ def test_a_supervisor_that_sets_stop_and_cancels_asks_only_once() -> None:
     Polite().play(story)
 
 
-def test_a_bug_while_a_pass_is_told_to_end_comes_out() -> None:
+def test_an_exception_during_the_cancellation_of_a_reconciliation_is_raised() -> None:
     class Broken(Stage):
         async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
@@ -326,7 +326,7 @@ def test_a_bug_while_a_pass_is_told_to_end_comes_out() -> None:
     Broken().play(story)
 
 
-def test_a_second_cancellation_waits_for_nothing() -> None:
+def test_a_second_cancellation_does_not_wait() -> None:
     class Hanging(Stage):
         async def work(self, wake: LoopTrigger) -> LoopOutcome:
             try:
@@ -347,7 +347,7 @@ def test_a_second_cancellation_waits_for_nothing() -> None:
     Hanging().play(story)
 
 
-def test_a_new_interval_holds_from_the_next_resync() -> None:
+def test_a_new_interval_applies_from_the_next_resync() -> None:
     async def story(stage: Stage) -> None:
         await settle()
         stage.pace = LoopIntervals(interval=10.0, jitter=0.0)
@@ -363,7 +363,7 @@ def test_a_new_interval_holds_from_the_next_resync() -> None:
     st.floats(0.0, 1.5),
     st.floats(0.0, 0.99),
 )
-def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
+def test_the_minimum_gap_is_kept_between_two_reconciliations_and_no_message_is_lost(
     steps: list[tuple[float, bool, bool]], takes: float, gap: float, chance: float
 ) -> None:
     pace = LoopIntervals(interval=5.0, jitter=0.2, gap=gap, first_retry=0.5, last_retry=2.0)
@@ -391,7 +391,7 @@ def test_between_two_passes_there_is_always_the_gap_and_every_message_is_seen(
     Stage(pace=pace, takes=takes, chance=chance).play(story)
 
 
-def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
+def test_an_observation_that_needs_confirmation_is_repeated_soon() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(110.0)
         assert stage.began == pytest.approx([0.0, 3.0, 6.0, 100.0])
@@ -400,7 +400,7 @@ def test_what_one_observation_does_not_prove_is_observed_again_soon() -> None:
     Stage(ends=[LoopOutcome(confirm=True), LoopOutcome(confirm=True)]).play(story)
 
 
-def test_an_observation_that_can_prove_something_only_later_is_repeated_then() -> None:
+def test_an_observation_that_can_be_confirmed_only_later_is_repeated_at_that_time() -> None:
     async def story(stage: Stage) -> None:
         await stage.clock.turn(110.0)
         assert stage.began == pytest.approx([0.0, 40.0, 100.0])

@@ -43,7 +43,7 @@ def new_loop() -> ClusterLoop:
         (LONGEST_SECONDS, None, False),
     ],
 )
-def test_a_loop_hangs_while_its_reconciliation_does_not_end(started, ended, hangs):
+def test_a_loop_is_reported_as_hung_while_its_reconciliation_does_not_end(started, ended, hangs):
     loop = new_loop()
     loop.last_started, loop.last_ended = started, ended
     problems = hung_loops([loop], LONGEST_SECONDS + 10)
@@ -75,7 +75,7 @@ def test_a_loop_is_late_if_no_reconciliation_ended_for_three_intervals(
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["successful", "failed"])
-def test_a_reconciliation_counts_for_ready_whether_it_succeeded_or_not(fails):
+def test_a_failed_reconciliation_counts_for_readiness_like_a_successful_one(fails):
     async def story() -> list[str]:
         clock, stop = FakeClock(), asyncio.Event()
 

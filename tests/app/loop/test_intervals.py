@@ -18,7 +18,7 @@ PACES = st.builds(
 
 
 @given(PACES, CHANCE)
-def test_a_resync_comes_within_the_jitter_around_the_interval(
+def test_a_resync_starts_within_the_jitter_around_the_interval(
     pace: LoopIntervals, chance: float
 ) -> None:
     wait = pace.resync_after(lambda: chance)
@@ -27,7 +27,7 @@ def test_a_resync_comes_within_the_jitter_around_the_interval(
 
 
 @given(PACES, st.integers(1, 5000), CHANCE)
-def test_a_retry_waits_between_its_bounds_however_often_it_failed(
+def test_the_delay_of_a_retry_stays_within_its_bounds_for_any_number_of_failures(
     pace: LoopIntervals, failures: int, chance: float
 ) -> None:
     wait = pace.retry_after(failures, lambda: chance)
@@ -36,7 +36,7 @@ def test_a_retry_waits_between_its_bounds_however_often_it_failed(
 
 
 @given(PACES, st.integers(1, 100))
-def test_without_luck_waits_never_shrink_while_failures_grow(
+def test_without_jitter_delays_never_shrink_while_failures_increase(
     pace: LoopIntervals, failures: int
 ) -> None:
     def even() -> float:
@@ -45,12 +45,12 @@ def test_without_luck_waits_never_shrink_while_failures_grow(
     assert pace.retry_after(failures, even) <= pace.retry_after(failures + 1, even)
 
 
-def test_waits_double_up_to_the_longest() -> None:
+def test_delays_double_up_to_the_maximum() -> None:
     pace = LoopIntervals(first_retry=1.0, last_retry=10.0)
     assert [pace.retry_after(n, lambda: 0.5) for n in range(1, 7)] == [1, 2, 4, 8, 10, 10]
 
 
-def test_jitter_spreads_both_ways() -> None:
+def test_jitter_lengthens_and_shortens_the_interval() -> None:
     pace = LoopIntervals(interval=100.0, jitter=0.1)
     assert pace.resync_after(lambda: 0.0) == pytest.approx(90.0)
     assert pace.resync_after(lambda: 0.5) == pytest.approx(100.0)
@@ -72,7 +72,7 @@ def test_jitter_spreads_both_ways() -> None:
         ("last_retry", 0.5),
     ],
 )
-def test_a_rhythm_that_means_nothing_cannot_be_built(name: str, wrong: float) -> None:
+def test_intervals_that_are_not_positive_are_rejected(name: str, wrong: float) -> None:
     with pytest.raises(ConfigError, match=name) as caught:
         LoopIntervals(**{name: wrong})
     assert caught.value.key == name

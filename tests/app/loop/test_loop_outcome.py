@@ -58,11 +58,13 @@ def ended(*pairs: PairOutcome, withheld: tuple[WithheldChange, ...] = (), **outc
         (Interrupted("interrupted"), LoopOutcome()),
     ],
 )
-def test_an_error_says_itself_whether_time_heals_it(error: KquotaError, turn: LoopOutcome):
+def test_an_error_decides_whether_a_reconciliation_is_retried(
+    error: KquotaError, turn: LoopOutcome
+):
     assert turn_of(Reconciliation(cluster="prod", error=error)) == turn
 
 
-def test_what_is_done_or_was_nothing_to_do_waits_for_news():
+def test_a_successful_reconciliation_waits_for_the_next_trigger():
     assert turn_of(Reconciliation(cluster="prod")) == LoopOutcome()
     assert ended(pair(Applied())) == LoopOutcome()
 
@@ -77,25 +79,23 @@ def test_what_is_done_or_was_nothing_to_do_waits_for_news():
         (HELD, PairVisibility.UNCHECKED, "1 held"),
     ],
 )
-def test_what_may_look_different_in_a_moment_is_tried_again(
-    result, visibility: PairVisibility, note: str
-):
+def test_a_result_that_may_change_soon_is_retried(result, visibility: PairVisibility, note: str):
     assert ended(pair(Applied()), pair(result, visibility)) == LoopOutcome(retry=True, note=note)
 
 
-def test_what_the_broker_refused_waits_for_news_with_everything_that_is_held_because_of_it():
+def test_a_rejected_operation_and_the_operations_held_by_it_wait_for_the_next_trigger():
     assert ended(pair(REFUSED), pair(HELD)) == LoopOutcome()
 
 
-def test_what_is_held_because_of_a_guard_waits_for_news():
+def test_a_change_that_a_guard_withholds_waits_for_the_next_trigger():
     assert ended(pair(HELD), withheld=(WITHHELD,)) == LoopOutcome()
 
 
-def test_a_value_that_somebody_changed_meanwhile_is_drift_for_the_next_look():
+def test_a_value_that_another_writer_changed_is_drift_of_the_next_observation():
     assert ended(pair(Applied(), PairVisibility.CHANGED)) == LoopOutcome()
 
 
-def test_records_that_could_not_be_written_are_tried_again():
+def test_records_that_could_not_be_written_are_retried():
     assert ended(pair(Applied()), recorded=False, failure="disk full") == LoopOutcome(
         retry=True, note="disk full"
     )

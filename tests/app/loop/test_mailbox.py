@@ -24,7 +24,7 @@ def waiting(box: Mailbox, **number: float | None) -> "asyncio.Task[KeyBatch]":
     )
 
 
-def test_a_batch_lingers_for_what_comes_right_after_its_first_key() -> None:
+def test_a_batch_waits_for_keys_that_follow_its_first_key_within_the_linger_time() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         batch = waiting(box)
         box.put("a")
@@ -38,7 +38,7 @@ def test_a_batch_lingers_for_what_comes_right_after_its_first_key() -> None:
     played(story)
 
 
-def test_a_batch_that_is_full_lingers_no_longer() -> None:
+def test_a_full_batch_does_not_linger() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         batch = waiting(box, max_keys=3)
         for key in "abc":
@@ -49,7 +49,7 @@ def test_a_batch_that_is_full_lingers_no_longer() -> None:
     played(story)
 
 
-def test_what_a_smaller_batch_called_full_does_not_hurry_a_larger_one() -> None:
+def test_a_smaller_batch_that_was_full_does_not_shorten_the_lingering_of_a_larger_one() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         box.put("a")
         await waiting(box, max_keys=1)
@@ -63,7 +63,7 @@ def test_what_a_smaller_batch_called_full_does_not_hurry_a_larger_one() -> None:
     played(story)
 
 
-def test_a_key_that_waits_already_is_not_left_twice() -> None:
+def test_a_key_that_is_already_waiting_is_not_added_again() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         for key in ("a", "b", "a"):
             box.put(key)
@@ -73,7 +73,7 @@ def test_a_key_that_waits_already_is_not_left_twice() -> None:
     played(story)
 
 
-def test_time_that_runs_out_gives_an_empty_batch() -> None:
+def test_a_timeout_returns_an_empty_batch() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         batch = waiting(box, timeout=5.0)
         await clock.turn(4.9)
@@ -85,7 +85,7 @@ def test_time_that_runs_out_gives_an_empty_batch() -> None:
     played(story)
 
 
-def test_too_many_keys_become_everything() -> None:
+def test_too_many_keys_become_a_batch_of_everything() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         for number in range(5):
             box.put(str(number))
@@ -98,7 +98,7 @@ def test_too_many_keys_become_everything() -> None:
     played(story, limit=3)
 
 
-def test_everything_can_be_said_outright() -> None:
+def test_a_batch_of_everything_can_be_requested_explicitly() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         box.put("a")
         box.put_everything()
@@ -107,7 +107,7 @@ def test_everything_can_be_said_outright() -> None:
     played(story)
 
 
-def test_a_reader_that_is_cancelled_while_lingering_loses_no_key() -> None:
+def test_a_reader_cancelled_while_lingering_loses_no_key() -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         batch = waiting(box)
         box.put("a")
@@ -121,7 +121,7 @@ def test_a_reader_that_is_cancelled_while_lingering_loses_no_key() -> None:
     played(story)
 
 
-def test_a_mailbox_without_room_cannot_be_built() -> None:
+def test_a_mailbox_without_capacity_is_rejected() -> None:
     with pytest.raises(ConfigError):
         Mailbox(clock=TurnedClock(), limit=0)
 
@@ -138,7 +138,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 6), st.integers(1, 5))
-def test_no_key_is_ever_lost(steps: list[str | float], limit: int, max_keys: int) -> None:
+def test_keys_are_never_lost(steps: list[str | float], limit: int, max_keys: int) -> None:
     async def story(clock: TurnedClock, box: Mailbox) -> None:
         reader = Reader(box, max_keys)
         owed: set[str] = set()

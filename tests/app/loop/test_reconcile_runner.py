@@ -52,7 +52,7 @@ def at_most(removals: int) -> dict:
     return {"guards": replace(OPEN, max_removals=removals)}
 
 
-def test_removals_of_earlier_passes_count_against_the_guard() -> None:
+def test_removals_of_earlier_reconciliations_count_against_the_guard() -> None:
     loop = Loop(World())
     assert loop.run(USERS).in_order
     fewer = {ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}
@@ -63,7 +63,7 @@ def test_removals_of_earlier_passes_count_against_the_guard() -> None:
     assert loop.world.cluster.truth.value(BOB, SHARE) == 50.0
 
 
-def test_a_restart_does_not_forget_the_removals_and_an_hour_does() -> None:
+def test_counted_removals_survive_a_restart_and_expire_after_an_hour() -> None:
     loop = Loop(World())
     loop.run(USERS)
     loop.run({ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}, **at_most(1))
@@ -88,7 +88,7 @@ def test_a_removal_is_counted_before_it_is_sent() -> None:
     assert counted == [1]
 
 
-def test_a_removal_that_the_broker_refused_is_not_counted() -> None:
+def test_a_removal_that_the_broker_rejected_is_not_counted() -> None:
     loop = Loop(World())
     loop.run(USERS)
     loop.world.cluster.faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "no")
@@ -98,7 +98,7 @@ def test_a_removal_that_the_broker_refused_is_not_counted() -> None:
     assert loop.store.counts == ()
 
 
-def test_a_removal_of_unknown_fate_is_counted_once_however_often_it_is_tried() -> None:
+def test_a_removal_with_unknown_outcome_is_counted_once_for_any_number_of_tries() -> None:
     loop = Loop(World())
     loop.run(USERS)
     fewer = {ALICE: {RATE: 1000.0}, BOB: USERS[BOB]}
@@ -112,7 +112,7 @@ def test_a_removal_of_unknown_fate_is_counted_once_however_often_it_is_tried() -
     assert sum(count.count for count in loop.store.counts) == 1
 
 
-def test_removals_that_cannot_be_written_down_are_not_made() -> None:
+def test_removals_whose_count_cannot_be_saved_are_not_sent() -> None:
     class Full(MemoryRemovals):
         async def save(self, counts: object) -> None:
             raise InventoryError("no space left on device")
@@ -124,7 +124,9 @@ def test_removals_that_cannot_be_written_down_are_not_made() -> None:
     assert loop.world.cluster.truth.value(ALICE, SHARE) == 50.0
 
 
-def test_removals_that_cannot_be_read_end_the_pass_before_the_cluster_is_asked() -> None:
+def test_removal_counts_that_cannot_be_read_end_the_reconciliation_before_the_cluster_is_read() -> (
+    None
+):
     class Damaged(MemoryRemovals):
         async def load(self) -> tuple[RemovalCount, ...]:
             raise InventoryError("removals.json is damaged")
@@ -136,7 +138,7 @@ def test_removals_that_cannot_be_read_end_the_pass_before_the_cluster_is_asked()
     assert loop.world.cluster.requests == []
 
 
-def test_that_removals_cannot_be_taken_back_is_told() -> None:
+def test_an_error_reports_that_removals_cannot_be_subtracted_again() -> None:
     class Once(MemoryRemovals):
         async def save(self, counts) -> None:
             if self.counts:
@@ -151,7 +153,7 @@ def test_that_removals_cannot_be_taken_back_is_told() -> None:
     assert process.outcome is not None
 
 
-def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
+def test_drift_is_corrected_only_after_two_consecutive_observations() -> None:
     loop = Loop(World())
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
@@ -168,7 +170,9 @@ def test_drift_is_corrected_only_after_it_was_seen_twice_in_a_row() -> None:
     assert loop.run(USERS, rules=CORRECT).observations == ()
 
 
-def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected() -> None:
+def test_a_writer_that_reverts_every_correction_is_reported_and_the_pair_is_no_longer_corrected() -> (
+    None
+):
     loop = Loop(World(), tracker=DriftTracker(confirm_after=1, max_corrections=2, window=3600.0))
     loop.run(USERS)
     for value in (7.0, 8.0):
@@ -189,7 +193,7 @@ def test_somebody_who_undoes_every_correction_is_named_and_no_longer_corrected()
     assert loop.world.cluster.truth.value(ALICE, RATE) == 1500.0
 
 
-def test_when_drift_was_first_seen_survives_a_restart() -> None:
+def test_the_time_of_the_first_observation_of_drift_survives_a_restart() -> None:
     loop = Loop(World())
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)
@@ -200,7 +204,7 @@ def test_when_drift_was_first_seen_survives_a_restart() -> None:
     assert (again.observations[0].since, again.observations[0].observation_count) == (since, 1)
 
 
-def test_a_cluster_that_does_not_answer_is_no_look() -> None:
+def test_a_cluster_that_does_not_answer_adds_no_observation() -> None:
     loop = Loop(World())
     loop.run(USERS)
     loop.world.cluster.write(ALICE, RATE, 7.0)

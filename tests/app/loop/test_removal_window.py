@@ -35,7 +35,7 @@ def test_removals_count_for_the_length_of_the_window() -> None:
     asyncio.run(story())
 
 
-def test_another_process_goes_on_counting() -> None:
+def test_another_process_continues_the_count() -> None:
     async def story() -> None:
         store = MemoryRemovals()
         await add(RemovalWindow(store, seconds=60.0), 7, NOW)
@@ -44,7 +44,7 @@ def test_another_process_goes_on_counting() -> None:
     asyncio.run(story())
 
 
-def test_what_did_not_happen_is_taken_back_at_its_own_time_only() -> None:
+def test_subtracted_removals_reduce_only_the_count_of_their_own_time() -> None:
     async def story() -> None:
         store = MemoryRemovals()
         window = RemovalWindow(store, seconds=60.0)
@@ -61,7 +61,7 @@ def test_what_did_not_happen_is_taken_back_at_its_own_time_only() -> None:
     asyncio.run(story())
 
 
-def test_nothing_is_written_where_nothing_is_counted() -> None:
+def test_nothing_is_written_when_nothing_is_counted() -> None:
     class Untouched(MemoryRemovals):
         async def save(self, counts: object) -> None:
             raise AssertionError
@@ -69,7 +69,7 @@ def test_nothing_is_written_where_nothing_is_counted() -> None:
     asyncio.run(RemovalWindow(Untouched(), seconds=60.0).add([], NOW))
 
 
-def test_a_clock_that_was_set_back_hides_no_removal() -> None:
+def test_a_clock_that_was_set_back_does_not_hide_removals() -> None:
     async def story() -> None:
         window = RemovalWindow(MemoryRemovals(), seconds=60.0)
         await add(window, 3, NOW)
@@ -78,7 +78,7 @@ def test_a_clock_that_was_set_back_hides_no_removal() -> None:
     asyncio.run(story())
 
 
-def test_counts_that_could_not_be_saved_are_not_counted_as_saved() -> None:
+def test_counts_that_could_not_be_saved_do_not_count_as_saved() -> None:
     class Full(MemoryRemovals):
         async def save(self, counts: object) -> None:
             raise InventoryError("no space left on device")
@@ -93,13 +93,13 @@ def test_counts_that_could_not_be_saved_are_not_counted_as_saved() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
-def test_a_window_without_length_cannot_be_built(seconds: float) -> None:
+def test_a_window_without_length_is_rejected(seconds: float) -> None:
     with pytest.raises(ConfigError):
         RemovalWindow(MemoryRemovals(), seconds=seconds)
 
 
 @given(st.lists(st.tuples(st.floats(0, 200), st.integers(0, 5)), max_size=20), st.floats(0, 300))
-def test_the_count_is_the_sum_of_what_lies_within_the_window(
+def test_the_count_is_the_sum_of_the_removals_within_the_window(
     removals: list[tuple[float, int]], number: float
 ) -> None:
     removals.sort()
@@ -115,7 +115,7 @@ def test_the_count_is_the_sum_of_what_lies_within_the_window(
     asyncio.run(story())
 
 
-def test_a_window_changes_its_length_and_never_has_none():
+def test_the_length_of_a_window_can_change_and_zero_is_ignored():
     async def counts() -> list[int]:
         window = RemovalWindow(MemoryRemovals(), seconds=10.0)
         await add(window, 1, 100.0)

@@ -63,7 +63,7 @@ def supervised(
     return asyncio.run(run())
 
 
-def test_stop_cancels_all_and_ends_well() -> None:
+def test_stop_cancels_all_tasks_and_the_supervisor_ends_without_an_error() -> None:
     crew, died, _ = supervised(
         lambda crew: {"a": crew.waits("a"), "b": crew.waits("b")}, stops=True
     )
@@ -71,7 +71,7 @@ def test_stop_cancels_all_and_ends_well() -> None:
     assert sorted(crew.told) == ["a cancelled", "b cancelled"]
 
 
-def test_a_task_that_ends_takes_the_others_with_it() -> None:
+def test_a_task_that_ends_cancels_the_other_tasks() -> None:
     crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "watch": crew.ends()})
     assert died is not None
     assert (died.name, died.reason) == ("watch", None)
@@ -80,7 +80,7 @@ def test_a_task_that_ends_takes_the_others_with_it() -> None:
     assert crew.told == ["a cancelled"]
 
 
-def test_a_task_that_fails_is_named_with_what_it_raised() -> None:
+def test_a_failed_task_is_reported_with_its_exception() -> None:
     crew, died, stopped = supervised(lambda crew: {"a": crew.waits("a"), "loop": crew.fails()})
     assert died is not None
     assert str(died) == "loop failed: ZeroDivisionError: by zero"
@@ -89,13 +89,13 @@ def test_a_task_that_fails_is_named_with_what_it_raised() -> None:
     assert crew.told == ["a cancelled"]
 
 
-def test_of_two_that_end_at_once_the_one_that_failed_is_named() -> None:
+def test_if_two_tasks_end_together_the_failed_one_is_reported() -> None:
     _, died, _ = supervised(lambda crew: {"ends": crew.ends(), "fails": crew.fails()})
     assert died is not None
     assert died.name == "fails"
 
 
-def test_a_task_that_fails_while_it_is_told_to_stop_is_still_heard() -> None:
+def test_a_task_that_fails_during_cancellation_is_reported() -> None:
     _, died, _ = supervised(
         lambda crew: {"a": crew.waits("a"), "b": crew.fails_when_told_to_stop()}, stops=True
     )
@@ -103,7 +103,7 @@ def test_a_task_that_fails_while_it_is_told_to_stop_is_still_heard() -> None:
     assert str(died) == "b failed: ValueError: while ending"
 
 
-def test_what_does_not_end_is_cancelled_twice_and_given_up() -> None:
+def test_a_task_that_does_not_end_is_cancelled_twice_and_reported() -> None:
     crew, died, _ = supervised(
         lambda crew: {"server": crew.hangs(), "a": crew.waits("a")}, stops=True
     )
@@ -113,7 +113,7 @@ def test_what_does_not_end_is_cancelled_twice_and_given_up() -> None:
     assert sorted(crew.told)[:3] == ["a cancelled", "hangs cancelled", "hangs cancelled"]
 
 
-def test_whoever_cancels_the_supervisor_cancels_all() -> None:
+def test_cancelling_the_supervisor_cancels_all_tasks() -> None:
     async def run() -> None:
         crew, stop = Crew(), asyncio.Event()
         task = asyncio.ensure_future(supervise({"a": crew.waits("a")}, stop))

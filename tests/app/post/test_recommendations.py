@@ -59,11 +59,11 @@ def proposed(report: UsageReport = REPORT, *, limit: int = LIMIT, **options: obj
 
 
 @pytest.mark.golden
-def test_the_text_is_the_report_with_its_evidence(checkout: Path) -> None:
+def test_the_pull_request_text_is_the_report_with_its_evidence(checkout: Path) -> None:
     golden("recommendations.md", proposed(details_url="https://ci.example/run/1").body)
 
 
-def test_title_branch_and_files_follow_the_options(checkout: Path) -> None:
+def test_title_branch_and_files_depend_on_the_options(checkout: Path) -> None:
     new = proposed()
     assert (new.title, new.branch) == (
         "Recommended Kafka quotas: prod",
@@ -77,14 +77,14 @@ def test_title_branch_and_files_follow_the_options(checkout: Path) -> None:
     assert list(new.proposed.texts) == ["infra/proposals/prod.yaml"]
 
 
-def test_files_of_others_stay_out(checkout: Path) -> None:
+def test_files_without_recommendations_are_not_included(checkout: Path) -> None:
     (checkout / "proposals" / "mine.yaml").write_text("kind: ClientQuota\n")
     (checkout / "proposals" / "notes.md").write_text(TEXT)
     assert list(proposed().proposed.files) == ["prod.yaml"]
 
 
 @pytest.mark.parametrize("limit", [65_536, 20_000, 5_000, 1_500, 1_000])
-def test_the_text_keeps_to_the_limit_of_the_host(checkout: Path, limit: int) -> None:
+def test_the_text_stays_within_the_limit_of_the_host(checkout: Path, limit: int) -> None:
     rows = [replace(RECOMMENDATION, bucket=bucket_of(f"user-{n}")) for n in range(2_000)]
     body = proposed(replace(REPORT, recommendations=tuple(rows)), limit=limit).body
     assert len(body) <= limit
@@ -92,7 +92,7 @@ def test_the_text_keeps_to_the_limit_of_the_host(checkout: Path, limit: int) -> 
     assert re.search(r"… and [\d,]+ more rows|too long to show here", body)
 
 
-def test_no_name_forges_anything(checkout: Path) -> None:
+def test_names_cannot_forge_markup(checkout: Path) -> None:
     row = replace(RECOMMENDATION, bucket=bucket_of(EVIL, EVIL), cluster_id=EVIL, tier=EVIL)
     evidence = replace(EVIDENCE, cluster_id=EVIL, partial=(EVIL,), counts={EVIL: 1})
     report = UsageReport(evidence=(evidence,), recommendations=(row,), notes=(EVIL, "/merge"))
@@ -104,7 +104,7 @@ def test_no_name_forges_anything(checkout: Path) -> None:
     assert not re.search(r"^/", body, re.MULTILINE), "no quick action of GitLab"
 
 
-def test_a_report_without_its_files_is_refused_and_nothing_recommended_needs_none(
+def test_a_report_without_its_files_is_refused_unless_nothing_is_recommended(
     checkout: Path,
 ) -> None:
     for folder in ("missing", "empty"):
@@ -115,7 +115,7 @@ def test_a_report_without_its_files_is_refused_and_nothing_recommended_needs_non
 
 
 @pytest.mark.parametrize("path", ["..", "/nowhere/x", ".github/workflows", "a/../.."])
-def test_a_place_outside_is_refused(checkout: Path, path: str) -> None:
+def test_a_path_outside_the_repository_is_refused(checkout: Path, path: str) -> None:
     with pytest.raises(UsageError, match="not a folder for recommendations"):
         proposed(UsageReport(evidence=(EVIDENCE,)), folder=Path(path))
 
@@ -135,6 +135,6 @@ def test_a_title_is_one_line(checkout: Path, title: str) -> None:
         proposed(title=title)
 
 
-def test_an_address_that_could_leave_its_link_is_refused(checkout: Path) -> None:
+def test_an_address_that_could_break_out_of_its_link_is_refused(checkout: Path) -> None:
     with pytest.raises(UsageError, match="not a plain web address"):
         proposed(details_url="https://x/)[a](b")

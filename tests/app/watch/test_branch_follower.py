@@ -63,7 +63,7 @@ def messages_of(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
-def test_a_good_commit_is_taken_and_remembered(watched: Following, caplog):
+def test_a_valid_commit_comes_into_force_and_is_saved_in_the_state(watched: Following, caplog):
     first = watched.origin.commit(quota("alice"))
     assert watched.look() == LoopOutcome()
     assert watched.in_force == first == watched.state.now.commit
@@ -73,7 +73,7 @@ def test_a_good_commit_is_taken_and_remembered(watched: Following, caplog):
     assert messages_of(caplog, logging.INFO) == [f"{first[:12]} is in force: 1 documents for prod"]
 
 
-def test_a_commit_that_was_judged_is_not_judged_again(watched: Following, caplog):
+def test_a_judged_commit_is_not_judged_again(watched: Following, caplog):
     watched.origin.commit(quota("alice"))
     watched.look()
     watched.look()
@@ -81,7 +81,9 @@ def test_a_commit_that_was_judged_is_not_judged_again(watched: Following, caplog
     assert len(caplog.records) == 1
 
 
-def test_a_broken_commit_is_refused_whole_and_the_last_good_one_stays(watched: Following, caplog):
+def test_an_invalid_commit_is_refused_as_a_whole_and_the_last_valid_one_stays_in_force(
+    watched: Following, caplog
+):
     good = watched.origin.commit(quota("alice"))
     watched.look()
     bad = watched.origin.commit(quota("alice", "{producerByteRate: 20Mi}"), quota("bob"), BROKEN)
@@ -97,7 +99,7 @@ def test_a_broken_commit_is_refused_whole_and_the_last_good_one_stays(watched: F
     assert "quotas/all.yaml:" in errors[1]
 
 
-def test_a_repaired_branch_is_taken(watched: Following):
+def test_a_repaired_branch_comes_into_force(watched: Following):
     watched.origin.commit(quota("alice"))
     watched.look()
     watched.origin.commit(BROKEN)
@@ -109,7 +111,7 @@ def test_a_repaired_branch_is_taken(watched: Following):
     assert watched.telemetry.revisions[-1] == ("prod", better, False)
 
 
-def test_client_settings_that_lead_nowhere_are_refused_too(watched: Following, caplog):
+def test_a_commit_with_invalid_client_settings_is_refused(watched: Following, caplog):
     good = watched.origin.commit(quota("alice"))
     watched.look()
     watched.origin.commit(
@@ -120,7 +122,7 @@ def test_client_settings_that_lead_nowhere_are_refused_too(watched: Following, c
     assert watched.follower.refused
 
 
-def test_a_file_of_a_secret_that_comes_later_needs_no_new_commit(
+def test_a_secret_file_that_appears_later_needs_no_new_commit(
     watched: Following, tmp_path: Path, caplog
 ):
     secret = tmp_path / "secret.properties"
@@ -137,7 +139,7 @@ def test_a_file_of_a_secret_that_comes_later_needs_no_new_commit(
     assert watched.follower.refused == ""
 
 
-def test_a_source_that_is_away_is_tried_again_and_changes_nothing(watched: Following, tmp_path):
+def test_a_source_that_is_unavailable_is_retried_and_changes_nothing(watched: Following, tmp_path):
     good = watched.origin.commit(quota("alice"))
     watched.look()
     watched.origin.top.rename(tmp_path / "away")
@@ -147,7 +149,7 @@ def test_a_source_that_is_away_is_tried_again_and_changes_nothing(watched: Follo
     assert watched.in_force == good
 
 
-def test_a_restart_goes_on_with_the_last_good_commit_even_if_the_source_is_away(
+def test_a_restart_continues_with_the_last_valid_commit_even_if_the_source_is_unavailable(
     watched: Following, tmp_path: Path
 ):
     good = watched.origin.commit(quota("alice"))
@@ -174,7 +176,7 @@ def test_a_restart_reads_an_unchanged_branch_once(watched: Following):
     assert (watched.folder / "watch.json").stat().st_mtime_ns == written
 
 
-def test_without_anything_remembered_there_is_nothing_to_restore(watched: Following):
+def test_without_a_saved_state_there_is_nothing_to_restore(watched: Following):
     watched.restore()
     assert watched.follower.in_force is None
     assert watched.telemetry.revisions == []
@@ -192,7 +194,7 @@ def test_a_lost_mirror_waits_for_the_branch(watched: Following, caplog):
     assert watched.in_force == good
 
 
-def test_a_last_good_commit_that_is_good_no_longer_is_told(watched: Following, caplog):
+def test_a_last_valid_commit_that_became_invalid_is_reported(watched: Following, caplog):
     watched.origin.commit(quota("alice"))
     watched.look()
     watched.places = RevisionPaths(folder="elsewhere")
@@ -202,7 +204,7 @@ def test_a_last_good_commit_that_is_good_no_longer_is_told(watched: Following, c
     assert "can no longer be used" in messages_of(caplog, logging.ERROR)[0]
 
 
-def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, caplog):
+def test_a_rewritten_history_comes_into_force_with_a_warning(watched: Following, caplog):
     watched.origin.commit(quota("alice"))
     good = watched.origin.commit(quota("alice"), quota("bob"))
     watched.look()
@@ -215,7 +217,7 @@ def test_a_rewritten_history_is_taken_with_a_clear_warning(watched: Following, c
     ]
 
 
-def test_a_branch_that_was_moved_back_is_told_as_that(watched: Following, caplog):
+def test_a_branch_that_was_moved_back_is_reported_as_such(watched: Following, caplog):
     first = watched.origin.commit(quota("alice"))
     second = watched.origin.commit(quota("bob"))
     watched.look()
@@ -227,7 +229,7 @@ def test_a_branch_that_was_moved_back_is_told_as_that(watched: Following, caplog
     ]
 
 
-def test_a_rewritten_branch_that_is_broken_leaves_the_last_good_commit_readable(watched: Following):
+def test_an_invalid_rewritten_branch_keeps_the_last_valid_commit_readable(watched: Following):
     watched.origin.commit(quota("zoe"))
     good = watched.origin.commit(quota("alice"))
     watched.look()
@@ -240,7 +242,7 @@ def test_a_rewritten_branch_that_is_broken_leaves_the_last_good_commit_readable(
     assert watched.in_force == good
 
 
-def test_a_first_commit_that_is_broken_leaves_nothing_in_force(watched: Following, caplog):
+def test_an_invalid_first_commit_brings_nothing_into_force(watched: Following, caplog):
     bad = watched.origin.commit(BROKEN)
     watched.look()
     assert watched.follower.in_force is None
@@ -249,7 +251,7 @@ def test_a_first_commit_that_is_broken_leaves_nothing_in_force(watched: Followin
     )
 
 
-def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, caplog):
+def test_a_changed_trusted_file_is_reloaded_without_a_commit(tmp_path: Path, caplog):
     caplog.set_level(logging.INFO, "reconciler")
     trusted = tmp_path / "trusted.yaml"
     watched = Following(tmp_path, RevisionPaths(trusted=trusted))
@@ -273,13 +275,15 @@ def test_a_trusted_file_that_changes_is_read_without_a_commit(tmp_path: Path, ca
     assert watched.follower.refused == ""
 
 
-def test_names_in_problems_forge_no_line(watched: Following, caplog):
+def test_names_in_problems_cannot_forge_log_lines(watched: Following, caplog):
     commit(watched.origin.top, {"kquota.yaml": "a\x1b[31m: {\n"})
     watched.look()
     assert all("\x1b" not in record.getMessage() for record in caplog.records)
 
 
-def test_what_cannot_be_remembered_is_judged_again(watched: Following, tmp_path: Path):
+def test_a_commit_that_cannot_be_saved_in_the_state_is_judged_again(
+    watched: Following, tmp_path: Path
+):
     watched.origin.commit(quota("alice"))
     lost = WatchState(tmp_path / "gone" / "watch.json")
     watched.follower = BranchFollower(

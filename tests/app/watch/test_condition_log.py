@@ -70,7 +70,7 @@ def lines_of(caplog: pytest.LogCaptureFixture):
     return tell
 
 
-def test_what_stands_is_said_once_and_its_end_too(lines_of):
+def test_a_condition_is_logged_when_it_begins_and_when_it_ends(lines_of):
     (line,) = lines_of(withheld("alice"))
     assert line == (
         "prod: withheld: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
@@ -82,20 +82,20 @@ def test_what_stands_is_said_once_and_its_end_too(lines_of):
     assert lines_of(LOOKED) == []
 
 
-def test_a_pass_that_saw_nothing_says_nothing_of_what_stands(lines_of):
+def test_a_failed_reconciliation_logs_no_change_of_a_condition(lines_of):
     lines_of(withheld("alice"))
     assert lines_of(Reconciliation(cluster="prod", error=ConnectError("no broker answers"))) == []
     assert lines_of(withheld("alice")) == []
 
 
-def test_long_lists_are_counted(lines_of):
+def test_long_lists_are_shortened_with_a_count(lines_of):
     users = [f"u{number:03}" for number in range(MOST_LINES + 5)]
     lines = lines_of(withheld(*users))
     assert len(lines) == MOST_LINES + 1
     assert lines[-1] == "prod: and 5 more withheld"
 
 
-def test_what_was_done_is_said_with_counts_and_commit(lines_of):
+def test_an_outcome_is_logged_with_counts_and_commit(lines_of):
     results = (
         Applied(),
         Applied(),
@@ -131,7 +131,7 @@ def sighting(**fields) -> Reconciliation:
     return replace(LOOKED, started_at=50.0, observations=(DriftObservation(**(defaults | fields)),))
 
 
-def test_drift_is_said_once_it_is_confirmed(lines_of):
+def test_drift_is_logged_once_it_is_confirmed(lines_of):
     assert lines_of(sighting(confirmed=False)) == []
     assert lines_of(sighting()) == [
         "prod: drift: user=alice producer_byte_rate is no limit instead of 2 KiB/s"
@@ -139,7 +139,7 @@ def test_drift_is_said_once_it_is_confirmed(lines_of):
     assert lines_of(sighting(observation_count=3)) == []
 
 
-def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(lines_of):
+def test_a_correction_is_logged_once(lines_of):
     assert lines_of(sighting(corrections=1, corrected_at=(60.0,), overwritten=(None,))) == [
         "prod: drift corrected: user=alice producer_byte_rate was no limit instead of 2 KiB/s"
     ]
@@ -148,7 +148,7 @@ def test_a_correction_is_said_and_an_earlier_one_is_not_said_again(lines_of):
     ) == ["prod: drift: user=alice producer_byte_rate is 7 B/s instead of 2 KiB/s"]
 
 
-def test_somebody_who_fights_us_is_named_with_values_of_each_round(lines_of):
+def test_a_writer_that_reverts_corrections_is_logged_with_the_values_of_each_correction(lines_of):
     (line,) = lines_of(
         sighting(corrections_stopped=True, corrections=2, overwritten=(7.0, None), live=9.0)
     )

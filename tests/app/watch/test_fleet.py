@@ -110,7 +110,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_nothing_runs_before_a_revision_is_in_force(yard: Yard):
+def test_no_cluster_is_reconciled_before_a_revision_is_in_force(yard: Yard):
     async def story(yard: Yard) -> None:
         await yard.clock.turn(1000.0)
         assert yard.opened == []
@@ -118,7 +118,7 @@ def test_nothing_runs_before_a_revision_is_in_force(yard: Yard):
     yard.play(story)
 
 
-def test_a_revision_is_applied_and_told(yard: Yard, caplog):
+def test_a_revision_is_applied_and_logged(yard: Yard, caplog):
     yard.origin.commit(quota("alice"))
 
     async def story(yard: Yard) -> None:
@@ -137,7 +137,7 @@ def test_a_revision_is_applied_and_told(yard: Yard, caplog):
     yard.play(story)
 
 
-def test_a_new_commit_wakes_the_loops_and_keeps_the_connection(yard: Yard):
+def test_a_new_commit_triggers_the_loops_and_keeps_the_connection(yard: Yard):
     yard.origin.commit(quota("alice"))
 
     async def story(yard: Yard) -> None:
@@ -155,7 +155,7 @@ def test_a_new_commit_wakes_the_loops_and_keeps_the_connection(yard: Yard):
     yard.play(story)
 
 
-def test_other_settings_begin_everything_anew_and_what_is_remembered_stays(yard: Yard):
+def test_changed_settings_restart_every_loop_and_keep_the_saved_state(yard: Yard):
     yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT))
 
     async def story(yard: Yard) -> None:
@@ -200,7 +200,7 @@ def test_a_cluster_that_leaves_the_project_is_forgotten_and_keeps_its_quotas(yar
     yard.play(story)
 
 
-def test_a_cluster_that_leaves_while_it_is_looked_at_ends_its_pass_by_its_own_revision(yard: Yard):
+def test_a_cluster_that_leaves_during_its_reconciliation_ends_it_with_its_own_revision(yard: Yard):
     both = cluster("prod") + cluster("test")
     yard.origin.commit(quota("alice"), quota("bob", cluster="test"), clusters=both)
 
@@ -228,7 +228,7 @@ def test_a_cluster_that_leaves_while_it_is_looked_at_ends_its_pass_by_its_own_re
     yard.play(story)
 
 
-def test_of_two_revisions_with_other_settings_the_newest_is_taken(yard: Yard):
+def test_of_two_revisions_with_changed_settings_the_newer_is_used(yard: Yard):
     yard.origin.commit(quota("alice"))
 
     async def story(yard: Yard) -> None:
@@ -249,7 +249,7 @@ def test_of_two_revisions_with_other_settings_the_newest_is_taken(yard: Yard):
     yard.play(story)
 
 
-def test_one_cluster_that_is_down_does_not_stop_the_others(yard: Yard):
+def test_an_unreachable_cluster_does_not_stop_the_others(yard: Yard):
     both = cluster("prod") + cluster("test")
     yard.origin.commit(quota("alice"), quota("bob", cluster="test"), clusters=both)
 
@@ -273,7 +273,7 @@ def test_one_cluster_that_is_down_does_not_stop_the_others(yard: Yard):
     yard.play(story)
 
 
-def test_a_refused_login_gets_a_new_session_because_files_may_hold_another_password(yard: Yard):
+def test_a_refused_login_opens_a_new_session_that_reads_the_files_again(yard: Yard):
     yard.origin.commit(quota("alice"))
 
     async def story(yard: Yard) -> None:
@@ -292,7 +292,7 @@ def test_a_refused_login_gets_a_new_session_because_files_may_hold_another_passw
     yard.play(story)
 
 
-def test_a_session_that_cannot_be_opened_is_the_error_of_the_pass(yard: Yard):
+def test_a_session_that_cannot_be_opened_is_the_error_of_the_reconciliation(yard: Yard):
     yard.origin.commit(quota("alice"))
     yard.fails["prod"] = ConfigError("the trust store is gone")
 
@@ -309,7 +309,7 @@ def test_a_session_that_cannot_be_opened_is_the_error_of_the_pass(yard: Yard):
     yard.play(story)
 
 
-def test_a_suspended_cluster_is_looked_at_and_not_written(yard: Yard):
+def test_a_suspended_cluster_is_observed_and_not_written(yard: Yard):
     yard.origin.commit(quota("alice"), clusters=cluster(more="  suspend: true\n"))
 
     async def story(yard: Yard) -> None:
@@ -322,7 +322,7 @@ def test_a_suspended_cluster_is_looked_at_and_not_written(yard: Yard):
     yard.play(story)
 
 
-def test_another_cluster_than_the_expected_one_is_not_written(yard: Yard):
+def test_a_cluster_with_an_unexpected_id_is_not_written(yard: Yard):
     yard.origin.commit(quota("alice"), clusters=cluster(more="  expectedClusterId: another\n"))
 
     async def story(yard: Yard) -> None:
@@ -369,7 +369,7 @@ def test_removals_of_an_hour_are_counted_together_and_survive_a_restart(
     yard.play(second)
 
 
-def test_what_stands_is_said_once(yard: Yard, caplog):
+def test_a_condition_is_logged_once(yard: Yard, caplog):
     yard.origin.commit(quota("alice", "{producerByteRate: 10}"))
 
     async def story(yard: Yard) -> None:
@@ -381,7 +381,7 @@ def test_what_stands_is_said_once(yard: Yard, caplog):
     yard.play(story)
 
 
-def test_a_bug_ends_the_fleet_and_is_named(yard: Yard):
+def test_a_fault_of_the_program_ends_the_fleet_and_is_named(yard: Yard):
     yard.origin.commit(quota("alice"))
     yard.fails["prod"] = ZeroDivisionError("by zero")
 
@@ -395,7 +395,7 @@ def test_a_bug_ends_the_fleet_and_is_named(yard: Yard):
     yard.play(story)
 
 
-def test_stop_ends_after_the_request_under_way(yard: Yard):
+def test_stop_waits_for_the_request_under_way(yard: Yard):
     yard.origin.commit(
         quota("alice"),
         quota("default", entity="{user: {default: true}}"),
@@ -427,7 +427,7 @@ def _outcome(yard: Yard):
     return outcome
 
 
-def test_drift_is_told_and_then_corrected_and_told(yard: Yard, caplog):
+def test_drift_is_logged_then_corrected_and_the_correction_is_logged(yard: Yard, caplog):
     yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT))
 
     async def story(yard: Yard) -> None:
@@ -455,7 +455,7 @@ def _changes(yard: Yard):
     ]
 
 
-def test_somebody_who_fights_us_is_named_with_values(yard: Yard, caplog):
+def test_a_writer_that_reverts_corrections_is_logged_with_its_values(yard: Yard, caplog):
     yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT))
 
     async def story(yard: Yard) -> None:
@@ -472,7 +472,7 @@ def test_somebody_who_fights_us_is_named_with_values(yard: Yard, caplog):
     yard.play(story)
 
 
-def test_warnings_of_a_pass_are_said(yard: Yard, caplog):
+def test_warnings_of_a_reconciliation_are_logged(yard: Yard, caplog):
     yard.origin.commit(quota("a", entity='{user: {name: "User:alice"}}'))
 
     async def story(yard: Yard) -> None:
@@ -483,7 +483,7 @@ def test_warnings_of_a_pass_are_said(yard: Yard, caplog):
     yard.play(story)
 
 
-def test_refusals_of_the_broker_are_said_with_its_words(yard: Yard, caplog):
+def test_rejections_of_the_broker_are_logged_with_its_message(yard: Yard, caplog):
     yard.origin.commit(quota("alice"))
     yard.cluster("prod").faults.rejected[ALICE] = (44, "POLICY_VIOLATION", "not\nhere")
 

@@ -38,7 +38,7 @@ def test_each_cluster_gets_its_own_documents(tmp_path: Path):
     assert set(revision.desired["test"].limits) == {entity(user="bob")}
 
 
-def test_a_project_may_stand_in_a_folder(tmp_path: Path):
+def test_a_project_may_be_in_a_folder(tmp_path: Path):
     origin = Origin(tmp_path, within="kafka/quotas-of-us/")
     origin.commit(quota("alice"))
     commit(origin.top, {"other/kquota.yaml": "nonsense: {", "quotas/all.yaml": "nonsense: {"})
@@ -49,14 +49,14 @@ def test_a_project_may_stand_in_a_folder(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["../outside", "/absolute", "a/../../b"])
-def test_places_outside_of_the_repository_cannot_be_named(name: str):
+def test_paths_outside_the_repository_are_refused(name: str):
     with pytest.raises(ConfigError):
         RevisionPaths(folder=name)
     with pytest.raises(ConfigError):
         RevisionPaths(project=name)
 
 
-def test_every_problem_of_a_commit_is_told_at_once(tmp_path: Path):
+def test_every_problem_of_a_commit_is_reported_together(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(
         quota("alice", "{producerByteRate: -1}"),
@@ -85,7 +85,7 @@ def test_a_project_without_manifests_is_a_problem(tmp_path: Path):
         read(origin)
 
 
-def test_records_in_a_ref_are_for_pipelines(tmp_path: Path):
+def test_records_in_a_git_ref_are_refused_for_watch(tmp_path: Path):
     origin = Origin(tmp_path)
     project = (
         "apiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\n"
@@ -96,7 +96,7 @@ def test_records_in_a_ref_are_for_pipelines(tmp_path: Path):
         read(origin)
 
 
-def test_a_project_file_that_is_no_text_is_a_problem(tmp_path: Path):
+def test_a_project_file_that_is_not_text_is_a_problem(tmp_path: Path):
     origin = Origin(tmp_path)
     (origin.top / "kquota.yaml").write_bytes(b"\xff\xfe")
     git(origin.top, "add", "-A")
@@ -105,7 +105,7 @@ def test_a_project_file_that_is_no_text_is_a_problem(tmp_path: Path):
         read(origin)
 
 
-def test_a_trusted_file_is_believed_instead_of_the_branch(tmp_path: Path):
+def test_a_trusted_file_takes_precedence_over_the_branch(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"), clusters=cluster(bootstrap="evil.example.org:9092"))
     trusted = tmp_path / "etc" / "kquota.yaml"
@@ -139,7 +139,7 @@ def test_client_properties_come_from_the_commit_unless_they_are_absolute_or_trus
         read(origin)
 
 
-def test_client_settings_are_checked_before_a_commit_is_taken(tmp_path: Path):
+def test_client_settings_are_checked_before_a_commit_comes_into_force(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"))
     check_clients(read(origin))
@@ -150,7 +150,7 @@ def test_client_settings_are_checked_before_a_commit_is_taken(tmp_path: Path):
         check_clients(read(origin))
 
 
-def test_only_documents_differ_or_settings_do(tmp_path: Path):
+def test_a_revision_detects_whether_documents_or_settings_changed(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"))
     first = read(origin)
@@ -168,14 +168,14 @@ def test_secrets_of_a_revision_are_not_shown(tmp_path: Path):
     assert "hunter2" not in repr(read(origin))
 
 
-def test_warnings_come_along(tmp_path: Path):
+def test_warnings_belong_to_the_revision(tmp_path: Path):
     origin = Origin(tmp_path)
     tenants = "  tenants: [{namespaces: [team], entities: [{user: {prefix: a}}]}]\n"
     origin.commit(quota("alice", more="  deletionPolicy: Delete\n"), clusters=cluster(more=tenants))
     assert ["Delete" in str(warning) for warning in read(origin).warnings] == [True]
 
 
-def test_keys_of_desired_are_those_of_the_planner(tmp_path: Path):
+def test_claims_of_the_desired_state_name_file_and_line(tmp_path: Path):
     origin = Origin(tmp_path)
     origin.commit(quota("alice"))
     claim = read(origin).desired["prod"].claim(ALICE, Key.PRODUCER_BYTE_RATE)

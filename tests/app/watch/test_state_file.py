@@ -16,7 +16,7 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 COUNT = RemovalCount(at=1.5, tenant="team", count=3, owned=20, owned_by_all=30)
 
 
-def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
+def test_the_saved_state_is_read_after_a_restart(tmp_path: Path):
     path = tmp_path / "watch.json"
     state = WatchState(path)
     assert state.now == WatchStateContent()
@@ -30,7 +30,7 @@ def test_what_was_remembered_is_there_after_a_restart(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_changes_nothing_writes_nothing(tmp_path: Path):
+def test_an_unchanged_state_is_not_written(tmp_path: Path):
     path = tmp_path / "watch.json"
     WatchState(path).remember(commit="", refused_commit="")
     assert not path.exists()
@@ -40,7 +40,7 @@ def test_what_changes_nothing_writes_nothing(tmp_path: Path):
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
 
 
-def test_what_could_not_be_written_is_not_remembered(tmp_path: Path):
+def test_a_state_that_could_not_be_written_is_not_kept(tmp_path: Path):
     state = WatchState(tmp_path / "gone" / "watch.json")
     with pytest.raises(InventoryError):
         state.remember(commit="a")
@@ -65,7 +65,7 @@ def test_what_could_not_be_written_is_not_remembered(tmp_path: Path):
         b'{"kind":"kquota-watch","format":1,"commit":"","refused":"","removals":{"a":[[NaN,1]]}}',
     ],
 )
-def test_damage_is_never_an_empty_state(tmp_path: Path, content: bytes):
+def test_a_damaged_file_is_an_error_and_not_an_empty_state(tmp_path: Path, content: bytes):
     path = tmp_path / "watch.json"
     path.write_bytes(content)
     with pytest.raises(InventoryError, match=r"damaged|cannot be read") as caught:
@@ -74,7 +74,7 @@ def test_damage_is_never_an_empty_state(tmp_path: Path, content: bytes):
     assert path.read_bytes() == content
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path):
     (tmp_path / "watch.json").mkdir()
     with pytest.raises(InventoryError, match="cannot be read"):
         WatchState(tmp_path / "watch.json")
@@ -102,11 +102,11 @@ COUNTS = st.lists(
         removals=st.dictionaries(st.text(max_size=5), COUNTS, max_size=3),
     )
 )
-def test_the_file_reads_back_to_what_was_written(content: WatchStateContent):
+def test_the_file_is_read_as_it_was_written(content: WatchStateContent):
     assert read_watch_state(watch_state_text(content), location="watch.json") == content
 
 
-def test_a_file_of_the_layout_before_this_one_is_read(tmp_path: Path):
+def test_a_file_of_the_previous_layout_is_read(tmp_path: Path):
     path = tmp_path / "watch.json"
     document: dict[str, object] = {
         "kind": "kquota-watch",

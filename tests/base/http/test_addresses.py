@@ -32,7 +32,7 @@ def test_a_loopback_host_is_this_machine(host: str, is_local: bool) -> None:
         ("//example.com", True),
     ],
 )
-def test_plain_http_to_another_machine_is_open(url: str, plain: bool) -> None:
+def test_plain_http_to_another_machine_counts_as_unprotected(url: str, plain: bool) -> None:
     assert is_plain(url) is plain
 
 
@@ -46,7 +46,7 @@ def test_plain_http_to_another_machine_is_open(url: str, plain: bool) -> None:
         ("https://127.0.0.1", ""),
     ],
 )
-def test_a_proxy_of_the_environment_is_used_except_for_this_machine(
+def test_the_proxy_of_the_environment_is_used_except_for_this_machine(
     monkeypatch: pytest.MonkeyPatch, url: str, proxy: str
 ) -> None:
     for name, value in (

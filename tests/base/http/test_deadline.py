@@ -76,7 +76,7 @@ def source(url: str, tls: ssl.SSLContext | None = None) -> OidcTokens:
     ids=["body", "body without length", "chunks", "header", "status line", "error"],
 )
 @on_loop
-async def test_an_endpoint_that_drips_is_given_up_at_the_deadline(
+async def test_an_endpoint_that_sends_slowly_is_aborted_at_the_deadline(
     begin: bytes, byte: bytes
 ) -> None:
     with (
@@ -87,7 +87,7 @@ async def test_an_endpoint_that_drips_is_given_up_at_the_deadline(
 
 
 @on_loop
-async def test_an_endpoint_that_drips_over_tls_is_given_up_at_the_deadline(tmp_path: Path) -> None:
+async def test_a_tls_endpoint_that_sends_slowly_is_aborted_at_the_deadline(tmp_path: Path) -> None:
     authority = Authority.make(tmp_path / "ca")
     server = authority.server("localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -110,7 +110,7 @@ def test_a_socket_that_was_opened_too_late_is_not_used() -> None:
             deadline.watch(client)
 
 
-def test_a_socket_that_is_closed_already_is_left_alone() -> None:
+def test_a_socket_that_is_already_closed_is_not_closed_again() -> None:
     client, peer = socket.socketpair()
     peer.close()
     client.close()

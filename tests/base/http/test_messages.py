@@ -37,11 +37,11 @@ def test_retry_after_is_a_number_of_seconds_or_a_date(text: str, seconds: float 
 
 
 @given(st.text())
-def test_no_retry_after_is_an_exception_or_negative(text: str) -> None:
+def test_an_invalid_retry_after_is_neither_an_exception_nor_negative(text: str) -> None:
     assert (wait(text) or 0.0) >= 0.0
 
 
-def test_a_response_without_it_asks_for_no_wait() -> None:
+def test_a_response_without_retry_after_requires_no_wait() -> None:
     assert HttpResponse(status=503).retry_after(NOW) is None
 
 
@@ -61,7 +61,7 @@ def test_a_response_without_it_asks_for_no_wait() -> None:
         (520, False, True),
     ],
 )
-def test_a_status_says_whether_a_second_try_may_help(
+def test_the_status_decides_whether_a_request_is_retried(
     status: int, success: bool, transient: bool
 ) -> None:
     response = HttpResponse(status=status)
@@ -69,12 +69,12 @@ def test_a_status_says_whether_a_second_try_may_help(
 
 
 @pytest.mark.parametrize("kind", NoResponseKind)
-def test_what_never_left_cannot_have_been_carried_out(kind: NoResponseKind) -> None:
+def test_a_request_that_was_never_sent_cannot_have_been_executed(kind: NoResponseKind) -> None:
     sent = {NoResponseKind.TIMEOUT, NoResponseKind.TOO_LARGE, NoResponseKind.BROKEN}
     assert NoResponse(kind=kind, text="").may_be_sent is (kind in sent)
 
 
-def test_a_request_shows_neither_url_nor_headers_nor_body() -> None:
+def test_the_repr_of_a_request_contains_neither_url_nor_headers_nor_body() -> None:
     request = HttpRequest(
         method="POST",
         url="https://h/planted",

@@ -51,7 +51,7 @@ def run(policy: RetryPolicy, *results: str | Failure) -> tuple[str, Tries, FakeC
     return result, tries, clock
 
 
-def test_a_success_is_the_end() -> None:
+def test_no_request_follows_a_success() -> None:
     result, tries, clock = run(PLAIN, failed(), failed(), "yes")
     assert (result, tries.count, clock.slept) == ("yes", 3, [1.0, 2.0])
 
@@ -61,26 +61,26 @@ def test_tries_are_counted() -> None:
     assert (result, tries.count, clock.slept) == ("no", 4, [1.0, 2.0, 4.0])
 
 
-def test_a_failure_that_is_final_is_not_tried_again() -> None:
+def test_a_final_failure_is_not_retried() -> None:
     assert run(PLAIN, failed(again=False))[1].count == 1
 
 
-def test_the_longer_of_back_off_and_retry_after_is_waited() -> None:
+def test_the_pause_is_the_longer_of_back_off_and_retry_after() -> None:
     assert run(PLAIN, failed(wait=7.0), failed(wait=0.0), "yes")[2].slept == [7.0, 2.0]
 
 
-def test_a_rate_limit_uses_no_try() -> None:
+def test_a_rate_limit_does_not_count_as_a_try() -> None:
     result, tries, _ = run(PLAIN, *[failed(wait=1.0, uses_try=False)] * 9, "yes")
     assert (result, tries.count) == ("yes", 10)
 
 
-def test_no_pause_begins_that_would_end_too_late() -> None:
+def test_no_pause_starts_that_would_end_after_the_deadline() -> None:
     policy = RetryPolicy(backoff=PLAIN.backoff, total_seconds=5.0)
     result, tries, clock = run(policy, failed())
     assert (result, clock.slept, tries.seconds) == ("no", [1.0, 2.0], [5.0, 4.0, 2.0])
 
 
-def test_the_error_can_say_how_often_and_why_it_ended() -> None:
+def test_the_error_reports_the_number_of_tries_and_the_reason_of_the_end() -> None:
     def final(exhausted: Exhausted) -> KquotaError:
         return KquotaError(f"{exhausted.tries} {exhausted.pause}")
 
@@ -113,7 +113,7 @@ def test_each_retry_is_reported_before_its_pause() -> None:
         max_size=20,
     )
 )
-def test_every_policy_ends_and_keeps_its_bounds(peer: Peer, results: list[Failure]) -> None:
+def test_every_policy_ends_and_stays_within_its_bounds(peer: Peer, results: list[Failure]) -> None:
     policy = POLICIES[peer]
     _, tries, clock = run(policy, *results, failed())
     assert tries.count <= policy.tries

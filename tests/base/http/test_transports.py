@@ -73,7 +73,7 @@ def fixed(**options: object) -> Handler:
     return handler
 
 
-def test_a_request_arrives_and_its_response_returns(send: Send) -> None:
+def test_a_request_is_sent_and_its_response_is_returned(send: Send) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         text = f"{request.method} {request.path_qs} {await request.text()} {request.headers['X-A']}"
         return web.Response(status=201, text=text, headers={"X-Mixed": "Yes"})
@@ -85,14 +85,14 @@ def test_a_request_arrives_and_its_response_returns(send: Send) -> None:
 
 
 @pytest.mark.parametrize("status", [302, 307, 404, 503])
-def test_every_status_is_a_response_and_no_redirect_is_followed(send: Send, status: int) -> None:
+def test_every_status_is_a_response_and_redirects_are_not_followed(send: Send, status: int) -> None:
     headers = {"Location": "http://127.0.0.1:1/elsewhere", "Retry-After": "7"}
     answer = exchanged(send, fixed(status=status, text="words", headers=headers))
     assert isinstance(answer, HttpResponse)
     assert (answer.status, answer.body, answer.retry_after(0.0)) == (status, b"words", 7.0)
 
 
-def test_a_body_has_a_largest_size(send: Send) -> None:
+def test_the_size_of_a_body_is_limited(send: Send) -> None:
     assert isinstance(exchanged(send, fixed(body=b"x" * 1000)), HttpResponse)
     answer = exchanged(send, fixed(body=b"x" * 1001))
     assert answer == NoResponse(
@@ -100,7 +100,7 @@ def test_a_body_has_a_largest_size(send: Send) -> None:
     )
 
 
-def test_a_server_that_hangs_costs_the_time_of_a_try(send: Send) -> None:
+def test_a_hung_server_ends_a_try_after_its_timeout(send: Send) -> None:
     async def handler(_: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
@@ -109,7 +109,7 @@ def test_a_server_that_hangs_costs_the_time_of_a_try(send: Send) -> None:
     assert answer == NoResponse(kind=NoResponseKind.TIMEOUT, text="no answer within 0.05 s")
 
 
-def test_an_answer_that_ends_too_early_is_none(send: Send) -> None:
+def test_a_body_that_ends_too_early_is_an_error(send: Send) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)
@@ -127,19 +127,21 @@ def test_an_answer_that_ends_too_early_is_none(send: Send) -> None:
     )
 
 
-def test_a_port_without_a_server_is_no_response_in_words(send: Send) -> None:
+def test_a_port_without_a_server_is_reported_as_connection_refused(send: Send) -> None:
     request = HttpRequest(method="GET", url="http://127.0.0.1:1/planted", max_bytes=1)
     answer = asyncio.run(send(request, 5.0, None))
     assert answer == NoResponse(kind=NoResponseKind.CONNECT, text="Connection refused")
 
 
-def test_a_name_that_does_not_resolve_is_said_without_the_url(send: Send) -> None:
+def test_a_name_that_does_not_resolve_is_reported_without_the_url(send: Send) -> None:
     request = HttpRequest(method="GET", url="http://planted.invalid/planted", max_bytes=1)
     answer = asyncio.run(send(request, 5.0, None))
     assert answer == NoResponse(kind=NoResponseKind.NAME, text="the host name does not resolve")
 
 
-def test_a_certificate_of_a_strange_authority_is_final(send: Send, tmp_path: Path) -> None:
+def test_a_certificate_of_an_unknown_authority_is_a_final_failure(
+    send: Send, tmp_path: Path
+) -> None:
     authority = Authority.make(tmp_path / "ca")
     server = authority.server("localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -171,7 +173,7 @@ def test_a_netrc_entry_for_the_host_is_not_read(
 # ---- the client on aiohttp alone -------------------------------------------------------------
 
 
-def test_a_compressed_body_is_bounded_by_what_it_unpacks_to() -> None:
+def test_the_limit_of_a_compressed_body_applies_to_its_unpacked_size() -> None:
     bomb = gzip.compress(b"0" * 10_000_000)
     assert len(bomb) < 20_000
     answer = exchanged(
@@ -181,7 +183,7 @@ def test_a_compressed_body_is_bounded_by_what_it_unpacks_to() -> None:
     assert answer.kind is NoResponseKind.TOO_LARGE
 
 
-def test_a_body_can_be_cut_instead() -> None:
+def test_a_body_can_be_truncated_instead_of_refused() -> None:
     async def send_cut(request: HttpRequest, seconds: float, _: ssl.SSLContext | None) -> Answer:
         async with HttpClient(seconds=seconds) as client:
             cut = HttpRequest(
@@ -194,7 +196,7 @@ def test_a_body_can_be_cut_instead() -> None:
     assert answer.body == b"x" * 10
 
 
-def test_what_no_request_can_carry_never_leaves() -> None:
+def test_a_request_with_invalid_headers_is_never_sent() -> None:
     answer = exchanged(by_client, fixed(), headers={"X-A": "a\nb"})
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.may_be_sent, answer.is_transient) == (
@@ -204,7 +206,7 @@ def test_what_no_request_can_carry_never_leaves() -> None:
     )
 
 
-def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_it_alone(
+def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_the_proxy_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
@@ -223,7 +225,7 @@ def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_it_alone(
     assert answer.body == b"/x True"
 
 
-def test_this_machine_is_reached_without_the_proxy_of_the_environment(
+def test_this_machine_is_reached_without_the_proxy(
     send: Send, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def answer(_: web.Request) -> web.StreamResponse:

@@ -36,14 +36,14 @@ def flags(context: click.Context) -> set[str]:
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_every_command_takes_the_short_help_and_the_colour(path):
+def test_every_command_accepts_the_short_help_and_the_colour_option(path):
     text = ALL[path].get_help()
     assert "-h, --help" in text
     assert "--color" in text
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_no_list_of_options_under_one_heading_is_longer_than_a_screen(path):
+def test_no_group_of_options_is_longer_than_a_screen(path):
     """A new option belongs under a heading of `reconciler.cli.framework.commands.HEADINGS`."""
     sections = ALL[path].get_help().split("\n\n")
     for section in sections:
@@ -52,7 +52,7 @@ def test_no_list_of_options_under_one_heading_is_longer_than_a_screen(path):
 
 
 @pytest.mark.parametrize("group", HEADINGS)
-def test_headings_name_no_option_that_no_command_has(group):
+def test_every_option_in_a_heading_exists(group):
     items = {
         flag
         for path, context in ALL.items()
@@ -71,12 +71,12 @@ def test_headings_name_no_option_that_no_command_has(group):
 @pytest.mark.parametrize(
     "path", [path for path, at in ALL.items() if isinstance(at.command, click.Group)]
 )
-def test_summaries_of_commands_are_whole(path):
+def test_summaries_of_commands_are_not_truncated(path):
     part = ALL[path].get_help().split("\nCommands:\n")[1]
     assert "..." not in part.replace("...`)", "")
 
 
-def test_a_command_s_help_has_its_options_under_headings(capsys):
+def test_the_help_of_a_command_groups_its_options_under_headings(capsys):
     assert main.main(["plan", "-h"]) == 0
     text = capsys.readouterr().out
     at = [text.index(f"\n{heading}:\n") for heading in ("Options", "Cluster", "Guards")]
@@ -94,7 +94,7 @@ def test_a_command_s_help_has_its_options_under_headings(capsys):
         (("spark", "ingest"), "Usage: kquota spark ingest [OPTIONS]"),
     ],
 )
-def test_help_prints_what_the_option_prints(words, title, capsys):
+def test_the_help_command_prints_the_same_as_the_help_option(words, title, capsys):
     assert main.main(["help", *words]) == 0
     by_command = capsys.readouterr().out
     assert main.main([*words, "--help"]) == 0
@@ -102,32 +102,32 @@ def test_help_prints_what_the_option_prints(words, title, capsys):
     assert by_command.startswith(title)
 
 
-def test_help_of_an_unknown_command_names_the_list(capsys):
+def test_help_for_an_unknown_command_names_the_list(capsys):
     assert main.main(["help", "spark", "nix"]) == 1
     err = capsys.readouterr().err
     assert "kquota spark has no command 'nix'" in err
     assert "kquota spark --help lists the commands" in err
 
 
-def test_help_of_a_command_that_has_none_below_it_is_an_error(capsys):
+def test_help_for_a_command_without_subcommands_is_an_error(capsys):
     assert main.main(["help", "plan", "nix"]) == 1
     assert "kquota plan has no command 'nix'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", [["--color", "always", "plan"], ["plan", "--color=always"]])
-def test_colour_can_be_asked_for_before_and_after_the_command(place, folder, capsys):
+def test_the_colour_option_works_before_and_after_the_command(place, folder, capsys):
     assert main.main(place) == 1
     assert "\x1b[31;1merror:" in capsys.readouterr().err
 
 
-def test_a_wrong_colour_is_an_error_of_usage(capsys):
+def test_an_invalid_colour_is_a_usage_error(capsys):
     assert main.main(["plan", "--color", "sometimes"]) == 1
     err = capsys.readouterr().err
     assert "'auto', 'always', 'never'" in err
     assert "kquota plan --help" in err
 
 
-def test_help_is_as_wide_as_the_terminal_within_reason():
+def test_help_uses_the_width_of_the_terminal_within_bounds():
     context = click.Context(
         main.cli, info_name="kquota", terminal_width=200, **main.cli.context_settings
     )

@@ -43,7 +43,7 @@ def on_a_terminal(monkeypatch):
 
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "<&-"])
-def test_closed_streams_are_no_fault(redirection):
+def test_closed_streams_cause_no_error(redirection):
     ran = subprocess.run(
         ["sh", "-c", f'"$0" -m reconciler completion bash {redirection}', sys.executable],
         capture_output=True,
@@ -54,7 +54,7 @@ def test_closed_streams_are_no_fault(redirection):
     assert "Traceback" not in ran.stderr
 
 
-def test_colour_is_for_terminals(monkeypatch):
+def test_colour_is_used_on_terminals_only(monkeypatch):
     on_a_terminal(monkeypatch)
     assert Console.of_process({"TERM": "xterm"}).colour
     assert not Console.of_process({"TERM": "xterm", "NO_COLOR": "1"}).colour
@@ -78,7 +78,7 @@ def test_colour_is_for_terminals(monkeypatch):
         ("never", {"FORCE_COLOR": "1"}, True, False),
     ],
 )
-def test_the_option_comes_before_the_environment_and_the_terminal(
+def test_the_option_takes_precedence_over_the_environment_and_the_terminal(
     mode, environment, terminal, coloured
 ):
     assert has_colour(ColorMode(mode), environment, terminal=terminal) is coloured
@@ -96,7 +96,7 @@ def test_the_option_comes_before_the_environment_and_the_terminal(
         ("plan -- --color always", "auto"),
     ],
 )
-def test_the_colour_of_a_command_line_is_known_before_it_is_parsed(line, mode):
+def test_the_colour_option_is_read_before_the_command_line_is_parsed(line, mode):
     assert color_mode(line.split()) == mode
 
 
@@ -104,12 +104,12 @@ def test_a_pipe_has_no_width(capsys):
     assert Console.of_process({"COLUMNS": "80"}).width == 0
 
 
-def test_a_pipe_gets_no_colour_and_no_question(capsys):
+def test_a_pipe_gets_neither_colour_nor_questions(capsys):
     console = Console.of_process({})
     assert not any((console.colour, console.err_colour, console.err_terminal, console.asks))
 
 
-def test_facts_and_diagnostics_go_apart():
+def test_results_go_to_stdout_and_diagnostics_to_stderr():
     screen = Screen()
     screen.console.fact("fact")
     screen.console.warning("careful")
@@ -120,7 +120,7 @@ def test_facts_and_diagnostics_go_apart():
     assert screen.words == "warning: careful\nerror: bad\nhint: do this\n"
 
 
-def test_a_closed_standard_error_stops_nobody():
+def test_a_closed_standard_error_does_not_stop_the_command():
     screen = Screen()
     screen.err.close()
     screen.console.error("bad")
@@ -137,7 +137,7 @@ def test_short_work_shows_no_progress():
     assert screen.words == ""
 
 
-def test_long_work_shows_a_bar_on_a_terminal_and_wipes_it_away():
+def test_long_work_shows_a_bar_on_a_terminal_and_erases_it():
     screen, clock = Screen(err_terminal=True), Ticking()
     with ProgressLine(screen.console, monotonic=clock) as progress:
         progress("sending", 0, 1000)
@@ -173,14 +173,14 @@ def test_three_thousand_documents_are_counted_from_the_first_second_of_reading()
     assert screen.words.endswith("\r\x1b[K")
 
 
-def test_reading_documents_writes_nothing_into_a_pipe():
+def test_reading_documents_prints_no_progress_into_a_pipe():
     screen = Screen()
     with ConsoleNotices(screen.console) as notices:
         reading(notices)(30_000)
     assert screen.words == ""
 
 
-def test_long_work_says_plain_lines_now_and_then_elsewhere():
+def test_long_work_prints_plain_lines_at_intervals_without_a_terminal():
     screen, clock = Screen(), Ticking()
     with ProgressLine(screen.console, monotonic=clock) as progress:
         for done in range(0, 1000, 100):
@@ -194,7 +194,7 @@ def test_long_work_says_plain_lines_now_and_then_elsewhere():
     ("answer", "agreed"),
     [("y\n", True), ("Yes\n", True), ("n\n", False), ("\n", False), ("", False), ("yep\n", False)],
 )
-def test_only_yes_is_yes(monkeypatch, answer, agreed):
+def test_only_yes_confirms(monkeypatch, answer, agreed):
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     screen = Screen()
     screen.console.question("Apply?")
@@ -202,7 +202,7 @@ def test_only_yes_is_yes(monkeypatch, answer, agreed):
     assert screen.words.startswith("Apply? [y/N] ")
 
 
-def test_a_reader_that_went_away_is_no_reason_for_words():
+def test_a_closed_reader_causes_no_message():
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:

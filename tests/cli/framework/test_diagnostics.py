@@ -113,7 +113,9 @@ WAYS: dict[str, tuple[Callable[[str], None], str]] = {
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("way", WAYS)
-def test_words_of_a_library_leave_without_secrets_and_as_text_only(way, hostile, screen, capfd):
+def test_messages_of_libraries_are_printed_without_secrets_and_as_plain_text(
+    way, hostile, screen, capfd
+):
     remember(PLANTED)
     say, head = WAYS[way]
     say(HOSTILE[hostile])
@@ -129,33 +131,33 @@ def test_words_of_a_library_leave_without_secrets_and_as_text_only(way, hostile,
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_traceback_that_passes_says_where_it_came_from(screen):
+def test_a_printed_traceback_names_its_origin(screen):
     let_a_thread_die("refused")
     assert "test_diagnostics.py" in screen.words
     assert screen.words.endswith("OSError: refused\n")
 
 
-def test_a_thread_that_asks_to_exit_is_no_error(screen):
+def test_a_thread_that_raises_system_exit_is_not_an_error(screen):
     thread = threading.Thread(target=sys.exit)
     thread.start()
     thread.join()
     assert screen.words == ""
 
 
-def test_a_closed_standard_error_lets_no_hook_fail(screen, capfd):
+def test_hooks_do_not_fail_with_a_closed_standard_error(screen, capfd):
     screen.err.close()
     for say, _ in WAYS.values():
         say("refused")
     assert capfd.readouterr() == ("", "")
 
 
-def test_debug_and_info_of_libraries_are_not_shown(screen):
+def test_debug_and_info_messages_of_libraries_are_hidden(screen):
     LOG.info("much")
     assert screen.words == ""
     assert isinstance(logging.lastResort, DiagnosticsHandler)
 
 
-def test_the_program_itself_hands_every_hook_to_its_console(screen, monkeypatch, capfd):
+def test_the_program_connects_every_hook_to_its_console(screen, monkeypatch, capfd):
     monkeypatch.setattr(sys, "argv", ["kquota", "--version"])
     threshold = gc.get_threshold()
     try:

@@ -52,14 +52,14 @@ MAPPED = [
 
 
 @pytest.mark.parametrize(("error", "code"), MAPPED, ids=lambda value: repr(value)[:40])
-def test_every_error_has_one_code_and_no_traceback(error, code):
+def test_every_error_has_one_exit_code_and_no_traceback(error, code):
     screen = Screen()
     assert run_mapped(screen.console, raising(error)) == code
     assert "Traceback" not in screen.words
     assert screen.facts == ""
 
 
-def test_every_error_of_our_tree_is_mapped_to_its_own_code():
+def test_every_error_class_is_mapped_to_its_own_exit_code():
     tree = [
         member
         for member in vars(errors).values()
@@ -70,21 +70,21 @@ def test_every_error_of_our_tree_is_mapped_to_its_own_code():
     assert {result.exit_code for result in tree} <= set(ExitCode)
 
 
-def test_errors_say_their_details_and_what_to_do():
+def test_errors_contain_details_and_the_next_step():
     screen = Screen()
     error = errors.PlanRefused("two violations", violations=["a", "b"], hint="raise --max-removals")
     run_mapped(screen.console, raising(error))
     assert screen.words == "error: two violations\n  - a\n  - b\nhint: raise --max-removals\n"
 
 
-def test_problems_of_manifests_are_one_per_line_in_the_form_that_editors_read():
+def test_problems_of_manifests_are_one_per_line_in_the_format_of_editors():
     screen = Screen()
     problems = [errors.Problem("b.yaml", 1, 1, "x"), errors.Problem("a.yaml", 3, 5, "y")]
     run_mapped(screen.console, raising(errors.ManifestErrors(problems, hint="h")))
     assert screen.words == "a.yaml:3:5: y\nb.yaml:1:1: x\nhint: h\n"
 
 
-def test_a_fault_of_ours_is_one_line_that_says_how_to_get_more(monkeypatch):
+def test_a_fault_of_the_program_is_one_line_that_names_the_debug_option(monkeypatch):
     screen = Screen()
     monkeypatch.delenv("KQUOTA_DEBUG", raising=False)
     run_mapped(screen.console, raising(RuntimeError("surprise\nin two lines")))
@@ -94,14 +94,14 @@ def test_a_fault_of_ours_is_one_line_that_says_how_to_get_more(monkeypatch):
     )
 
 
-def test_the_traceback_is_shown_where_it_is_asked_for(monkeypatch):
+def test_the_traceback_is_printed_when_it_is_requested(monkeypatch):
     screen = Screen()
     monkeypatch.setenv("KQUOTA_DEBUG", "1")
     run_mapped(screen.console, raising(errors.UsageError("no")))
     assert "Traceback" in screen.words
 
 
-def test_one_wins_over_four_over_three_over_five_over_two():
+def test_the_precedence_of_exit_codes_is_one_four_three_five_two():
     assert [int(code) for code in PRECEDENCE] == [130, 1, 4, 3, 5, 2, 0]
     assert sorted(PRECEDENCE) == sorted(ExitCode)
     for first, second in itertools.combinations(PRECEDENCE, 2):
@@ -112,7 +112,7 @@ def test_one_wins_over_four_over_three_over_five_over_two():
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_every_code_has_one_line_in_the_help_and_the_order_is_the_real_one():
+def test_every_exit_code_has_one_line_in_the_help_in_order_of_precedence():
     assert list(MEANINGS) == sorted(ExitCode)
     for code, meaning in MEANINGS.items():
         assert f"\n  {int(code):<5}{meaning}\n" in HELP
@@ -121,20 +121,20 @@ def test_every_code_has_one_line_in_the_help_and_the_order_is_the_real_one():
     assert f"the first of these counts: {PRECEDENCE_TEXT}." in HELP
 
 
-def test_the_page_about_fleets_lists_every_code_in_the_real_order():
+def test_the_page_about_fleets_lists_every_exit_code_in_order_of_precedence():
     section = (DOCS / "fleets.md").read_text().split("## Exit codes\n")[1].split("\n## ")[0]
     assert re.findall(r"^\| (\d+) \|", section, re.MULTILINE) == [
         str(int(code)) for code in PRECEDENCE
     ]
 
 
-def test_the_quick_start_names_every_code():
+def test_the_quick_start_lists_every_exit_code():
     text = (DOCS / "quick-start.md").read_text()
     (line,) = [line for line in text.splitlines() if line.startswith("Exit codes: ")]
     assert {int(code) for code in re.findall(r"\b\d+\b", line)} == set(ExitCode)
 
 
-def test_a_foreign_word_in_an_error_cannot_forge_a_line_or_a_colour():
+def test_quoted_text_in_an_error_cannot_forge_a_line_or_a_colour():
     screen = Screen()
     error = errors.PlanRefused("a\nerror: b\x1b[31m", violations=["c\nd"], hint="::set-output x")
     run_mapped(screen.console, raising(error))
@@ -149,7 +149,7 @@ def test_a_problem_without_a_line_names_its_path():
     assert screen.words == "error: a: no\n"
 
 
-def test_choices_of_a_missing_option_stand_on_one_line(kquota):
+def test_choices_of_a_missing_option_are_on_one_line(kquota):
     ran = kquota("import", "quotas.yaml")
     assert ran.code == 1
     assert "error: Missing option '--from'. Choose from: kafka-configs, rpk, " in ran.err

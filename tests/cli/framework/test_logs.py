@@ -26,20 +26,20 @@ def console(err: io.StringIO) -> Console:
     )
 
 
-def test_a_record_has_time_level_and_words():
+def test_a_log_record_has_time_level_and_message():
     assert OneLineFormatter(journal=False).format(record("prod: %d applied", 3)) == (
         "2023-11-14T22:13:20Z WARNING prod: 3 applied"
     )
 
 
-def test_the_journal_has_the_time_itself_and_reads_the_level():
+def test_lines_for_the_journal_have_a_level_and_no_time():
     line = OneLineFormatter(journal=True)
     assert line.format(record("x", level=logging.ERROR)) == "<3>x"
     assert line.format(record("x", level=logging.INFO)) == "<6>x"
     assert line.format(record("x", level=35)) == "<5>x"
 
 
-def test_nothing_forges_a_line_or_a_colour_and_a_traceback_is_one_line_too():
+def test_a_log_record_cannot_forge_a_line_or_a_colour_and_a_traceback_is_one_line():
     error = ValueError("first\nsecond\x1b[31m")
     line = OneLineFormatter(journal=False).format(record("a\nb", error=error))
     assert "\n" not in line
@@ -48,7 +48,7 @@ def test_nothing_forges_a_line_or_a_colour_and_a_traceback_is_one_line_too():
     assert "first" in line
 
 
-def test_records_of_ours_go_to_standard_error_while_it_lasts():
+def test_log_records_go_to_standard_error_during_the_command():
     err = io.StringIO()
     log = logging.getLogger("reconciler.loop.test")
     with logged(console(err), {}):
@@ -60,7 +60,7 @@ def test_records_of_ours_go_to_standard_error_while_it_lasts():
     assert lines[0].endswith("INFO during")
 
 
-def test_under_the_journal_levels_are_numbers():
+def test_in_the_journal_levels_are_numbers():
     err = io.StringIO()
     with logged(console(err), {"JOURNAL_STREAM": "8:1"}):
         logging.getLogger("reconciler.watch").warning("careful")

@@ -71,7 +71,7 @@ def test_documents_of_a_team_have_its_namespace_and_its_folder(kquota, project):
     assert plan(kquota)["changes"] == []
 
 
-def test_a_second_run_adopts_only_what_is_new(kquota, project, sandbox):
+def test_a_second_run_adopts_only_new_quotas(kquota, project, sandbox):
     assert kquota("adopt").code == 0
     before = files(project)
     ran = kquota("adopt")
@@ -89,7 +89,9 @@ def test_a_second_run_adopts_only_what_is_new(kquota, project, sandbox):
     assert (displayed_plan["changes"], displayed_plan["unmanaged"]) == ([], [])
 
 
-def test_what_no_manifest_can_hold_is_listed_and_the_rest_is_adopted(kquota, project, sandbox):
+def test_quotas_that_no_manifest_can_represent_are_listed_and_the_rest_is_adopted(
+    kquota, project, sandbox
+):
     sandbox.seed({(("user", ""),): {"producer_byte_rate": 4096.0}})
     ran = kquota("adopt")
     assert ran.code == 1
@@ -98,7 +100,7 @@ def test_what_no_manifest_can_hold_is_listed_and_the_rest_is_adopted(kquota, pro
     assert kquota("adopt", "--partial").code == 0
 
 
-def test_what_is_out_of_scope_or_ignored_is_left_alone(kquota, project):
+def test_quotas_that_are_out_of_scope_or_ignored_are_not_exported(kquota, project):
     with (project / "kquota.yaml").open("a") as file:
         file.write("  scope: [{forms: [user, user+defaultClientId]}]\n")
         file.write("  ignore: [{user: {prefix: Etl}, reason: other team}]\n")
@@ -122,7 +124,7 @@ def test_under_sync_nothing_is_adopted(kquota, project, sandbox):
     assert files(project) == {"quotas/example.yaml"}
 
 
-def test_without_a_project_the_way_to_one_is_named(kquota, folder, sandbox):
+def test_without_a_project_the_error_names_the_command_that_creates_one(kquota, folder, sandbox):
     ran = kquota("adopt", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
     assert ran.code == 1
     assert "kquota init" in ran.err
@@ -137,7 +139,7 @@ def test_adopted_limits_are_recorded_by_an_apply_that_writes_nothing(kquota, pro
     assert "Etl-Hourly" in (project / ".kquota/inventory.json").read_text()
 
 
-def test_an_export_to_a_folder_replaces_no_file(kquota, folder, sandbox):
+def test_an_export_to_a_folder_never_replaces_a_file(kquota, folder, sandbox):
     sandbox.seed(FEW)
     where = (
         "export",
@@ -158,7 +160,7 @@ def test_an_export_to_a_folder_replaces_no_file(kquota, folder, sandbox):
 
 
 @pytest.mark.parametrize("team", ["etl-", "=data", "etl-=Data"])
-def test_a_team_that_is_none_is_refused(kquota, folder, sandbox, team):
+def test_a_malformed_team_is_refused(kquota, folder, sandbox, team):
     ran = kquota(
         "export", "--bootstrap-server", sandbox.bootstrap, "--cluster", "a", "--team", team
     )
@@ -185,7 +187,7 @@ LIMITS = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(ENTITIES, LIMITS, min_size=1, max_size=6))
-def test_whatever_is_live_validate_accepts_the_export_and_the_plan_after_it_is_empty(values):
+def test_an_export_of_any_live_quotas_is_valid_and_its_plan_is_empty(values):
     with SandboxThread() as live, tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         live.seed(values)
         where = ["--bootstrap-server", live.bootstrap]
@@ -194,7 +196,9 @@ def test_whatever_is_live_validate_accepts_the_export_and_the_plan_after_it_is_e
         assert main.main(["plan", "q", *where, "--detailed-exitcode", "--no-inventory"]) == 0
 
 
-def test_apply_from_standard_input_names_every_flag_before_it_asks_the_cluster(kquota, sandbox):
+def test_apply_from_standard_input_names_every_missing_option_before_it_contacts_the_cluster(
+    kquota, sandbox
+):
     sandbox.seed(FEW)
     where = ("--bootstrap-server", sandbox.bootstrap)
     text = kquota("export", *where, "--cluster", "any").out

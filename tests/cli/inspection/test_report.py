@@ -32,7 +32,7 @@ def words(page: str, field: str) -> str:
     return read["words"][read["clusters"][0][field]]
 
 
-def test_a_plan_as_a_page_goes_to_standard_output_and_says_who_judged(kquota, prod, sandbox):
+def test_a_plan_page_goes_to_standard_output_and_names_the_validator(kquota, prod, sandbox):
     ran = kquota("plan", "--format", "html", "--detailed-exitcode")
     assert (ran.code, ran.err) == (2, "")
     assert ran.out.startswith("<!DOCTYPE html>")
@@ -48,7 +48,7 @@ def test_a_plan_page_still_saves_the_plan_for_apply(kquota, prod):
     assert kquota("apply", "plan.json", "--yes").code == 0
 
 
-def test_a_report_of_a_project_shows_what_is_live_ours_and_done(kquota, prod, sandbox):
+def test_a_report_of_a_project_shows_live_quotas_ownership_and_history(kquota, prod, sandbox):
     kquota("apply", "--yes")
     ran = kquota("report", "--history", ".kquota/audit.jsonl", "--out", "report.html")
     assert (ran.code, ran.out) == (0, "")
@@ -62,7 +62,7 @@ def test_a_report_of_a_project_shows_what_is_live_ours_and_done(kquota, prod, sa
     assert cluster["changes"] == []
 
 
-def test_drift_has_the_time_when_it_was_first_seen(kquota, prod, sandbox):
+def test_drift_shows_the_time_of_its_first_observation(kquota, prod, sandbox):
     kquota("apply", "--yes")
     sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
     kquota("drift")
@@ -82,7 +82,7 @@ def test_without_documents_a_report_shows_the_cluster_alone(kquota, folder, sand
     assert cluster["violations"] == []
 
 
-def test_offline_a_snapshot_stands_for_the_cluster_and_its_age_is_told(kquota, prod, sandbox):
+def test_an_offline_report_reads_a_snapshot_and_shows_its_age(kquota, prod, sandbox):
     kquota("apply", "--yes")
     kquota("snapshot", "--taken-at", "--out", "prod.json")
     ran = kquota("report", "--offline", "--snapshot", "prod.json")
@@ -92,7 +92,7 @@ def test_offline_a_snapshot_stands_for_the_cluster_and_its_age_is_told(kquota, p
     assert len(cluster["quotas"]) == 2
 
 
-def test_offline_without_documents_works_too(kquota, prod, sandbox, folder):
+def test_an_offline_report_works_without_documents(kquota, prod, sandbox, folder):
     kquota("snapshot", "--out", "prod.json")
     (folder / "kquota.yaml").write_text(CLUSTER.format(name="prod", bootstrap="nowhere:1"))
     ran = kquota("report", "--offline", "--snapshot", "prod.json")
@@ -100,7 +100,7 @@ def test_offline_without_documents_works_too(kquota, prod, sandbox, folder):
     assert facts(ran.out)["clusters"][0]["declared"] is False
 
 
-def test_a_report_shows_violations_and_does_not_fail_for_them(kquota, prod):
+def test_a_report_shows_violations_and_exits_0(kquota, prod):
     manifests(prod, quota("every", entity="{user: {default: true}}"))
     ran = kquota("report")
     assert ran.code == 0
@@ -135,14 +135,14 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
         (("--since", "HEAD", "--bootstrap-server", "localhost:1"), "--since needs manifests"),
     ],
 )
-def test_what_cannot_be_shown_is_said(kquota, prod, arguments, message):
+def test_a_report_that_cannot_be_made_is_refused_with_a_message(kquota, prod, arguments, message):
     ran = kquota("report", *arguments)
     assert ran.code == 1
     assert message in ran.err
     assert ran.out == ""
 
 
-def test_a_log_of_something_else_is_refused(kquota, prod):
+def test_a_file_that_is_not_an_audit_log_is_refused(kquota, prod):
     (prod / "log.jsonl").write_text('{"v": 1, "time": "now"}\n')
     ran = kquota("report", "--history", "log.jsonl")
     assert ran.code == 1
@@ -152,7 +152,7 @@ def test_a_log_of_something_else_is_refused(kquota, prod):
 # ---- who is asked about -----------------------------------------------------------------------
 
 
-def test_a_list_of_clients_is_asked_about_besides_those_that_the_cluster_names(kquota, prod):
+def test_clients_of_a_list_are_resolved_in_addition_to_those_of_the_cluster(kquota, prod):
     (prod / "clients.csv").write_text("user,client_id\na,web\nzoe,\n")
     manifests(prod, quota("every", entity="{user: {default: true}}"), quota("a"))
     plan = json.loads(
@@ -166,7 +166,7 @@ def test_a_list_of_clients_is_asked_about_besides_those_that_the_cluster_names(k
     assert facts(page)["clusters"][0]["known"] == plan["impact"]["known"]
 
 
-def test_scram_users_of_the_cluster_are_known(kquota, folder):
+def test_scram_users_of_the_cluster_are_included(kquota, folder):
     settings = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA", users={"scram-user": "secret"})
     with SandboxThread(settings) as sandbox:
         project(folder, sandbox.bootstrap, quota("every", entity="{user: {default: true}}"))
@@ -181,14 +181,14 @@ def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod, comma
     assert "not both" in ran.err
 
 
-def test_a_file_that_lists_no_clients_is_refused_before_anything_is_asked(kquota, prod):
+def test_a_file_without_clients_is_refused_before_the_cluster_is_contacted(kquota, prod):
     (prod / "clients.csv").write_text("name\na\n")
     ran = kquota("plan", "--principals", "clients.csv")
     assert ran.code == 1
     assert "clients.csv:1: the first line must list columns" in ran.err
 
 
-def test_without_the_right_to_list_users_a_plan_goes_on(kquota, prod, sandbox):
+def test_without_the_right_to_list_users_a_plan_continues(kquota, prod, sandbox):
     sandbox.fail(Fault(effect=Refuse(failure=BrokerFailure(code=31, message="")), api=50, times=-1))
     ran = kquota("plan")
     assert (ran.code, ran.err) == (0, "")

@@ -65,7 +65,7 @@ def broken(folder):
         (["override", "list", "--kubernetes", "--cluster", "c"], "--operator-namespace"),
     ],
 )
-def test_what_does_not_fit_together_is_refused_before_anything_is_asked(
+def test_contradictory_options_are_refused_before_anything_is_contacted(
     kquota, arguments, message
 ) -> None:
     ran = kquota(*arguments)
@@ -82,7 +82,9 @@ def test_what_does_not_fit_together_is_refused_before_anything_is_asked(
         ["reconcile", "a"],
     ],
 )
-def test_without_a_way_to_an_api_server_the_file_is_named(kquota, broken, arguments) -> None:
+def test_without_access_to_an_api_server_the_error_names_the_kubeconfig(
+    kquota, broken, arguments
+) -> None:
     ran = kquota(*arguments, "--kubeconfig", broken)
     assert ran.code == 1
     assert str(broken) in ran.err
@@ -96,7 +98,7 @@ def test_help_shows_the_commands_with_an_example(kquota) -> None:
         assert "Example:" in ran.out
 
 
-def test_settings_of_a_webhook_are_whole_or_absent(tmp_path) -> None:
+def test_settings_of_a_webhook_are_complete_or_absent(tmp_path) -> None:
     with pytest.raises(UsageError, match="belong together"):
         OperatorSettings(identity="a", operator_namespace="b", webhook_cert=tmp_path)
     with pytest.raises(UsageError, match="identity"):
@@ -111,7 +113,7 @@ def record(message: str, *arguments: object) -> logging.LogRecord:
     return new_record
 
 
-def test_a_json_line_is_one_line_whatever_is_in_it() -> None:
+def test_a_json_log_record_is_one_line_for_any_content() -> None:
     line = JsonLogFormatter().format(record("a\n%s", "b\x1b[31m"))
     assert "\n" not in line
     assert json.loads(line) == {
@@ -122,12 +124,12 @@ def test_a_json_line_is_one_line_whatever_is_in_it() -> None:
     }
 
 
-def test_a_text_line_cannot_be_forged() -> None:
+def test_a_text_log_line_cannot_be_forged() -> None:
     line = TextLogFormatter().format(record("a\n%s", "b\x1b[31m"))
     assert line == "2023-11-14T22:13:20.500Z warning  a\\u000ab\\u001b[31m"
 
 
-def test_an_error_keeps_its_traceback() -> None:
+def test_a_logged_error_keeps_its_traceback() -> None:
     new_record = record("it failed")
     new_record.exc_info = (ValueError, ValueError("planted"), None)
     assert "planted" in json.loads(JsonLogFormatter().format(new_record))["error"]
@@ -147,7 +149,7 @@ def root_logger() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("root_logger")
-def test_logs_go_to_standard_error_and_libraries_are_quiet(capsys) -> None:
+def test_logs_go_to_standard_error_and_libraries_log_warnings_only(capsys) -> None:
     log_to_stderr("json")
     logging.getLogger("reconciler.kube").info("ours")
     logging.getLogger("aiohttp.client").info("theirs")

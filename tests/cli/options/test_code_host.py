@@ -35,7 +35,9 @@ def test_the_variable_overrides_the_address_and_the_option_overrides_the_variabl
         (project_option, "CI_PROJECT_ID", "--project"),
     ],
 )
-def test_a_required_place_is_asked_for_and_another_is_empty(option, variable, name):
+def test_a_missing_required_location_is_an_error_and_an_optional_one_is_empty(
+    option, variable, name
+):
     def output(*, required: bool, value: str | None) -> str:
         @click.command()
         @option(required=required)
@@ -50,7 +52,7 @@ def test_a_required_place_is_asked_for_and_another_is_empty(option, variable, na
     assert output(required=True, value="a/b") == output(required=False, value="a/b") == "<a/b>\n"
 
 
-def test_a_label_is_empty_unless_it_is_given():
+def test_a_label_is_empty_by_default():
     @click.command()
     @label_option("comment")
     def show(label: str) -> None:

@@ -17,12 +17,12 @@ from reconciler.quota.keys import Key
     ("text", "seconds"),
     [("90s", 90), ("2h", 7200), ("1h30m", 5400), ("7d", 604_800), ("5ms", 0.005)],
 )
-def test_durations_are_read(text, seconds):
+def test_durations_are_parsed(text, seconds):
     assert DurationParameter().convert(text, None, None) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "0s", "-1h", "1.5h", "2hours"])
-def test_what_is_no_duration_is_refused(text):
+def test_invalid_durations_are_refused(text):
     with pytest.raises(click.BadParameter, match="not a duration"):
         DurationParameter().convert(text, None, None)
 
@@ -37,7 +37,7 @@ def test_the_three_states_of_a_slot_can_be_typed():
 
 
 @pytest.mark.parametrize("text", ["alice", "", "user=a,ip=1.2.3.4", "user=\udcff"])
-def test_what_is_no_entity_is_refused(text):
+def test_invalid_entities_are_refused(text):
     with pytest.raises(click.BadParameter):
         ENTITY.convert(text, None, None)
 
@@ -51,7 +51,7 @@ def test_what_is_no_entity_is_refused(text):
         ("producer_byte_rate=9223372036854775807", (Key.PRODUCER_BYTE_RATE, 2.0**63)),
     ],
 )
-def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
+def test_limits_are_parsed_under_both_names_and_with_suffixes(text, read):
     assert limit(text) == read
 
 
@@ -68,7 +68,7 @@ def test_limits_are_read_under_both_names_and_with_suffixes(text, read):
         ("producer_byte_rate=9007199254740993", "float64"),
     ],
 )
-def test_limits_that_kafka_would_refuse_are_refused_here(text, message):
+def test_limits_that_kafka_rejects_are_refused(text, message):
     with pytest.raises(UsageError, match=message):
         limit(text)
 
@@ -77,7 +77,7 @@ def test_limits_that_kafka_would_refuse_are_refused_here(text, message):
     st.sampled_from([Key.REQUEST_PERCENTAGE, Key.CONTROLLER_MUTATION_RATE]),
     st.from_regex(r"[+-]?[0-9]{0,3}(\.[0-9]{0,3})?(Mi|Ki|G|k|m|n|e2|E|%)?", fullmatch=True),
 )
-def test_a_key_without_bytes_takes_plain_decimal_numbers_alone(key, text):
+def test_a_key_without_bytes_accepts_plain_decimal_numbers_only(key, text):
     """As in a manifest; `request_percentage=5Mi` was five million percent, that is no limit."""
     is_plain = re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?", text) is not None
     if is_plain and float(text) > 0:

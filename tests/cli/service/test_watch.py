@@ -31,14 +31,16 @@ def rate(sandbox, user: str) -> float | None:
     return sandbox.values().get((("user", user),), {}).get(RATE)
 
 
-def test_a_commit_is_applied_measured_and_written_down(folder: Path, sandbox, watched: Watched):
+def test_a_commit_is_applied_counted_in_metrics_and_logged_in_the_audit_log(
+    folder: Path, sandbox, watched: Watched
+):
     first = watched.commit(quota("alice"))
     with Watch(folder) as watch:
-        watch.says(f"{first[:12]} is in force: 1 documents for prod")
+        watch.wait_for_log(f"{first[:12]} is in force: 1 documents for prod")
         until(lambda: rate(sandbox, "alice") == 10 * MIB)
         second = watched.commit(quota("alice"), quota("bob"))
         until(lambda: rate(sandbox, "bob") == 10 * MIB)
-        watch.says(f"prod: 1 applied for {second[:12]}")
+        watch.wait_for_log(f"prod: 1 applied for {second[:12]}")
         until(lambda: watch.get("/readyz") == (200, "ok\n"))
         assert watch.get("/healthz") == (200, "ok\n")
         assert watch.metric(f'kquota_revision_info{{cluster="prod",revision="{second}"}}') == 1
@@ -56,13 +58,13 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
     watched.commit(quota("alice"))
     watch = Watch(folder)
     with watch:
-        watch.says("prod: 1 applied")
-        watch.says("prod: recovered")
+        watch.wait_for_log("prod: 1 applied")
+        watch.wait_for_log("prod: recovered")
         watch.end()
     files = [watch.state / "watch.json", watch.state / ".kquota/inventory.json"]
     before = [(file.read_bytes(), file.stat().st_mtime_ns) for file in files]
     with watch:
-        watch.says("is in force, as before")
+        watch.wait_for_log("is in force, as before")
         until(
             lambda: (
                 watch.metric('kquota_passes_total{cluster="prod",reason="",result="in_order"}') > 2
@@ -73,7 +75,7 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
     assert "applied" not in watch.log
 
 
-def test_sigterm_in_the_middle_ends_after_the_request_under_way_and_the_next_run_goes_on(
+def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
     folder: Path, sandbox, watched: Watched
 ):
     documents = [quota(f"u{number:04}") for number in range(MANY)]
@@ -85,7 +87,7 @@ def test_sigterm_in_the_middle_ends_after_the_request_under_way_and_the_next_run
     with watch:
         until(lambda: 0 < len(sandbox.values()) < MANY, lambda: watch.log)
         assert watch.end() == 0
-        watch.says("not sent")
+        watch.wait_for_log("not sent")
     done = len(sandbox.values())
     assert 0 < done < MANY
     records = json.loads((watch.state / ".kquota/inventory.json").read_text())
@@ -96,16 +98,16 @@ def test_sigterm_in_the_middle_ends_after_the_request_under_way_and_the_next_run
         until(lambda: len(sandbox.values()) == MANY, lambda: watch.log)
 
 
-def test_ctrl_c_is_130(folder: Path, sandbox, watched: Watched):
+def test_ctrl_c_exits_130(folder: Path, sandbox, watched: Watched):
     watched.commit(quota("alice"))
     with Watch(folder) as watch:
-        watch.says("prod: 1 applied")
+        watch.wait_for_log("prod: 1 applied")
         assert watch.end(signal.SIGINT) == 130
         assert "SIGINT: ending after the request under way" in watch.log
         assert "Traceback" not in watch.log
 
 
-def test_a_second_signal_ends_at_once_and_the_next_start_finds_out_what_landed(
+def test_a_second_signal_ends_immediately_and_the_next_start_settles_the_open_writes(
     folder: Path, sandbox, watched: Watched
 ):
     watched.commit(quota("alice"))
@@ -115,28 +117,28 @@ def test_a_second_signal_ends_at_once_and_the_next_start_finds_out_what_landed(
         records = watch.state / ".kquota" / "inventory.json"
         until(lambda: records.exists() and '"intents":[[' in records.read_text().replace("\n", ""))
         watch.send(signal.SIGTERM)
-        watch.says("SIGTERM: ending after the request under way")
+        watch.wait_for_log("SIGTERM: ending after the request under way")
         began = time.monotonic()
         assert watch.end() == 130
         assert time.monotonic() - began < 5
         assert "Traceback" not in watch.log
     with watch:
-        watch.says("is in force, as before")
+        watch.wait_for_log("is in force, as before")
         until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
         until(lambda: '"intents":[]' in records.read_text().replace("\n", ""))
 
 
-def test_sighup_looks_at_once(folder: Path, sandbox):
+def test_sighup_triggers_a_reconciliation(folder: Path, sandbox):
     watched = Watched(folder, sandbox.bootstrap)
     watched.commit(quota("alice"))
     with Watch(folder, str(watched.top), "--interval", "1h") as watch:
-        watch.says("prod: 1 applied")
+        watch.wait_for_log("prod: 1 applied")
         watched.commit(quota("alice"), quota("bob"))
         watch.send(signal.SIGHUP)
         until(lambda: rate(sandbox, "bob") == 10 * MIB, lambda: watch.log)
 
 
-def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kquota):
+def test_a_manual_override_applies_until_it_expires(folder: Path, sandbox, kquota):
     """The records are free between two passes, so other commands may use them."""
     watched = Watched(folder, sandbox.bootstrap, OFTEN)
     records = folder / "state" / ".kquota" / "inventory.json"
@@ -145,7 +147,7 @@ def test_an_override_of_the_night_shift_holds_and_ends(folder: Path, sandbox, kq
     )
     watched.commit(quota("alice"))
     with Watch(folder) as watch:
-        watch.says("prod: recovered")
+        watch.wait_for_log("prod: recovered")
         words = (
             "override",
             "user=alice",
@@ -197,16 +199,16 @@ def test_an_override_that_has_ended_is_reverted_without_another_command(
         "--yes",
     )
     with Watch(folder) as watch:
-        watch.says("prod: recovered")
+        watch.wait_for_log("prod: recovered")
         until(lambda: kquota(*words, *project).code == 0)
         until(lambda: rate(sandbox, "alice") == 10 * MIB, lambda: watch.log)
     assert "20971520" in (folder / "origin" / ".kquota" / "audit.jsonl").read_text()
 
 
-def test_two_processes_do_not_share_a_folder(folder: Path, sandbox, watched: Watched):
+def test_two_processes_cannot_share_a_folder(folder: Path, sandbox, watched: Watched):
     watched.commit(quota("alice"))
     with Watch(folder) as first:
-        first.says("is in force")
+        first.wait_for_log("is in force")
         done = subprocess.run(
             first.words, capture_output=True, text=True, check=False, env=ENVIRONMENT, cwd=folder
         )
@@ -214,18 +216,18 @@ def test_two_processes_do_not_share_a_folder(folder: Path, sandbox, watched: Wat
     assert "is locked by kquota watch, process" in done.stderr
 
 
-def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, sandbox):
+def test_passwords_of_the_url_and_of_the_project_are_never_printed(folder: Path, sandbox):
     watched = Watched(folder, sandbox.bootstrap, OFTEN + "  properties: {sasl.password: hunter2}\n")
     watched.commit(quota("alice"))
     url = "https://bot:hunter3@127.0.0.1:9/quotas.git"
     with Watch(folder, url, "--interval", "1s", KQUOTA_DEBUG="1") as watch:
-        watch.says("cannot be fetched")
+        watch.wait_for_log("cannot be fetched")
         assert watch.get("/readyz") == (503, "no revision is in force\n")
         watch.end()
         log = watch.log
     assert "https://127.0.0.1:9/quotas.git" in log
     with Watch(folder) as watch:
-        watch.says("prod: 1 applied")
+        watch.wait_for_log("prod: 1 applied")
         watch.end()
         log += watch.log
     assert "hunter" not in log
@@ -246,7 +248,9 @@ def test_the_password_of_a_url_and_of_the_project_are_never_said(folder: Path, s
         (("origin", "--state-dir", "damaged"), "is damaged or not of this version"),
     ],
 )
-def test_what_cannot_work_is_said_at_once(folder: Path, kquota, monkeypatch, words, text: str):
+def test_settings_that_cannot_work_are_reported_immediately(
+    folder: Path, kquota, monkeypatch, words, text: str
+):
     for name in ("STATE_DIRECTORY", "KQUOTA_STATE_DIR"):
         monkeypatch.delenv(name, raising=False)
     (folder / "origin").mkdir()
@@ -258,7 +262,7 @@ def test_what_cannot_work_is_said_at_once(folder: Path, kquota, monkeypatch, wor
     assert "Traceback" not in ran.err
 
 
-def test_without_the_extra_it_says_what_to_install(folder: Path):
+def test_without_the_extra_the_error_names_the_install_command(folder: Path):
     program = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'prometheus_client' else real(name, *a)\n"
@@ -288,5 +292,5 @@ def test_without_metrics_nothing_beyond_the_base_install_is_loaded(folder: Path,
     )
     watch.words[1:3] = ["-c", program]
     with watch:
-        watch.says("prod: 1 applied")
+        watch.wait_for_log("prod: 1 applied")
         assert watch.end() == 0

@@ -40,7 +40,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: str) -> tupl
 
 
 @pytest.mark.usefixtures("lake")
-def test_what_is_past_its_time_goes_and_is_told(capsys, tmp_path):
+def test_expired_files_are_removed_and_reported(capsys, tmp_path):
     code, text, _ = run(capsys, tmp_path)
     assert code == 0
     assert text.splitlines()[0].split() == ["TABLE", "DAYS", "GENERATIONS", "FILES", "SIZE"]
@@ -49,7 +49,7 @@ def test_what_is_past_its_time_goes_and_is_told(capsys, tmp_path):
     assert run(capsys, tmp_path)[:2] == (0, "No expired data.\n")
 
 
-def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path, lake):
+def test_a_dry_run_removes_nothing_and_has_json_output(capsys, tmp_path, lake):
     before = lake.store.paths()
     code, output, _ = run(capsys, tmp_path, "--dry-run", "--format", "json")
     document = json.loads(output)
@@ -61,7 +61,7 @@ def test_a_dry_run_removes_nothing_and_can_be_read_by_programs(capsys, tmp_path,
     assert "Would remove 1 day of a cluster" in run(capsys, tmp_path, "--dry-run")[1]
 
 
-def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
+def test_another_retention_can_be_set(capsys, tmp_path, lake):
     _, output, _ = run(capsys, tmp_path, "--keep", "target_up=10", "--keep", "usage_sample=1")
     assert "Removed 2 days of clusters" in output
     assert len(lake.manifests(TARGET_UP)) == 1
@@ -77,20 +77,20 @@ def test_another_number_of_days_can_be_typed(capsys, tmp_path, lake):
     ],
 )
 @pytest.mark.usefixtures("lake")
-def test_what_cannot_be_kept_is_refused(capsys, tmp_path, typed, message):
+def test_an_invalid_retention_is_refused(capsys, tmp_path, typed, message):
     code, _, err = run(capsys, tmp_path, "--keep", typed)
     assert code == 1
     assert message in err
 
 
-def test_a_lake_that_is_not_there_is_an_error_with_a_hint(capsys, tmp_path):
+def test_a_missing_lake_is_an_error_with_a_hint(capsys, tmp_path):
     code, _, err = run(capsys, tmp_path)
     assert code == 1
     assert "there is no such folder" in err
     assert "check the address" in err
 
 
-def test_a_table_that_cannot_be_read_is_told_and_the_others_expire(capsys, tmp_path, lake):
+def test_a_table_that_cannot_be_read_is_reported_and_the_others_expire(capsys, tmp_path, lake):
     broken = lake.store.folder / "apply_log" / "_units" / rows.CLUSTER / "2025-03-01"
     broken.mkdir(parents=True)
     (broken / "0000000001.json").write_text("{")

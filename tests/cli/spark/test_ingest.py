@@ -71,7 +71,7 @@ def test_the_group_lists_its_commands_and_each_has_a_module(kquota):
     assert kquota("spark", "ingest", "--help").code == 0
 
 
-def test_a_file_comes_into_the_lake_and_is_told(kquota, project, export):
+def test_a_file_is_imported_into_the_lake_and_reported(kquota, project, export):
     done = ingest(kquota, "--file", export, "--format", "json")
     document = json.loads(done.out)
     assert done.code == 0, done.err
@@ -93,7 +93,7 @@ def test_a_file_comes_into_the_lake_and_is_told(kquota, project, export):
     assert cluster["days"][0]["counts"] == {"quota_unknown": 80}
 
 
-def test_the_text_says_what_was_kept_and_refused_and_covered(kquota, project, folder):
+def test_the_output_counts_imported_refused_and_covered_data(kquota, project, folder):
     strange = recorded_use.recorded(BEGIN, 40, cluster="unknown")
     path = folder / "a.om"
     path.write_text(recorded_use.openmetrics([*SERIES, *strange]))
@@ -105,14 +105,14 @@ def test_the_text_says_what_was_kept_and_refused_and_covered(kquota, project, fo
     assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
 
 
-def test_the_same_again_says_that_nothing_is_new(kquota, project, export):
+def test_a_repeated_import_reports_no_new_data(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--file", export)
     assert "  0 new points" in done.out
     assert "unchanged" in done.out
 
 
-def test_a_prometheus_is_asked_where_no_file_is_named(kquota, project):
+def test_without_a_file_prometheus_is_queried(kquota, project):
     with Served() as server:
         done = ingest(kquota, "--prometheus", server.url, *WINDOW)
     assert done.code == 0, done.err
@@ -120,7 +120,7 @@ def test_a_prometheus_is_asked_where_no_file_is_named(kquota, project):
     assert "480 new points" in done.out
 
 
-def test_a_prometheus_that_is_away_is_an_error_and_says_so(kquota, project):
+def test_an_unreachable_prometheus_is_reported_as_an_error(kquota, project):
     refused = [Fault(status=400, text='{"status":"error","error":"no such thing"}')] * 5
     with Served(refused) as server:
         done = ingest(kquota, "--prometheus", server.url, *WINDOW)
@@ -129,7 +129,7 @@ def test_a_prometheus_that_is_away_is_an_error_and_says_so(kquota, project):
     assert "no such thing" in done.err
 
 
-def test_an_empty_window_is_said(kquota, project):
+def test_an_empty_window_is_reported(kquota, project):
     with Served() as server:
         done = ingest(
             kquota, "--prometheus", server.url, "--from", "2020-01-01", "--to", "2020-01-02"
@@ -138,9 +138,7 @@ def test_an_empty_window_is_said(kquota, project):
     assert "the window is empty" in done.out
 
 
-def test_looks_come_in_alone_and_turn_doubt_into_knowledge_when_the_days_are_read_again(
-    kquota, project, export
-):
+def test_imported_snapshots_make_days_partial_until_they_are_read_again(kquota, project, export):
     ingest(kquota, "--file", export)
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     look = project / "look.json"
@@ -159,7 +157,7 @@ def test_looks_come_in_alone_and_turn_doubt_into_knowledge_when_the_days_are_rea
     assert "quota_unknown" not in done.out
 
 
-def test_a_look_without_a_time_is_refused_before_anything_is_read(kquota, project, export):
+def test_a_snapshot_without_a_time_is_refused_before_anything_is_read(kquota, project, export):
     look = project / "look.json"
     look.write_text(dump(state_document(QuotaState(), cluster_id="id-o", taken_at="")))
     done = ingest(kquota, "--snapshot", look, "--file", export)
@@ -168,7 +166,9 @@ def test_a_look_without_a_time_is_refused_before_anything_is_read(kquota, projec
     assert "480" not in done.out
 
 
-def test_evidence_is_published_where_the_project_says_or_here(kquota, project, export):
+def test_evidence_is_published_to_the_address_of_the_project_or_the_current_folder(
+    kquota, project, export
+):
     done = ingest(kquota, "--file", export, "--publish")
     assert done.code == 0, done.err
     assert (project / "evidence" / "id-o" / "LATEST.json").exists()
@@ -179,21 +179,21 @@ def test_evidence_is_published_where_the_project_says_or_here(kquota, project, e
     assert json.loads(done.out)["clusters"][0]["published"]["to"] == "2023-11-15T00:09:30Z"
 
 
-def test_a_rebuild_reads_every_day_again_and_comes_to_the_same(kquota, project, export):
+def test_a_rebuild_reads_every_day_again_with_the_same_result(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--rebuild", "--file", export, "--format", "json")
     days = json.loads(done.out)["clusters"][0]["days"]
     assert [(day["samples"], day["assembled"]) for day in days] == [(80, True), (80, True)]
 
 
-def test_a_rebuild_needs_something_to_read(kquota, project, export):
+def test_a_rebuild_without_a_source_is_refused(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--rebuild")
     assert done.code == 1
     assert "pass files (--file) or a Prometheus" in done.err
 
 
-def test_without_a_project_everything_is_typed(kquota, folder, export):
+def test_without_a_project_every_setting_comes_from_options(kquota, folder, export):
     done = ingest(
         kquota,
         "--cluster-id",
@@ -228,7 +228,7 @@ def test_without_a_project_everything_is_typed(kquota, folder, export):
         (("--cluster", "x"), "kquota.yaml"),
     ],
 )
-def test_what_does_not_fit_is_an_error_that_says_what_to_do(
+def test_contradictory_options_are_an_error_with_the_next_step(
     kquota, folder, export, arguments, words
 ):
     done = ingest(kquota, *arguments)
@@ -242,7 +242,7 @@ def test_the_lake_may_come_from_the_environment(kquota, project, export, monkeyp
     assert (project / "from-here" / "usage_sample").is_dir()
 
 
-def test_what_we_applied_comes_in(kquota, project):
+def test_the_audit_log_is_imported(kquota, project):
     entry = {
         "v": 1,
         "time": "2023-11-14T12:00:00Z",
@@ -260,7 +260,7 @@ def test_what_we_applied_comes_in(kquota, project):
     assert "0 new snapshots, 1 new apply" in done.out
 
 
-def test_of_all_clusters_those_without_telemetry_are_left_out_and_named(kquota, folder, export):
+def test_with_all_clusters_those_without_telemetry_are_skipped_and_named(kquota, folder, export):
     orders = projects.CLUSTER.format(name="orders", bootstrap="h:1") + SETTINGS
     silent = projects.CLUSTER.format(name="silent", bootstrap="h:2") + "  expectedClusterId: s\n"
     (folder / "kquota.yaml").write_text(f"{projects.PROJECT}---\n{orders}---\n{silent}")
@@ -270,7 +270,9 @@ def test_of_all_clusters_those_without_telemetry_are_left_out_and_named(kquota, 
     assert "480 new points" in done.out
 
 
-def test_a_cut_file_is_told_with_its_place_and_its_days_are_partial(kquota, project, export):
+def test_a_truncated_file_is_reported_with_its_place_and_its_days_are_partial(
+    kquota, project, export
+):
     export.write_text(export.read_text()[:-3000])
     done = ingest(kquota, "--file", export)
     assert done.code == 0, done.err
@@ -279,7 +281,7 @@ def test_a_cut_file_is_told_with_its_place_and_its_days_are_partial(kquota, proj
     assert "PARTIAL: the file export.json was not read whole" in done.out
 
 
-def test_two_ingests_at_once_keep_the_union(project, folder):
+def test_two_concurrent_ingests_keep_the_union(project, folder):
     halves = {"1.json": (0, BEGIN + 700_000), "2.json": (BEGIN + 500_000, 2**60)}
     running = []
     for name, (begin, end) in halves.items():
@@ -301,7 +303,7 @@ def test_two_ingests_at_once_keep_the_union(project, folder):
         assert together.equals(alone)
 
 
-def test_evidence_goes_where_the_preview_looks_for_it_wherever_the_command_runs(
+def test_evidence_is_published_where_the_plan_reads_it_from_any_working_directory(
     kquota, project, export, monkeypatch
 ):
     elsewhere = project / "elsewhere"
@@ -318,14 +320,16 @@ def test_evidence_goes_where_the_preview_looks_for_it_wherever_the_command_runs(
 
 
 @pytest.mark.parametrize("more", [(), ("--publish",), ("--rebuild",)])
-def test_all_clusters_where_none_has_telemetry_is_an_error(kquota, folder, more):
+def test_all_clusters_without_any_telemetry_is_an_error(kquota, folder, more):
     projects.project(folder, "h:1", more="  expectedClusterId: s\n", name="silent")
     done = ingest(kquota, "--all", *more)
     assert done.code == 1
     assert "no cluster of the project has telemetry" in done.err
 
 
-def test_a_file_that_cannot_be_read_is_told_once_and_evidence_says_so(kquota, project, export):
+def test_a_file_that_cannot_be_read_is_reported_once_and_marked_in_evidence(
+    kquota, project, export
+):
     (project / "b.parquet").write_bytes(b"PAR1 and then nothing")
     done = ingest(kquota, "--file", export, "--file", "b.parquet", "--publish", "--format", "json")
     assert done.code == 1
@@ -337,7 +341,7 @@ def test_a_file_that_cannot_be_read_is_told_once_and_evidence_says_so(kquota, pr
     assert any("the file b.parquet was not read whole" in text for text in latest["partial"])
 
 
-def test_a_unit_of_times_can_be_said(kquota, project):
+def test_the_unit_of_times_can_be_set(kquota, project):
     path = project / "a.csv"
     path.write_text(recorded_use.csv(SERIES).replace("ts_ms,", "ts,", 1))
     done = ingest(kquota, "--file", path, "--time-unit", "s")

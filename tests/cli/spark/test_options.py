@@ -24,22 +24,22 @@ DAY = 86_400_000
         ("1h30m", -5_400_000),
     ],
 )
-def test_a_moment_is_a_date_an_instant_or_so_long_ago(text, expected):
+def test_a_time_is_a_date_an_instant_or_a_duration_ago(text, expected):
     assert InstantParameter().convert(text, None, None) == expected
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2023-13-01", "", "1969-12-31", "-5m", "14"])
-def test_what_is_no_moment_is_refused(text):
+def test_invalid_times_are_refused(text):
     with pytest.raises(Exception, match=r"not a time|before 1970"):
         InstantParameter().convert(text, None, None)
 
 
-def test_a_window_ends_now_and_is_as_long_as_its_default():
+def test_the_default_window_ends_now_and_has_the_default_length():
     assert WindowOptions().span(FakeClock(NOW)) == (NOW * 1000 - 14 * DAY, NOW * 1000)
     assert WindowOptions().span(FakeClock(NOW), DAY) == (NOW * 1000 - DAY, NOW * 1000)
 
 
-def test_ago_is_counted_from_now_at_both_ends():
+def test_durations_ago_are_counted_from_now_at_both_ends():
     assert WindowOptions(from_ms=-2 * DAY, to_ms=-DAY).span(FakeClock(NOW)) == (
         NOW * 1000 - 2 * DAY,
         NOW * 1000 - DAY,
@@ -67,7 +67,7 @@ def test_a_cluster_of_a_project_is_known_by_its_expected_id(tmp_path, monkeypatc
     assert only.settings is not None
 
 
-def test_a_cluster_without_an_id_is_refused_because_nothing_may_be_guessed(tmp_path, monkeypatch):
+def test_a_cluster_without_an_id_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     projects.project(tmp_path, "h:9092")
     with pytest.raises(ConfigError, match="expectedClusterId"):
@@ -88,12 +88,12 @@ def test_one_of_several_clusters_must_be_chosen(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "options", [{"every": True, "names": ("a",)}, {"ids": ("x",), "every": True}]
 )
-def test_contradictions_are_refused(options):
+def test_contradictory_options_are_refused(options):
     with pytest.raises(UsageError):
         ClusterSelection(**options)
 
 
-def test_files_have_to_be_about_the_clusters_that_were_typed(tmp_path, monkeypatch):
+def test_files_must_belong_to_the_selected_clusters(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     a = projects.CLUSTER.format(name="a", bootstrap="h:1") + "  expectedClusterId: ia\n"
     b = projects.CLUSTER.format(name="b", bootstrap="h:2") + "  expectedClusterId: ib\n"

@@ -64,7 +64,7 @@ def _series(user: int, broker: int, days: int) -> list[Sample]:
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("spark")
-def test_limits_of_a_lake_are_those_of_the_core_and_documents_hold_them(
+def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_documents(
     kquota: Run, folder: Path
 ) -> None:
     users = {"ann": DAYS, "bea": DAYS, "cy": 5}

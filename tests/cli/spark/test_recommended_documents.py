@@ -75,7 +75,7 @@ def test_a_declared_entity_keeps_its_document_and_a_new_one_gets_its_own(
     assert limits[both, "consumer_byte_rate"] == 5000
 
 
-def test_the_comment_says_what_was_needed_where_that_is_known() -> None:
+def test_the_comment_names_the_recorded_need_where_it_is_known() -> None:
     for needed, comment in (
         (1200, "(tier silver; needed ≈ 1.17 KiB/s; rules"),
         (None, "(tier silver; rules"),
@@ -84,11 +84,11 @@ def test_the_comment_says_what_was_needed_where_that_is_known() -> None:
         assert comment in documents([changed], NOTHING, EVIDENCE)
 
 
-def test_no_change_makes_no_document() -> None:
+def test_without_changes_no_document_is_written() -> None:
     assert documents([], NOTHING, EVIDENCE) == ""
 
 
-def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> None:
+def test_a_replaced_document_keeps_its_other_fields(folder: Path) -> None:
     metadata = (
         "  namespace: payments\n"
         "  labels: {kafka-quotas.io/tier: gold, team: payments}\n"
@@ -116,7 +116,7 @@ def test_a_document_that_is_replaced_keeps_all_that_it_says(folder: Path) -> Non
     }
 
 
-def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> None:
+def test_defaults_that_grants_add_are_not_written_into_a_document(folder: Path) -> None:
     grants = (
         "  tenants:\n    - namespaces: [default]\n      entities: [{user: {prefix: al}}]\n"
         "      paths: [quotas]\n"
@@ -131,7 +131,7 @@ def test_what_grants_make_of_a_document_is_not_written_into_it(folder: Path) -> 
     assert declaration.deletion_policy is DeletionPolicy.DELETE
 
 
-def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Path) -> None:
+def test_a_limit_is_written_into_the_document_that_declares_it(kquota: Run, folder: Path) -> None:
     project(folder)
     manifest(folder, "a.yaml", quota("writes", "producerByteRate: 10000"))
     manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
@@ -152,7 +152,7 @@ def test_a_limit_goes_into_the_document_that_declares_it(kquota: Run, folder: Pa
         manifest(folder, "b.yaml", quota("reads", "consumerByteRate: 10000"))
 
 
-def test_an_active_document_is_preferred_to_a_suspended_one_but_not_to_the_one_that_declares(
+def test_an_active_document_is_preferred_unless_a_suspended_one_declares_the_limit(
     folder: Path,
 ) -> None:
     project(folder)
@@ -168,7 +168,7 @@ def test_an_active_document_is_preferred_to_a_suspended_one_but_not_to_the_one_t
     assert name["default/asleep"].limits == (1.0, 5000.0, None, None, None)
 
 
-def test_a_new_document_takes_no_name_that_another_has_suspended_ones_included(
+def test_a_new_document_does_not_reuse_the_name_of_another_even_a_suspended_one(
     kquota: Run, folder: Path
 ) -> None:
     project(folder)
@@ -180,7 +180,7 @@ def test_a_new_document_takes_no_name_that_another_has_suspended_ones_included(
     assert planned(kquota) == {('[["user", "bob"]]', "producer_byte_rate"): 5000}
 
 
-def test_the_name_of_a_new_document_does_not_depend_on_who_else_changes() -> None:
+def test_the_name_of_a_new_document_does_not_depend_on_other_changes() -> None:
     both = [row(bucket_of("A b")), row(bucket_of("a-B"))]
     together = by_name(documents(both, NOTHING, EVIDENCE))
     (alone,) = by_name(documents(both[1:], NOTHING, EVIDENCE)).values()
@@ -190,7 +190,7 @@ def test_the_name_of_a_new_document_does_not_depend_on_who_else_changes() -> Non
 @pytest.mark.parametrize(
     "name", ["a\nkind: x", "a\u2028---\u2028b", "\x85# a", 'a"}\n---\nb', "\x1b[31m"]
 )
-def test_a_name_of_a_stranger_never_ends_its_comment(name: str) -> None:
+def test_a_client_name_cannot_end_its_comment(name: str) -> None:
     text = documents([row(bucket_of(name, name))], NOTHING, EVIDENCE)
     (declaration,) = by_name(text).values()
     assert declaration.entity[:2] == (name, name)
@@ -198,7 +198,7 @@ def test_a_name_of_a_stranger_never_ends_its_comment(name: str) -> None:
     assert all(line.isprintable() for line in text.splitlines())
 
 
-def test_a_project_without_manifests_declares_nothing_yet(kquota: Run, folder: Path) -> None:
+def test_a_project_without_manifests_has_no_documents(kquota: Run, folder: Path) -> None:
     project(folder, manifests="")
     screen = Screen()
     declarations = declared(screen)
@@ -212,7 +212,7 @@ def test_a_project_without_manifests_declares_nothing_yet(kquota: Run, folder: P
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_paths_that_are_all_empty_declare_nothing_yet_and_are_told(
+def test_paths_that_are_all_empty_have_no_documents_and_are_reported(
     folder: Path, *, exists: bool
 ) -> None:
     project(folder)
@@ -223,7 +223,7 @@ def test_paths_that_are_all_empty_declare_nothing_yet_and_are_told(
     assert "no manifest is at quotas" in screen.words
 
 
-def test_one_path_of_two_that_is_empty_is_a_mistake(folder: Path) -> None:
+def test_one_empty_path_of_two_is_an_error(folder: Path) -> None:
     project(folder, manifests="manifests: [quotas, qoutas]")
     manifest(folder, "a.yaml", quota("alices", "producerByteRate: 10000"))
     with pytest.raises(ManifestErrors) as caught:
@@ -231,7 +231,7 @@ def test_one_path_of_two_that_is_empty_is_a_mistake(folder: Path) -> None:
     assert "path 'qoutas' matches no file" in str(caught.value.problems)
 
 
-def test_two_owners_of_one_pair_are_an_error_as_for_a_plan(folder: Path) -> None:
+def test_two_owners_of_one_pair_are_an_error_as_in_a_plan(folder: Path) -> None:
     project(folder)
     manifest(folder, "a.yaml", *(quota(name, "producerByteRate: 1") for name in "ab"))
     with pytest.raises(ManifestErrors):

@@ -51,7 +51,7 @@ def places_of(path: Path, *names: str) -> dict[str, Path]:
     return places(path, names or ("prod",), recommendation._targets(None))
 
 
-def test_ours_is_replaced_and_removed_when_nothing_is_proposed_any_more(folder: Path) -> None:
+def test_a_file_of_kquota_is_replaced_and_removed_when_nothing_is_recommended(folder: Path) -> None:
     path = folder / "deep" / "new" / "prod.yaml"
     assert put({path: ALICES}) == WrittenFiles(written=(path,))
     text = path.read_text()
@@ -66,7 +66,7 @@ def test_ours_is_replaced_and_removed_when_nothing_is_proposed_any_more(folder: 
 
 
 @pytest.mark.parametrize("text", [ALICES, ""])
-def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_written(
+def test_a_foreign_file_is_neither_replaced_nor_removed_and_nothing_is_written(
     folder: Path, text: str
 ) -> None:
     project(folder, "prod", "staging")
@@ -92,7 +92,7 @@ def test_a_file_of_somebody_else_is_neither_replaced_nor_removed_and_nothing_is_
         ("[.]", "../here/new"),
     ],
 )
-def test_proposals_never_lie_where_a_plan_would_read_them(
+def test_recommended_files_are_never_placed_where_a_plan_reads_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, manifests: str, text: str
 ) -> None:
     current = folder / "here"
@@ -105,7 +105,7 @@ def test_proposals_never_lie_where_a_plan_would_read_them(
     assert places_of(Path("../beside")) == {"prod": Path("../beside/prod.yaml")}
 
 
-def test_each_cluster_has_a_file_of_its_own_name(folder: Path) -> None:
+def test_each_cluster_has_a_file_with_its_name(folder: Path) -> None:
     project(folder, "prod", "staging")
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(text.replace("name: staging", "name: pr.od"))
@@ -113,7 +113,7 @@ def test_each_cluster_has_a_file_of_its_own_name(folder: Path) -> None:
     assert sorted(file.name for file in files.values()) == ["pr.od.yaml", "prod.yaml"]
 
 
-def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
+def test_a_location_that_cannot_be_written_is_reported_before_the_work(folder: Path) -> None:
     project(folder)
     (folder / "file").write_text("x")
     for target in (folder / "file", folder / "file" / "new"):
@@ -133,7 +133,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once(folder: Path) -> None:
         (["--cluster-id", PROD, "--out", "new"], "--out needs the name that a project gives"),
     ],
 )
-def test_what_cannot_be_written_is_said_before_a_session_or_a_lake_is_opened(
+def test_an_output_that_cannot_be_written_is_reported_before_a_session_or_a_lake_is_opened(
     kquota: Run, folder: Path, texts: list[str], words: str
 ) -> None:
     project(folder)
@@ -147,13 +147,13 @@ def test_what_cannot_be_written_is_said_before_a_session_or_a_lake_is_opened(
     assert (folder / "quotas" / "prod.yaml").read_text() == ALICES
 
 
-def test_a_cluster_id_without_a_project_is_sized_and_declares_nothing(folder: Path) -> None:
+def test_a_cluster_id_without_a_project_gets_sizes_and_no_documents(folder: Path) -> None:
     task = task_of(Screen().console, options_of(ClusterSelection(ids=(PROD,)), target=None))
     assert task.declarations == {PROD: ()}
     assert (task.places, task.pinned) == ({}, frozenset())
 
 
-def test_pins_and_changes_are_those_of_the_own_cluster(folder: Path) -> None:
+def test_pins_and_changes_apply_to_their_own_cluster(folder: Path) -> None:
     project(folder, "prod", "staging")
     pinned = "  labels: {kafka-quotas.io/sizing: pinned}\n"
     manifest(

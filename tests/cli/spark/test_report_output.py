@@ -30,7 +30,7 @@ spec:
 """
 
 
-def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
+def test_capacities_of_brokers_come_from_the_project_unless_given_as_options() -> None:
     settings = file.parse(PROJECT).cluster("prod").cluster
     clusters = [SelectedCluster(id="c1", name="prod", settings=settings), SelectedCluster(id="c2")]
     assert capacities_of(clusters, ()) == ("c1=125000000:-:700000",)
@@ -47,11 +47,11 @@ def test_what_brokers_carry_comes_from_the_project_unless_it_is_typed() -> None:
         (ReportOutput(out_path=Path("a.txt")), "text"),
     ],
 )
-def test_the_name_of_a_file_says_the_format_unless_it_is_typed(showing, expected) -> None:
+def test_the_file_name_determines_the_format_unless_it_is_given(showing, expected) -> None:
     assert showing.format == expected
 
 
-def test_a_page_with_pseudonyms_holds_no_name(tmp_path: Path) -> None:
+def test_a_page_with_pseudonyms_contains_no_name(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("0123456789abcdef0123\n")
     path = tmp_path / "page.html"
@@ -88,7 +88,7 @@ def refused(kquota: Run, command: str, *words: object) -> str:
 @pytest.mark.parametrize(
     ("content", "words"), [(None, "cannot be read"), ("short", "at least 16 bytes")]
 )
-def test_a_key_that_is_missing_or_short_is_refused_before_the_work(
+def test_a_missing_or_short_key_is_refused_before_the_work(
     kquota: Run, folder: Path, command: str, content: str | None, words: str
 ) -> None:
     if content is not None:
@@ -98,7 +98,7 @@ def test_a_key_that_is_missing_or_short_is_refused_before_the_work(
 
 @pytest.mark.usefixtures("no_session")
 @pytest.mark.parametrize("command", COMMANDS + FLEET)
-def test_a_file_that_could_not_be_written_is_refused_before_the_work(
+def test_an_output_file_that_cannot_be_written_is_refused_before_the_work(
     kquota: Run, folder: Path, command: str
 ) -> None:
     text = refused(kquota, command, "--out", "no/report.md")
@@ -107,19 +107,19 @@ def test_a_file_that_could_not_be_written_is_refused_before_the_work(
 
 @pytest.mark.usefixtures("no_session")
 @pytest.mark.parametrize("command", ["capacity", "report"])
-def test_a_capacity_that_is_none_is_refused_before_the_work(kquota: Run, command: str) -> None:
+def test_an_invalid_capacity_is_refused_before_the_work(kquota: Run, command: str) -> None:
     assert "--capacity typo: not of the form" in refused(kquota, command, "--capacity", "typo")
 
 
 @pytest.mark.usefixtures("no_session")
-def test_what_is_right_gets_as_far_as_a_session(kquota: Run, folder: Path) -> None:
+def test_valid_options_reach_the_start_of_a_session(kquota: Run, folder: Path) -> None:
     (folder / "key").write_text("0123456789abcdef0123")
     words = ("--pseudonymise", "key", "--out", "x.html", "--capacity", "c1=5:6")
     done = kquota("spark", "report", "--lake", "lake", "--cluster-id", "c1", *words)
     assert "a session would start" in done.err
 
 
-def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Path) -> None:
+def test_an_output_path_that_is_a_folder_or_not_writable_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is a directory"):
         check_place(tmp_path)
     if os.geteuid():  # root may write everywhere
@@ -130,7 +130,7 @@ def test_a_place_is_refused_that_is_a_folder_or_may_not_be_written(tmp_path: Pat
     check_place(tmp_path / "x.html")
 
 
-def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path: Path) -> None:
+def test_markdown_contains_the_requested_number_of_rows_for_every_output(tmp_path: Path) -> None:
     report = replace(whole_report(), usage=(USAGE,) * 80)
     path = tmp_path / "report.md"
     ReportOutput(out_path=path).show(Console.of_process({}), report)
@@ -143,7 +143,7 @@ def test_markdown_holds_as_many_rows_as_were_asked_for_wherever_it_goes(tmp_path
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("spark")
-def test_one_command_makes_a_page_of_a_lake(kquota: Run, folder: Path) -> None:
+def test_one_command_writes_a_page_from_a_lake(kquota: Run, folder: Path) -> None:
     build_lake(folder / "lake")
     (folder / "kquota.yaml").write_text(PROJECT)
     window = ("--from", "2026-11-01", "--to", "2026-11-02")

@@ -85,7 +85,7 @@ def project(folder: Path, limit: int) -> None:
     (folder / "quotas" / "alice.yaml").write_text(QUOTA.format(limit=limit))
 
 
-def test_a_harmless_change_exits_0_and_a_tight_one_that_the_policy_refuses_exits_3(
+def test_a_harmless_change_exits_0_and_a_change_that_the_policy_refuses_exits_3(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 1500)
@@ -107,7 +107,7 @@ def test_a_harmless_change_exits_0_and_a_tight_one_that_the_policy_refuses_exits
     assert worse["covered_ms"] == 2 * DAY_MS
 
 
-def test_json_and_markdown_tell_the_same_and_evidence_is_named(
+def test_json_and_markdown_have_the_same_facts_and_the_evidence_is_named(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 500)
@@ -127,7 +127,7 @@ def test_json_and_markdown_tell_the_same_and_evidence_is_named(
     assert "alice" in text
 
 
-def test_a_snapshot_and_a_saved_plan_say_the_limits_to_come(
+def test_a_snapshot_and_a_saved_plan_define_the_proposed_limits(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     after = folder / "after.json"
@@ -155,7 +155,7 @@ def test_a_snapshot_and_a_saved_plan_say_the_limits_to_come(
     assert rows[0] == rows[1]
 
 
-def test_no_samples_are_no_impact_of_nothing_but_exit_5_where_evidence_is_required(
+def test_a_window_without_samples_exits_5_only_where_evidence_is_required(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 500)
@@ -166,7 +166,7 @@ def test_no_samples_are_no_impact_of_nothing_but_exit_5_where_evidence_is_requir
     assert "no samples" in ran.err
 
 
-def test_three_ways_to_say_one_thing_are_one_too_many(
+def test_contradictory_sources_of_the_proposed_limits_are_refused(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 500)
@@ -181,7 +181,7 @@ def test_three_ways_to_say_one_thing_are_one_too_many(
     assert "plan.json" in missing.err
 
 
-def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
+def test_a_file_of_another_cluster_than_the_selected_one_is_refused(
     kquota: Run, folder: Path, lake: Path
 ) -> None:
     project(folder, 500)
@@ -200,7 +200,7 @@ def test_a_file_of_another_cluster_than_the_one_that_was_typed_is_refused(
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("spark")
-def test_spark_tells_what_the_core_tells(kquota: Run, folder: Path, lake: Path) -> None:
+def test_spark_prints_the_same_as_the_core(kquota: Run, folder: Path, lake: Path) -> None:
     project(folder, 500)
     words = ("spark", "simulate", "--lake", lake, *WINDOW, "--format", "json")
     of_core = kquota(*words, "--engine", "core")

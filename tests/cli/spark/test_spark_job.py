@@ -25,7 +25,7 @@ def show_options(running: SparkOptions, engine: str) -> None:
     click.echo(f"{running} {engine}")
 
 
-def test_options_become_where_a_job_runs() -> None:
+def test_options_define_where_a_job_runs() -> None:
     words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
     output = CliRunner().invoke(show_options, words).output
     assert output == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
@@ -37,7 +37,7 @@ def test_options_become_where_a_job_runs() -> None:
         SparkOptions(master="local", remote="sc://x").settings()
 
 
-def test_without_the_extra_the_command_says_what_to_install(
+def test_without_the_extra_the_error_names_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(extras.MODULES, "spark", ("no_such_module",))
@@ -46,7 +46,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     assert "[spark]" in caught.value.hint
 
 
-def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
+def test_the_json_of_a_rollup_has_a_kind_and_a_version() -> None:
     done = rollup.RollupReport(tables=(rollup.TableRollup(table="usage_5m", units=2, rows=7),))
     document = json.loads(rollup_document(done))
     assert (document["kind"], document["format"]) == ("kquota-rollup", 1)
@@ -57,7 +57,7 @@ def test_the_document_of_a_rollup_says_its_kind_and_version() -> None:
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("spark")
-def test_rollup_tells_what_it_made(kquota: Run, folder: Path) -> None:
+def test_rollup_prints_the_number_of_days_that_it_wrote(kquota: Run, folder: Path) -> None:
     lake = lakes.lake(folder)
     lakes.commit(lake, "b", lakes.day(0), lakes.samples("b", lakes.day(0)))
     done = kquota("spark", "rollup", "--lake", folder, "--format", "text")

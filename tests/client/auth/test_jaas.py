@@ -39,7 +39,7 @@ def options(text: str) -> dict[str, str]:
         (f'{PLAIN} required a="1" a="2";', {"a": "2"}),
     ],
 )
-def test_options_are_read_as_java_reads_them(text: str, expected: dict[str, str]) -> None:
+def test_options_are_parsed_as_java_parses_them(text: str, expected: dict[str, str]) -> None:
     assert options(text) == expected
     assert jaas.parse(text).name == PLAIN
     assert jaas.parse(text).short_name == "PlainLoginModule"
@@ -62,7 +62,9 @@ def test_options_are_read_as_java_reads_them(text: str, expected: dict[str, str]
         (f"{PLAIN} required = 5;", "an option is expected"),
     ],
 )
-def test_what_kafka_refuses_is_refused_without_showing_values(text: str, words: str) -> None:
+def test_entries_that_kafka_refuses_are_refused_without_showing_values(
+    text: str, words: str
+) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         jaas.parse(text, location="client.properties:7")
     assert caught.value.key == "sasl.jaas.config"
@@ -95,7 +97,7 @@ MALFORMED = (
 
 
 @given(st.sampled_from(MALFORMED), PASSWORD)
-def test_no_piece_of_a_password_in_a_malformed_entry_is_in_the_message(
+def test_an_error_about_a_malformed_entry_contains_no_part_of_a_password(
     entry: str, password: str
 ) -> None:
     settings = {
@@ -125,7 +127,7 @@ def shown_for_a_password_of_blanks(entry: str) -> str:
     return " ".join(texts)
 
 
-def test_a_part_of_a_password_behind_a_blank_is_no_option_to_name() -> None:
+def test_an_error_does_not_name_a_part_of_a_password_after_a_blank_as_an_option() -> None:
     with pytest.raises(ConfigError) as caught:
         jaas.parse(f"{PLAIN} required username=alice password=correct horse-S3cr3tFrag;")
     assert str(caught.value).startswith("sasl.jaas.config: option 3 has no value")

@@ -64,7 +64,7 @@ def gssapi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
     return module
 
 
-def test_the_exchange_ends_with_the_choice_of_no_security_layer(gssapi: types.ModuleType) -> None:
+def test_the_exchange_ends_by_selecting_no_security_layer(gssapi: types.ModuleType) -> None:
     stepper = kerberos.stepper("kafka", "", "broker.example")
     assert stepper.name == "GSSAPI"
     assert stepper._context.name == "service:kafka@broker.example"
@@ -75,13 +75,13 @@ def test_the_exchange_ends_with_the_choice_of_no_security_layer(gssapi: types.Mo
     assert stepper.receive(b"") is None
 
 
-def test_a_principal_is_taken_from_the_settings(gssapi: types.ModuleType) -> None:
+def test_the_principal_is_read_from_the_settings(gssapi: types.ModuleType) -> None:
     stepper = kerberos.stepper("kafka", "alice@REALM", "b")
     assert stepper._context.creds == "initiate:principal:alice@REALM"
 
 
 @pytest.mark.parametrize("offer", [b"w:\x06\x00\xff\xff", b"w:\x01"])
-def test_a_broker_that_insists_on_a_layer_is_refused(
+def test_a_broker_that_requires_a_security_layer_is_refused(
     gssapi: types.ModuleType, offer: bytes
 ) -> None:
     stepper = kerberos.stepper("kafka", "", "b")
@@ -91,7 +91,7 @@ def test_a_broker_that_insists_on_a_layer_is_refused(
         stepper.receive(offer)
 
 
-def test_failures_are_told_on_one_line(gssapi: types.ModuleType) -> None:
+def test_failures_are_reported_on_one_line(gssapi: types.ModuleType) -> None:
     stepper = kerberos.stepper("kafka", "", "b")
     stepper._context.fail = True
     with pytest.raises(AuthenticationError, match="No Kerberos credentials available") as caught:
@@ -104,13 +104,15 @@ def test_failures_are_told_on_one_line(gssapi: types.ModuleType) -> None:
         stepper.receive(b"garbage")
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(ConfigError, match="needs the extra 'kerberos'"):
         kerberos.stepper("kafka", "", "b")
 
 
-def test_without_a_ticket_there_is_no_context(gssapi: types.ModuleType) -> None:
+def test_without_a_ticket_no_context_is_created(gssapi: types.ModuleType) -> None:
     def no_ticket(**_: object) -> None:
         raise GSSError("no credentials")
 

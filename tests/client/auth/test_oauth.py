@@ -61,7 +61,9 @@ def fetch(tokens: object) -> BearerToken:
         },
     ],
 )
-def test_client_credentials_in_javas_and_librdkafkas_words(settings: dict[str, str]) -> None:
+def test_client_credentials_are_configured_with_the_keys_of_java_and_librdkafka(
+    settings: dict[str, str],
+) -> None:
     tokens = source(URL | settings)
     assert isinstance(tokens, OidcTokens)
     oidc_settings = tokens._settings
@@ -73,7 +75,7 @@ def test_client_credentials_in_javas_and_librdkafkas_words(settings: dict[str, s
     assert (oidc_settings.scope, oidc_settings.extensions) == ("q r", {"a": "1"})
 
 
-def test_the_handler_of_strimzi_is_understood() -> None:
+def test_the_login_handler_of_strimzi_is_accepted() -> None:
     tokens = source(
         {
             "sasl.login.callback.handler.class": "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler",
@@ -84,7 +86,7 @@ def test_the_handler_of_strimzi_is_understood() -> None:
     assert tokens._settings.url == "https://k/token"
 
 
-def test_times_of_the_login_are_taken_over() -> None:
+def test_timeouts_of_the_login_are_read_from_the_settings() -> None:
     tokens = source(
         URL
         | {
@@ -175,7 +177,7 @@ def test_times_of_the_login_are_taken_over() -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_refused_by_name(
+def test_settings_that_cannot_work_are_refused_by_name(
     settings: dict[str, str], key: str, words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
@@ -184,7 +186,7 @@ def test_what_cannot_work_is_refused_by_name(
     assert "pl4nted" not in str(caught.value) + caught.value.hint
 
 
-def test_unsecured_tokens_are_those_of_kafkas_own_handler() -> None:
+def test_unsecured_tokens_equal_those_of_kafkas_own_handler() -> None:
     clock = FakeClock()
     tokens = source(
         {
@@ -219,7 +221,7 @@ def test_unsecured_tokens_are_those_of_kafkas_own_handler() -> None:
         ('unsecuredLoginStringClaim_sub="a" unsecuredLoginNumberClaim_n="x"', "is not a number"),
     ],
 )
-def test_unsecured_tokens_need_a_subject_and_numbers(options: str, words: str) -> None:
+def test_unsecured_tokens_require_a_subject_and_numbers(options: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         source({"sasl.jaas.config": f"{MODULE} {options};"})
 
@@ -292,7 +294,7 @@ IAM = {
         ),
     ],
 )
-def test_msk_tokens_come_from_the_signer(
+def test_msk_tokens_are_created_by_the_signer(
     signer: Signer, settings: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
     token = fetch(source(settings))
@@ -301,14 +303,14 @@ def test_msk_tokens_come_from_the_signer(
     assert signer.calls == [arguments]
 
 
-def test_msk_failures_are_told_without_the_signers_words(signer: Signer) -> None:
+def test_msk_failures_are_reported_without_the_message_of_the_signer(signer: Signer) -> None:
     signer.fail = True
     with pytest.raises(AuthenticationError, match="RuntimeError") as caught:
         fetch(source(IAM))
     assert "pl4nted" not in str(caught.value) + caught.value.hint
 
 
-def test_msk_needs_a_region(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_msk_requires_a_region(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     with pytest.raises(ConfigError, match="names no AWS region"):
@@ -318,7 +320,7 @@ def test_msk_needs_a_region(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> 
     assert signer.calls == [("us-east-2",)]
 
 
-def test_msk_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_msk_without_its_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, PACKAGE, None)
     with pytest.raises(ConfigError, match="needs the extra 'msk'"):
         source(IAM)

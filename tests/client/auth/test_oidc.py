@@ -79,7 +79,9 @@ def source(endpoint: Endpoint, clock: FakeClock, **more: object) -> OidcTokens:
 
 
 @on_loop
-async def test_the_form_and_the_login_are_those_of_the_grant(endpoint: Endpoint) -> None:
+async def test_the_form_and_the_login_are_those_of_the_client_credentials_grant(
+    endpoint: Endpoint,
+) -> None:
     bearer_token = await source(endpoint, FakeClock(), scope="a b", extensions={"cluster": "x"})()
     assert bearer_token.value == Secret("abc.def.ghi")
     assert bearer_token.extensions == {"cluster": "x"}
@@ -89,14 +91,14 @@ async def test_the_form_and_the_login_are_those_of_the_grant(endpoint: Endpoint)
 
 
 @on_loop
-async def test_id_and_secret_are_form_encoded_where_asked_for(endpoint: Endpoint) -> None:
+async def test_id_and_secret_are_form_encoded_if_configured(endpoint: Endpoint) -> None:
     await source(endpoint, FakeClock(), urlencode=True)()
     login = base64.b64decode(endpoint.requests[0][0].removeprefix("Basic ")).decode()
     assert login == "our+client:pl4nted%2Bse%2Fcret"
 
 
 @on_loop
-async def test_a_token_is_kept_for_four_fifths_of_its_life(endpoint: Endpoint) -> None:
+async def test_a_token_is_reused_for_four_fifths_of_its_lifetime(endpoint: Endpoint) -> None:
     clock = FakeClock()
     tokens = source(endpoint, clock)
     await tokens()
@@ -114,7 +116,7 @@ def jwt(expires: float) -> str:
 
 
 @on_loop
-async def test_without_expires_in_the_token_itself_says_when_it_ends(endpoint: Endpoint) -> None:
+async def test_without_expires_in_the_expiry_is_read_from_the_token(endpoint: Endpoint) -> None:
     clock = FakeClock()
     endpoint.answers = [
         (200, token(jwt(clock.now() + 50), expires_in=None)),
@@ -141,7 +143,7 @@ async def test_without_expires_in_the_token_itself_says_when_it_ends(endpoint: E
     ],
 )
 @on_loop
-async def test_a_token_whose_own_end_is_no_moment_is_fetched_for_every_connection(
+async def test_a_token_with_an_invalid_expiry_is_fetched_for_every_connection(
     endpoint: Endpoint, claims: str
 ) -> None:
     payload = base64.urlsafe_b64encode(claims.encode()).decode().rstrip("=")
@@ -151,7 +153,7 @@ async def test_a_token_whose_own_end_is_no_moment_is_fetched_for_every_connectio
 
 @pytest.mark.parametrize("life", [1e300, 10**400, 10**12, "9" * 18])
 @on_loop
-async def test_no_token_is_kept_for_more_than_a_day(endpoint: Endpoint, life: object) -> None:
+async def test_no_token_is_reused_for_more_than_a_day(endpoint: Endpoint, life: object) -> None:
     clock = FakeClock()
     endpoint.answers = [(200, token(expires_in=life)), (200, token(jwt(1e300), expires_in=None))]
     tokens = source(endpoint, clock)
@@ -162,7 +164,7 @@ async def test_no_token_is_kept_for_more_than_a_day(endpoint: Endpoint, life: ob
 
 
 @on_loop
-async def test_a_forgotten_token_is_fetched_anew(endpoint: Endpoint) -> None:
+async def test_an_invalidated_token_is_fetched_again(endpoint: Endpoint) -> None:
     tokens = source(endpoint, FakeClock())
     assert not tokens.forget()
     await tokens()
@@ -172,7 +174,7 @@ async def test_a_forgotten_token_is_fetched_anew(endpoint: Endpoint) -> None:
 
 
 @on_loop
-async def test_a_busy_endpoint_is_asked_again(endpoint: Endpoint) -> None:
+async def test_a_request_to_a_busy_endpoint_is_retried(endpoint: Endpoint) -> None:
     clock = FakeClock()
     endpoint.answers = [(503, b""), (429, b"")]
     assert (await source(endpoint, clock)()).value
@@ -181,7 +183,9 @@ async def test_a_busy_endpoint_is_asked_again(endpoint: Endpoint) -> None:
 
 
 @on_loop
-async def test_a_dead_endpoint_is_given_up_after_the_time_allowed(endpoint: Endpoint) -> None:
+async def test_an_endpoint_that_does_not_answer_is_abandoned_after_the_timeout(
+    endpoint: Endpoint,
+) -> None:
     clock = FakeClock()
     endpoint.answers = [(503, b"")] * 99
     with pytest.raises(AuthenticationError, match="HTTP 503") as caught:
@@ -219,7 +223,7 @@ async def test_a_dead_endpoint_is_given_up_after_the_time_allowed(endpoint: Endp
     ],
 )
 @on_loop
-async def test_refusals_are_final_and_told_in_short(
+async def test_refusals_are_final_and_reported_briefly(
     endpoint: Endpoint, status: int, body: bytes, words: str
 ) -> None:
     endpoint.answers = [(status, body)]
@@ -229,7 +233,7 @@ async def test_refusals_are_final_and_told_in_short(
 
 
 @on_loop
-async def test_an_endpoint_that_repeats_our_secret_does_not_make_us_repeat_it(
+async def test_a_secret_that_the_endpoint_repeats_is_not_in_the_error(
     endpoint: Endpoint,
 ) -> None:
     basic = base64.b64encode(f"our client:{PLANTED}".encode()).decode()
@@ -244,7 +248,7 @@ async def test_an_endpoint_that_repeats_our_secret_does_not_make_us_repeat_it(
 
 
 @on_loop
-async def test_nobody_listening_is_told(endpoint: Endpoint) -> None:
+async def test_a_refused_connection_is_reported(endpoint: Endpoint) -> None:
     tokens = source(endpoint, FakeClock(), url="http://127.0.0.1:1/token", tries_for=1.0)
     with pytest.raises(AuthenticationError, match="Connection refused"):
         await tokens()
@@ -259,13 +263,13 @@ async def test_nobody_listening_is_told(endpoint: Endpoint) -> None:
         ("https://a:b@idp.example/token", "must not hold credentials"),
     ],
 )
-def test_urls_that_would_give_the_secret_away_are_refused(url: str, words: str) -> None:
+def test_urls_that_would_expose_the_secret_are_refused(url: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         OidcSettings(url=url, client_id="a", client_secret=Secret("b"))
 
 
 @pytest.mark.parametrize("value", ["", "a b", "a\x01b", "é"])
-def test_what_is_no_token_is_refused_without_being_shown(value: str) -> None:
+def test_a_response_without_a_token_is_refused_without_showing_it(value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         BearerToken(value=Secret(value))
     assert not value or value not in str(caught.value)
@@ -274,12 +278,12 @@ def test_what_is_no_token_is_refused_without_being_shown(value: str) -> None:
 @pytest.mark.parametrize(
     "extensions", [{"auth": "x"}, {"a1": "x"}, {"": "x"}, {"a": ""}, {"a": "x\x01y"}]
 )
-def test_extensions_have_a_syntax(extensions: dict[str, str]) -> None:
+def test_the_syntax_of_extensions_is_checked(extensions: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="SASL extension"):
         check_extensions(extensions)
 
 
-def test_nothing_secret_is_in_any_repr(endpoint: Endpoint) -> None:
+def test_no_repr_contains_a_secret(endpoint: Endpoint) -> None:
     tokens = source(endpoint, FakeClock())
     settings = tokens._settings
     assert PLANTED not in repr(tokens) + repr(settings) + repr(BearerToken(value=Secret("abc.def")))

@@ -31,23 +31,23 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "text", ["plain", "$X", "${X}", "${vault:a:b}", "${env}", "$${", "a${unknown:x}b", ""]
 )
-def test_other_text_stays_as_it_is(text: str) -> None:
+def test_text_without_references_is_unchanged(text: str) -> None:
     assert resolved(text, NOTHING) == text
 
 
-def test_an_environment_variable() -> None:
+def test_an_environment_variable_is_resolved() -> None:
     assert resolved("a-${env:Y}-${env:Y}") == "a-y-y"
 
 
-def test_what_a_reference_yields_is_not_searched_again() -> None:
+def test_a_resolved_value_is_not_resolved_again() -> None:
     assert resolved("${env:X}") == "${env:Y}"
 
 
-def test_a_key_of_a_properties_file(folder: Path) -> None:
+def test_a_key_of_a_properties_file_is_resolved(folder: Path) -> None:
     assert resolved(f"${{file:{folder}/p.properties:password}}") == "s3cret"
 
 
-def test_a_file_of_a_directory(folder: Path) -> None:
+def test_a_file_of_a_directory_is_resolved(folder: Path) -> None:
     assert resolved(f"${{directory:{folder}:secret}}") == "from a file\n"
 
 
@@ -63,7 +63,7 @@ def test_a_file_of_a_directory(folder: Path) -> None:
         ("${directory:{folder}:}", "plain name"),
     ],
 )
-def test_what_cannot_be_resolved_is_an_error_with_key_and_place(
+def test_an_unresolvable_reference_is_an_error_with_key_and_place(
     folder: Path, text: str, words: str
 ) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
@@ -75,12 +75,12 @@ def test_what_cannot_be_resolved_is_an_error_with_key_and_place(
 @pytest.mark.parametrize(
     "text", ["${env:Y}", "${file:{folder}/p.properties:user}", "${directory:{folder}:secret}"]
 )
-def test_nothing_is_read_without_permission(folder: Path, text: str) -> None:
+def test_no_reference_is_read_without_permission(folder: Path, text: str) -> None:
     with pytest.raises(ConfigError, match="may not read"):
         resolved(text.replace("{folder}", str(folder)), NOTHING)
 
 
-def test_permission_goes_by_pattern_and_by_folder(folder: Path) -> None:
+def test_permission_is_given_by_pattern_and_by_folder(folder: Path) -> None:
     allowed = AllowedReferences(variables="Y|Z_.*", paths=(folder / "inside",))
     (folder / "inside").mkdir()
     (folder / "inside" / "a").write_text("in")

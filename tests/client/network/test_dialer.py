@@ -29,7 +29,7 @@ async def dialed(client_config: ClientConfig) -> DialTarget:
 
 
 @on_loop
-async def test_a_dead_address_does_not_hide_a_living_one() -> None:
+async def test_an_unreachable_address_does_not_hide_a_reachable_one() -> None:
     async with ScriptedBroker() as broker:
         for _ in range(5):
             target = await dialed(config("127.0.0.1:1", broker.address, "127.0.0.1:2"))
@@ -37,7 +37,7 @@ async def test_a_dead_address_does_not_hide_a_living_one() -> None:
 
 
 @on_loop
-async def test_every_address_is_told_when_none_accepts() -> None:
+async def test_every_address_is_reported_when_none_accepts() -> None:
     with pytest.raises(ConnectError) as caught:
         await dialed(config("127.0.0.1:1", "127.0.0.1:2"))
     assert "127.0.0.1:1: Connection refused" in caught.value.message
@@ -45,7 +45,7 @@ async def test_every_address_is_told_when_none_accepts() -> None:
 
 
 @on_loop
-async def test_names_that_do_not_exist_are_final() -> None:
+async def test_an_unknown_host_name_is_a_final_error() -> None:
     with pytest.raises(DnsError, match=r"no host name resolves: nosuch\.invalid"):
         await dialed(config("nosuch.invalid:9092"))
     async with client(ScriptedBroker(), bootstrap_servers="nosuch.invalid:9092") as our:
@@ -55,19 +55,21 @@ async def test_names_that_do_not_exist_are_final() -> None:
 
 
 @on_loop
-async def test_a_name_that_does_not_exist_does_not_hide_one_that_does() -> None:
+async def test_an_unknown_host_name_does_not_hide_a_known_one() -> None:
     async with ScriptedBroker() as broker:
         await dialed(config("nosuch.invalid:9092", broker.address))
 
 
 @on_loop
-async def test_a_name_that_is_no_name_is_told() -> None:
+async def test_an_invalid_host_name_is_reported() -> None:
     with pytest.raises(ConnectError, match=r"no host name resolves"):
         await dialed(config("a" * 70 + ".example:1"))
 
 
 @on_loop
-async def test_a_name_server_that_is_away_is_not_final(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unavailable_name_server_is_not_a_final_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def away(*_: object, **__: object) -> None:
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
@@ -98,7 +100,7 @@ async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch)
     ("family", "expected"), [("any", 0), ("v4", socket.AF_INET), ("v6", socket.AF_INET6)]
 )
 @on_loop
-async def test_the_family_is_the_one_asked_for(
+async def test_the_address_family_is_the_configured_one(
     monkeypatch: pytest.MonkeyPatch, family: str, expected: int
 ) -> None:
     families = []
@@ -114,7 +116,7 @@ async def test_the_family_is_the_one_asked_for(
 
 
 @on_loop
-async def test_canonical_names_replace_the_ones_given(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_canonical_names_replace_the_configured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     async def name(*_: object) -> tuple[str, str]:
         return "real.example", "9092"
 
@@ -192,7 +194,7 @@ async def test_failures_of_a_proxy_do_not_show_its_password(proxy: type[Proxy]) 
 
 
 @on_loop
-async def test_without_the_extra_a_proxy_says_what_to_install(
+async def test_without_the_extra_a_proxy_names_the_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "python_socks.async_.asyncio", None)
@@ -200,5 +202,5 @@ async def test_without_the_extra_a_proxy_says_what_to_install(
         await dialed(config("a:1", proxy_url="socks5://p:1080"))
 
 
-def test_addresses_are_written_so_that_they_can_be_read() -> None:
+def test_addresses_are_written_as_they_are_parsed() -> None:
     assert str(Address(host="::1", port=9092)) == "[::1]:9092"

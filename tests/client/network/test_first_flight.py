@@ -45,7 +45,7 @@ async def planned(expected: str | None, *, locks_records: bool) -> tuple[Prepare
 
 
 @on_loop
-async def test_a_plan_takes_four_round_trips() -> None:
+async def test_a_plan_needs_four_round_trips() -> None:
     prepared, round_trips = await planned(CLUSTER_ID, locks_records=True)
     assert prepared.plan.changes
     assert prepared.preview.verdict.source == "broker"
@@ -53,17 +53,17 @@ async def test_a_plan_takes_four_round_trips() -> None:
 
 
 @on_loop
-async def test_a_plan_that_locks_no_records_takes_four_round_trips_for_any_cluster() -> None:
+async def test_a_plan_without_a_record_lock_needs_four_round_trips_for_any_cluster() -> None:
     assert (await planned(None, locks_records=False))[1] == 4
 
 
 @on_loop
-async def test_a_run_that_writes_asks_for_an_unknown_cluster_id_before_it_describes() -> None:
+async def test_a_run_that_writes_reads_an_unknown_cluster_id_before_it_describes() -> None:
     assert (await planned(None, locks_records=True))[1] == 5
 
 
 @on_loop
-async def test_a_new_connection_asks_each_thing_once() -> None:
+async def test_a_new_connection_sends_each_request_once() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.scram = {"alice": ()}
         description = await our.observe(scram_users=True)
@@ -79,7 +79,7 @@ async def test_a_new_connection_asks_each_thing_once() -> None:
 
 
 @on_loop
-async def test_an_open_connection_asks_everything_anew() -> None:
+async def test_an_open_connection_sends_every_request_again() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         _ = await our.observe()
         broker.quotas = {(("user", "alice"),): {"producer_byte_rate": 5.0}}
@@ -88,7 +88,7 @@ async def test_an_open_connection_asks_everything_anew() -> None:
 
 
 @on_loop
-async def test_a_broker_that_names_no_scram_users_is_observed_without_them() -> None:
+async def test_a_broker_that_refuses_scram_users_is_observed_without_them() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_USER_SCRAM_CREDENTIALS, acts.code(31))
         assert (await our.observe(scram_users=True)).scram_users == frozenset()
@@ -103,7 +103,7 @@ async def test_a_describe_that_is_never_answered_ends_with_the_deadline() -> Non
 
 
 @on_loop
-async def test_a_flight_that_breaks_is_asked_again_on_another_connection() -> None:
+async def test_requests_of_a_connection_that_breaks_are_sent_again_on_another_one() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLUSTER, acts.close)
         assert (await our.observe()).quotas.limits == {}
@@ -111,7 +111,7 @@ async def test_a_flight_that_breaks_is_asked_again_on_another_connection() -> No
 
 
 @on_loop
-async def test_a_failed_observation_leaves_no_request_to_the_next_connection() -> None:
+async def test_a_failed_observation_leaves_no_request_for_the_next_connection() -> None:
     async with ScriptedBroker() as broker:
         port = broker.port
         our = client(broker)

@@ -22,7 +22,7 @@ LOGIN = "correct horse"
 
 
 @on_loop
-async def test_a_login_goes_before_every_other_request() -> None:
+async def test_a_login_precedes_every_other_request() -> None:
     recorder = Recorder()
     async with (
         ScriptedBroker(password=LOGIN) as broker,
@@ -36,7 +36,7 @@ async def test_a_login_goes_before_every_other_request() -> None:
 
 
 @on_loop
-async def test_a_wrong_password_is_wrong_at_once_and_stays_wrong() -> None:
+async def test_a_wrong_password_is_a_final_error_and_is_not_retried() -> None:
     clock = FakeClock()
     async with ScriptedBroker(password=LOGIN) as broker:
         settings = {"sasl_password": "wrong"}
@@ -53,7 +53,9 @@ async def test_a_wrong_password_is_wrong_at_once_and_stays_wrong() -> None:
 
 
 @on_loop
-async def test_a_mechanism_that_the_listener_lacks_is_told_with_those_that_it_has() -> None:
+async def test_a_mechanism_that_the_listener_does_not_offer_is_reported_with_those_that_it_offers() -> (
+    None
+):
     async with ScriptedBroker(password=LOGIN) as broker:
         settings = {"sasl_mechanism": "SCRAM-SHA-512"}
         async with client(broker, **settings) as our:
@@ -82,7 +84,7 @@ async def test_a_session_is_renewed_before_it_ends_on_the_same_connection() -> N
 
 
 @on_loop
-async def test_renewal_waits_for_answers_under_way_and_holds_new_requests() -> None:
+async def test_renewal_waits_for_pending_responses_and_holds_new_requests() -> None:
     clock = FakeClock()
     async with (
         ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
@@ -109,7 +111,7 @@ async def test_renewal_waits_for_answers_under_way_and_holds_new_requests() -> N
 
 
 @on_loop
-async def test_a_session_that_ended_while_idle_is_replaced() -> None:
+async def test_a_session_that_expired_while_idle_is_replaced() -> None:
     clock = FakeClock()
     async with (
         ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
@@ -122,7 +124,7 @@ async def test_a_session_that_ended_while_idle_is_replaced() -> None:
 
 
 @on_loop
-async def test_a_refused_renewal_closes_and_the_next_login_decides() -> None:
+async def test_a_refused_renewal_closes_the_connection_and_the_next_login_decides() -> None:
     clock = FakeClock()
     async with (
         ScriptedBroker(password=LOGIN, lifetime_ms=100_000) as broker,
@@ -137,7 +139,7 @@ async def test_a_refused_renewal_closes_and_the_next_login_decides() -> None:
 
 
 @on_loop
-async def test_a_broker_that_hangs_up_on_the_first_request_may_want_sasl() -> None:
+async def test_a_broker_that_closes_on_the_first_request_gets_a_hint_about_sasl() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(METADATA, *[acts.close] * 9)
         with pytest.raises(ConnectError) as caught:
@@ -147,7 +149,7 @@ async def test_a_broker_that_hangs_up_on_the_first_request_may_want_sasl() -> No
 
 
 @on_loop
-async def test_a_broker_that_answers_nothing_may_want_tls() -> None:
+async def test_a_broker_that_does_not_answer_gets_a_hint_about_tls() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(API_VERSIONS, *[acts.close] * 9)
         with pytest.raises(ConnectError) as caught:
@@ -187,7 +189,7 @@ def bearer(broker: ScriptedBroker, source: object) -> ClientConfig:
 
 
 @on_loop
-async def test_a_token_source_that_fails_is_told_without_its_words() -> None:
+async def test_a_failing_token_source_is_reported_without_its_message() -> None:
     async def source() -> BearerToken:
         raise RuntimeError("planted-secret")
 
@@ -199,7 +201,7 @@ async def test_a_token_source_that_fails_is_told_without_its_words() -> None:
 
 
 @on_loop
-async def test_the_callers_token_is_asked_for_each_login() -> None:
+async def test_the_token_source_of_the_caller_is_called_for_each_login() -> None:
     calls = []
 
     async def source() -> BearerToken:

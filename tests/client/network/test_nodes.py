@@ -20,7 +20,7 @@ def test_before_metadata_all_bootstrap_addresses_are_dialed_together() -> None:
     assert choice.wait == 0.0
 
 
-def test_one_known_broker_is_dialed_at_a_time_and_those_that_failed_come_last() -> None:
+def test_known_brokers_are_dialed_separately_and_failed_ones_last() -> None:
     new_nodes = nodes(1, 2, 3)
     bad = [address_of(node) for node in new_nodes.brokers[:2]]
     new_nodes.failed(bad, 0.0)
@@ -30,14 +30,14 @@ def test_one_known_broker_is_dialed_at_a_time_and_those_that_failed_come_last() 
     assert {str(new_nodes.choose(7.0).addresses[0]) for _ in range(50)} == {"n1:9092", "n3:9092"}
 
 
-def test_when_all_must_wait_the_first_to_be_ready_is_waited_for() -> None:
+def test_if_all_brokers_back_off_the_first_to_be_ready_is_awaited() -> None:
     new_nodes = nodes(1)
     new_nodes.failed([address_of(new_nodes.brokers[0])], 10.0)
     choice = new_nodes.choose(10.0)
     assert 0.08 <= choice.wait <= 0.12
 
 
-def test_the_time_for_setting_up_grows_with_failures() -> None:
+def test_the_connection_setup_timeout_grows_with_failures() -> None:
     new_nodes = nodes(1)
     address = address_of(new_nodes.brokers[0])
     assert 8 <= new_nodes.choose_node(address, 0.0).setup_seconds <= 12
@@ -45,7 +45,9 @@ def test_the_time_for_setting_up_grows_with_failures() -> None:
     assert 24 <= new_nodes.choose_node(address, 99.0).setup_seconds <= 36
 
 
-def test_the_known_brokers_are_given_up_when_all_failed_or_after_long_silence() -> None:
+def test_known_brokers_are_discarded_when_all_failed_or_after_a_long_time_without_a_response() -> (
+    None
+):
     new_nodes = nodes(1, 2)
     assert new_nodes.must_rebootstrap(299.0) == ""
     assert "no data from the broker" in new_nodes.must_rebootstrap(301.0)

@@ -36,7 +36,7 @@ from tests.fakes.scripted_broker import ScriptedBroker
 
 
 @on_loop
-async def test_what_was_altered_is_described() -> None:
+async def test_altered_values_are_described() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter([setting(ALICE, 5.0)])
         assert (await our.describe()).limits == {ALICE: (5.0, None, None, None, None)}
@@ -52,7 +52,7 @@ async def test_one_connection_serves_all_calls() -> None:
 
 
 @on_loop
-async def test_concurrent_callers_get_their_own_answers() -> None:
+async def test_concurrent_callers_receive_their_own_responses() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter([setting(ALICE)])
         answers = await asyncio.gather(
@@ -63,7 +63,7 @@ async def test_concurrent_callers_get_their_own_answers() -> None:
 
 
 @on_loop
-async def test_a_describe_is_tried_again_after_the_broker_hung_up() -> None:
+async def test_a_describe_is_retried_after_the_broker_closed_the_connection() -> None:
     recorder = Recorder()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.close, acts.reset)
@@ -74,7 +74,7 @@ async def test_a_describe_is_tried_again_after_the_broker_hung_up() -> None:
 
 
 @on_loop
-async def test_the_other_broker_is_next_after_a_failure() -> None:
+async def test_after_a_failure_the_other_broker_is_next() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
         async with client(first) as our:
@@ -84,7 +84,7 @@ async def test_the_other_broker_is_next_after_a_failure() -> None:
 
 
 @on_loop
-async def test_the_working_connection_is_kept_while_it_works() -> None:
+async def test_a_working_connection_is_reused() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
         async with client(first, second) as our:
@@ -95,7 +95,7 @@ async def test_the_working_connection_is_kept_while_it_works() -> None:
 
 
 @on_loop
-async def test_a_given_broker_is_asked_and_no_other() -> None:
+async def test_a_request_to_a_given_broker_is_sent_to_no_other() -> None:
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
         async with client(first) as our:
@@ -109,7 +109,7 @@ async def test_a_given_broker_is_asked_and_no_other() -> None:
 
 
 @on_loop
-async def test_a_broker_that_does_not_exist_is_an_error_that_lists_those_that_do() -> None:
+async def test_an_unknown_broker_id_is_an_error_that_lists_the_known_ones() -> None:
     async with ScriptedBroker(node_id=7) as broker, client(broker) as our:
         with pytest.raises(ClientError, match="no live broker with the id 9, only 7"):
             await our.describe(node=9)
@@ -117,7 +117,7 @@ async def test_a_broker_that_does_not_exist_is_an_error_that_lists_those_that_do
 
 @pytest.mark.parametrize(("code", "tries"), [(7, 3), (41, 3), (-1, 3)])
 @on_loop
-async def test_transient_codes_are_tried_again(code: int, tries: int) -> None:
+async def test_transient_error_codes_are_retried(code: int, tries: int) -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, *[acts.code(code)] * (tries - 1))
         await our.describe()
@@ -125,7 +125,7 @@ async def test_transient_codes_are_tried_again(code: int, tries: int) -> None:
 
 
 @on_loop
-async def test_an_unexplained_server_error_is_tried_twice_more_and_then_told() -> None:
+async def test_an_unknown_server_error_is_retried_twice_and_then_raised() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, *[acts.code(-1)] * 9)
         with pytest.raises(BrokerError) as caught:
@@ -135,7 +135,9 @@ async def test_an_unexplained_server_error_is_tried_twice_more_and_then_told() -
 
 @pytest.mark.parametrize("code", [33, 35, 42, 44, 58, 89, 999])
 @on_loop
-async def test_final_codes_are_told_at_once_with_the_brokers_words(code: int) -> None:
+async def test_final_error_codes_are_raised_immediately_with_the_message_of_the_broker(
+    code: int,
+) -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(code, "its own words"))
         with pytest.raises(BrokerError, match="its own words") as caught:
@@ -176,7 +178,7 @@ async def test_a_request_that_times_out_closes_its_connection() -> None:
 
 
 @on_loop
-async def test_a_short_request_timeout_is_tried_again_within_the_deadline() -> None:
+async def test_a_short_request_timeout_is_retried_within_the_deadline() -> None:
     settings = {"request_timeout_ms": 100}
     async with ScriptedBroker() as broker, client(broker, **settings) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
@@ -185,7 +187,7 @@ async def test_a_short_request_timeout_is_tried_again_within_the_deadline() -> N
 
 
 @on_loop
-async def test_a_cancelled_caller_does_not_desynchronise_the_connection() -> None:
+async def test_a_cancelled_caller_does_not_break_the_order_of_responses() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter([setting(ALICE)])
         gate = asyncio.Event()
@@ -203,7 +205,7 @@ async def test_a_cancelled_caller_does_not_desynchronise_the_connection() -> Non
 
 
 @on_loop
-async def test_an_answer_with_the_wrong_number_ends_the_connection_and_is_not_used() -> None:
+async def test_a_response_with_a_wrong_correlation_id_ends_the_connection_and_is_not_used() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.wrong_id)
         with pytest.raises(ProtocolError, match="expected the response"):
@@ -214,7 +216,7 @@ async def test_an_answer_with_the_wrong_number_ends_the_connection_and_is_not_us
 
 
 @on_loop
-async def test_a_truncated_answer_is_never_an_empty_cluster() -> None:
+async def test_a_truncated_response_is_never_an_empty_cluster() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.alter([setting(ALICE)])
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.truncated(3))
@@ -236,7 +238,7 @@ async def test_a_frame_above_the_limit_is_refused_before_it_is_read() -> None:
 
 
 @on_loop
-async def test_a_throttled_connection_is_left_alone_until_the_time_has_passed() -> None:
+async def test_a_throttled_connection_is_not_used_until_the_throttle_time_has_passed() -> None:
     recorder, clock = Recorder(), FakeClock()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(5000))
@@ -253,7 +255,7 @@ async def test_a_throttled_connection_is_left_alone_until_the_time_has_passed() 
 
 
 @on_loop
-async def test_throttling_belongs_to_one_connection() -> None:
+async def test_throttling_applies_to_one_connection() -> None:
     clock = FakeClock()
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
@@ -265,7 +267,7 @@ async def test_throttling_belongs_to_one_connection() -> None:
 
 
 @on_loop
-async def test_throttling_beyond_the_deadline_fails_at_once_as_throttled() -> None:
+async def test_throttling_beyond_the_deadline_fails_immediately_as_throttled() -> None:
     clock = FakeClock()
     async with ScriptedBroker() as broker, client(broker, clock=clock) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(60_000))
@@ -277,7 +279,7 @@ async def test_throttling_beyond_the_deadline_fails_at_once_as_throttled() -> No
 
 
 @on_loop
-async def test_negative_throttling_is_none() -> None:
+async def test_a_negative_throttle_time_is_ignored() -> None:
     recorder, clock = Recorder(), FakeClock()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.throttled(-5))
@@ -288,7 +290,7 @@ async def test_negative_throttling_is_none() -> None:
 
 
 @on_loop
-async def test_no_broker_at_all_is_told_with_every_address_and_its_reason() -> None:
+async def test_if_no_broker_answers_every_address_is_reported_with_its_reason() -> None:
     clock = FakeClock()
     async with ScriptedBroker() as broker:
         pass
@@ -319,7 +321,7 @@ async def test_refused_connections_end_a_call_after_four_seconds_and_every_attem
 
 @pytest.mark.parametrize("timeout_name", ["default.api.timeout.ms", "timeout"])
 @on_loop
-async def test_with_a_timeout_that_was_given_refused_connections_are_tried_until_it_ends(
+async def test_with_an_explicit_timeout_refused_connections_are_retried_until_it_ends(
     timeout_name: str,
 ) -> None:
     clock = FakeClock()
@@ -336,7 +338,7 @@ async def test_with_a_timeout_that_was_given_refused_connections_are_tried_until
 
 
 @on_loop
-async def test_a_broker_that_never_answers_is_reported_at_the_time_that_the_message_names() -> None:
+async def test_a_broker_that_never_answers_is_reported_at_the_time_in_the_message() -> None:
     recorder = Recorder()
     async with ScriptedBroker() as broker:
         broker.on(API_VERSIONS, *[acts.silence] * 99)
@@ -356,7 +358,7 @@ async def test_a_broker_that_never_answers_is_reported_at_the_time_that_the_mess
 
 
 @on_loop
-async def test_a_broker_that_comes_up_in_time_is_found() -> None:
+async def test_a_broker_that_starts_before_the_deadline_is_reached() -> None:
     async with ScriptedBroker() as broker:
         pass
     recorder = Recorder()
@@ -368,7 +370,7 @@ async def test_a_broker_that_comes_up_in_time_is_found() -> None:
 
 
 @on_loop
-async def test_when_every_known_broker_failed_the_bootstrap_is_asked_anew() -> None:
+async def test_if_every_known_broker_failed_the_bootstrap_addresses_are_used_again() -> None:
     recorder = Recorder()
     async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
         # The front answers with the dead one's address only, as a load balancer would.
@@ -383,7 +385,7 @@ async def test_when_every_known_broker_failed_the_bootstrap_is_asked_anew() -> N
 
 
 @on_loop
-async def test_without_rebootstrap_the_known_addresses_are_all_there_is() -> None:
+async def test_without_rebootstrap_only_the_known_addresses_are_used() -> None:
     recorder = Recorder()
     async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
         front._all = lambda: [dead]
@@ -398,7 +400,7 @@ async def test_without_rebootstrap_the_known_addresses_are_all_there_is() -> Non
 
 
 @on_loop
-async def test_long_silence_leads_back_to_the_bootstrap() -> None:
+async def test_after_a_long_time_without_a_response_the_bootstrap_addresses_are_used() -> None:
     recorder, clock = Recorder(), FakeClock()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
         await our.describe()
@@ -410,7 +412,7 @@ async def test_long_silence_leads_back_to_the_bootstrap() -> None:
 
 
 @on_loop
-async def test_a_broker_may_ask_for_a_rebootstrap() -> None:
+async def test_a_broker_may_request_a_rebootstrap() -> None:
     recorder = Recorder()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.code(129))
@@ -419,7 +421,7 @@ async def test_a_broker_may_ask_for_a_rebootstrap() -> None:
 
 
 @on_loop
-async def test_an_idle_connection_is_replaced_quietly() -> None:
+async def test_an_idle_connection_is_replaced_without_an_error() -> None:
     recorder, clock = Recorder(), FakeClock()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
         await our.describe()
@@ -431,7 +433,7 @@ async def test_an_idle_connection_is_replaced_quietly() -> None:
 
 
 @on_loop
-async def test_a_connection_that_died_while_idle_costs_no_try() -> None:
+async def test_a_connection_that_closed_while_idle_does_not_count_as_a_try() -> None:
     recorder = Recorder()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         await our.describe()
@@ -455,7 +457,7 @@ async def test_another_cluster_behind_the_same_address_is_refused() -> None:
 
 
 @on_loop
-async def test_an_old_broker_is_named_in_words() -> None:
+async def test_an_unsupported_broker_version_is_reported() -> None:
     ranges = {18: (0, 2), 3: (0, 9)}
     async with ScriptedBroker(ranges=ranges) as broker, client(broker) as our:
         with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6") as caught:
@@ -465,7 +467,7 @@ async def test_an_old_broker_is_named_in_words() -> None:
 
 
 @on_loop
-async def test_brokers_between_2_6_and_2_8_are_spoken_to_in_their_own_versions() -> None:
+async def test_brokers_between_2_6_and_2_8_receive_requests_in_their_own_versions() -> None:
     ranges = {18: (0, 3), 3: (0, 9), 48: (0, 0), 49: (0, 0)}
     async with ScriptedBroker(ranges=ranges) as broker, client(broker) as our:
         await our.alter([setting(ALICE)])
@@ -478,7 +480,7 @@ async def test_brokers_between_2_6_and_2_8_are_spoken_to_in_their_own_versions()
 
 
 @on_loop
-async def test_a_controller_that_is_away_is_waited_for() -> None:
+async def test_an_unavailable_controller_is_awaited() -> None:
     recorder = Recorder()
     async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
         kraft = api_versions.Feature(name="metadata.version", lowest=1, highest=20)
@@ -506,7 +508,7 @@ async def test_a_controller_that_is_away_is_waited_for() -> None:
 
 
 @on_loop
-async def test_a_closed_client_connects_anew_when_it_is_used_again() -> None:
+async def test_a_closed_client_reconnects_when_it_is_used_again() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         await our.close()
@@ -515,7 +517,7 @@ async def test_a_closed_client_connects_anew_when_it_is_used_again() -> None:
 
 
 @on_loop
-async def test_closing_fails_what_is_under_way() -> None:
+async def test_closing_fails_pending_requests() -> None:
     async with ScriptedBroker() as broker, client(broker) as our:
         await our.describe()
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)

@@ -27,17 +27,17 @@ from reconciler.wire.error_codes import ERROR_CODES, NOT_CONTROLLER, UNKNOWN_SER
         (BrokerError("elsewhere", code=NOT_CONTROLLER), True),
     ],
 )
-def test_what_may_heal_is_tried_again(error: ClientError, expected: bool) -> None:
+def test_transient_errors_are_retried(error: ClientError, expected: bool) -> None:
     assert can_help(error, 0) is expected
 
 
-def test_a_broker_that_does_not_say_why_is_asked_a_few_times() -> None:
+def test_a_broker_error_without_a_reason_is_retried_a_few_times() -> None:
     error = BrokerError("?", code=UNKNOWN_SERVER_ERROR)
     tries = [can_help(error, vague) for vague in range(VAGUE_RETRIES + 3)]
     assert tries == [True] * (VAGUE_RETRIES + 1) + [False, False]
 
 
-def test_only_codes_that_kafka_calls_retriable_or_that_name_another_node_are_tried_again() -> None:
+def test_only_codes_that_kafka_calls_retriable_or_that_name_another_node_are_retried() -> None:
     healed = {number for number in ERROR_CODES if can_help(BrokerError("x", code=number), 99)}
     assert {ERROR_CODES[number].name for number in healed} == {
         "REQUEST_TIMED_OUT",

@@ -59,7 +59,7 @@ def text(path: Path) -> str:
     ],
 )
 @on_loop
-async def test_every_way_to_trust_an_authority(authority: Authority, trust) -> None:
+async def test_every_way_to_configure_trust_works(authority: Authority, trust) -> None:
     recorder = Recorder()
     settings = {"security_protocol": "SSL", **trust(authority.certificate_file)}
     async with (
@@ -72,7 +72,7 @@ async def test_every_way_to_trust_an_authority(authority: Authority, trust) -> N
 
 
 @on_loop
-async def test_a_folder_of_authorities(authority: Authority, tmp_path: Path) -> None:
+async def test_a_folder_of_authorities_is_loaded(authority: Authority, tmp_path: Path) -> None:
     (tmp_path / "a.pem").write_text(text(authority.certificate_file))
     settings = {"security_protocol": "SSL", "ssl_ca_location": tmp_path}
     async with ScriptedBroker(tls=server(authority)) as broker, client(broker, **settings) as our:
@@ -117,7 +117,7 @@ async def test_a_folder_of_authorities(authority: Authority, tmp_path: Path) -> 
     ],
 )
 @on_loop
-async def test_every_way_to_show_a_certificate(
+async def test_every_way_to_configure_a_client_certificate_works(
     authority: Authority, identity: Identity, show
 ) -> None:
     context = server(authority, mutual=True)
@@ -127,7 +127,7 @@ async def test_every_way_to_show_a_certificate(
 
 
 @on_loop
-async def test_a_server_that_hangs_up_for_want_of_our_certificate_is_explained(
+async def test_a_server_that_closes_without_a_client_certificate_is_explained(
     authority: Authority,
 ) -> None:
     context = server(authority, mutual=True)
@@ -191,7 +191,7 @@ async def test_a_wrong_authority_is_final_and_explained(
 
 
 @on_loop
-async def test_an_empty_algorithm_turns_off_the_name_and_nothing_else(
+async def test_an_empty_algorithm_disables_the_host_name_check_and_nothing_else(
     authority: Authority, tmp_path: Path
 ) -> None:
     context = server(authority, "elsewhere", hosts=("elsewhere.example",))
@@ -205,7 +205,9 @@ async def test_an_empty_algorithm_turns_off_the_name_and_nothing_else(
 
 
 @on_loop
-async def test_verification_is_off_only_by_name(authority: Authority) -> None:
+async def test_verification_can_be_disabled_only_by_its_explicit_setting(
+    authority: Authority,
+) -> None:
     settings = {"security_protocol": "SSL", "enable_ssl_certificate_verification": False}
     async with ScriptedBroker(tls=server(authority)) as broker, client(broker, **settings) as our:
         await our.describe()
@@ -220,7 +222,7 @@ async def test_tls_to_a_listener_without_it_is_explained(authority: Authority) -
 
 
 @on_loop
-async def test_versions_are_those_asked_for(authority: Authority) -> None:
+async def test_tls_versions_are_the_configured_ones(authority: Authority) -> None:
     recorder = Recorder()
     settings = {
         **trusting(authority),
@@ -246,9 +248,7 @@ async def test_versions_are_those_asked_for(authority: Authority) -> None:
         ("ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
     ],
 )
-def test_names_of_ciphers_are_translated_to_ones_that_openssl_knows(
-    java: str, openssl: str
-) -> None:
+def test_names_of_ciphers_are_translated_for_openssl(java: str, openssl: str) -> None:
     cipher_list = tls._ciphers((java, "TLS_AES_256_GCM_SHA384"))
     assert cipher_list == openssl
     names = {cipher["name"] for cipher in Tls(ciphers=cipher_list).context().get_ciphers()}
@@ -371,16 +371,16 @@ def refused(**settings: object) -> ConfigError:
         ({"ssl_cipher_suites": "NONSENSE-CIPHER"}, "ssl.cipher.suites", "none of these ciphers"),
     ],
 )
-def test_key_material_that_cannot_be_used_is_named(
-    settings: dict[str, object], key: str, words: str
-) -> None:
+def test_invalid_key_material_is_named(settings: dict[str, object], key: str, words: str) -> None:
     error = refused(**settings)
     assert error.key == key
     assert words in str(error)
     assert "pl4nted" not in str(error) + error.hint
 
 
-def test_an_encrypted_key_without_password_is_named_and_asks_nobody(identity: Identity) -> None:
+def test_an_encrypted_key_without_a_password_is_named_and_prompts_for_none(
+    identity: Identity,
+) -> None:
     error = refused(
         ssl_certificate_location=identity.certificate, ssl_key_location=identity.encrypted_key
     )
@@ -425,7 +425,7 @@ def test_a_key_of_another_certificate_is_refused(authority: Authority, identity:
         {"ssl.truststore.location": STORES / "trust.p12", "ssl.truststore.password": "storepass"},
     ],
 )
-def test_stores_of_java_are_read(settings: dict[str, object]) -> None:
+def test_java_key_stores_are_read(settings: dict[str, object]) -> None:
     config = ClientConfig.from_mapping(
         {"bootstrap.servers": "b:1", "security.protocol": "SSL"} | settings
     )
@@ -433,7 +433,9 @@ def test_stores_of_java_are_read(settings: dict[str, object]) -> None:
     assert config.tls.trusted or config.tls.identity
 
 
-def test_pkcs12_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pkcs12_without_its_extra_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in list(sys.modules):
         if name.startswith("cryptography"):
             monkeypatch.setitem(sys.modules, name, None)
@@ -442,7 +444,7 @@ def test_pkcs12_without_its_extra_says_what_to_install(monkeypatch: pytest.Monke
     assert ".[keystores]" in error.hint
 
 
-def test_where_there_is_no_memory_file_a_private_file_is_used_and_removed(
+def test_without_a_memory_file_a_private_file_is_used_and_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delattr("os.memfd_create")
@@ -453,7 +455,7 @@ def test_where_there_is_no_memory_file_a_private_file_is_used_and_removed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_of_a_key_is_in_the_repr(identity: Identity) -> None:
+def test_the_repr_contains_no_part_of_a_key(identity: Identity) -> None:
     config = ClientConfig.from_mapping(
         {
             "bootstrap.servers": "b:1",

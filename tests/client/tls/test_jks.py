@@ -29,7 +29,7 @@ def content(name: str) -> bytes:
     ("name", "alias", "password"),
     [("key.jks", "client", "keypass1"), ("same.jks", "ec", "storepass")],
 )
-def test_a_private_key_is_that_of_its_certificate(name: str, alias: str, password: str) -> None:
+def test_a_private_key_matches_its_certificate(name: str, alias: str, password: str) -> None:
     (entry,) = jks.load(content(name), STORE).keys
     assert entry.alias == alias
     key = load_der_private_key(jks.unprotect(entry, Secret(password)), None)
@@ -38,7 +38,7 @@ def test_a_private_key_is_that_of_its_certificate(name: str, alias: str, passwor
     assert key.public_key().public_bytes(*encoding) == leaf.public_key().public_bytes(*encoding)
 
 
-def test_a_trusted_certificate_is_the_one_imported() -> None:
+def test_a_trusted_certificate_equals_the_imported_one() -> None:
     store = jks.load(content("trust.jks"), STORE)
     expected = base64.b64decode("".join((STORES / "ca.pem").read_text().splitlines()[1:-1]))
     assert (store.trusted, store.keys) == ((expected,), ())
@@ -60,7 +60,7 @@ def test_a_wrong_key_password_is_refused() -> None:
         jks.unprotect(entry, STORE)
 
 
-def test_one_changed_byte_is_seen() -> None:
+def test_one_changed_byte_is_detected() -> None:
     store_bytes = bytearray(content("key.jks"))
     store_bytes[200] ^= 1
     with pytest.raises(jks.JksError):
@@ -97,19 +97,19 @@ def sealed(body: bytes) -> bytes:
         (struct.pack(">iii", 2, 1, 1) + b"\x00\x01a" + bytes(8) + b"\x7f\xff\xff\xff", "truncated"),
     ],
 )
-def test_what_is_no_entry_is_refused(body: bytes, words: str) -> None:
+def test_invalid_entries_are_refused(body: bytes, words: str) -> None:
     with pytest.raises(jks.JksError, match=words):
         jks.load(sealed(body), STORE)
 
 
 @given(st.binary(max_size=80))
-def test_any_body_is_read_or_refused(body: bytes) -> None:
+def test_any_store_body_is_read_or_raises_a_jks_error(body: bytes) -> None:
     with contextlib.suppress(jks.JksError):
         jks.load(sealed(body), STORE)
 
 
 @given(st.binary(max_size=60))
-def test_any_protected_key_is_read_or_refused(protected: bytes) -> None:
+def test_any_protected_key_is_read_or_raises_a_jks_error(protected: bytes) -> None:
     with pytest.raises(jks.JksError):
         jks.unprotect(jks.KeyEntry(alias="a", protected=protected, chain=()), STORE)
 

@@ -16,18 +16,18 @@ BLOCK = f"-----BEGIN CERTIFICATE-----\n{BODY[:64]}\n{BODY[64:128]}\n{BODY[128:]}
         f"  -----BEGIN CERTIFICATE-----  \n\t{BODY}\n   -----END CERTIFICATE-----",
     ],
 )
-def test_blocks_are_written_anew_however_they_came(text: str) -> None:
+def test_blocks_are_normalised_for_every_layout(text: str) -> None:
     assert pem.certificates(text) == BLOCK
 
 
-def test_blocks_are_told_apart_by_their_labels() -> None:
+def test_blocks_are_distinguished_by_their_labels() -> None:
     key = BLOCK.replace("CERTIFICATE", "PRIVATE KEY")
     locked = BLOCK.replace("CERTIFICATE", "ENCRYPTED PRIVATE KEY")
     assert [block.is_encrypted for block in pem.private_keys(BLOCK + key + locked)] == [False, True]
     assert pem.certificates(key) == ""
 
 
-def test_headers_of_old_encrypted_keys_stay_on_their_lines() -> None:
+def test_headers_of_old_encrypted_keys_remain_on_their_lines() -> None:
     old = (
         "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"
         "QUJD\n-----END RSA PRIVATE KEY-----\n"
@@ -37,7 +37,7 @@ def test_headers_of_old_encrypted_keys_stay_on_their_lines() -> None:
     assert key.text == old
 
 
-def test_der_becomes_a_block() -> None:
+def test_der_is_converted_to_a_block() -> None:
     assert pem.from_der("CERTIFICATE", b"ABC" * 40) == BLOCK
 
 
@@ -46,7 +46,7 @@ def test_bodies_are_not_in_the_repr() -> None:
     assert BODY[:10] not in repr(key)
 
 
-def test_blocks_without_an_end_take_linear_time() -> None:
+def test_blocks_without_an_end_are_parsed_in_linear_time() -> None:
     begin = "-----BEGIN CERTIFICATE-----"
     assert pem.blocks(begin * 100_000 + "-----END KEY-----") == ()
     assert len(pem.blocks(begin * 2 + "AAAA-----END CERTIFICATE-----" * 2)) == 1

@@ -103,12 +103,12 @@ def by_line(table):
 
 
 @given(rows=days(), snapshots=looks())
-def test_every_sample_is_what_the_core_makes_of_it(rows, snapshots):
+def test_every_sample_equals_the_sample_of_the_core(rows, snapshots):
     assert by_line(day(rows, looks=snapshots).usage) == slow_days.samples(rows, snapshots, PACE)
 
 
 @given(rows=days(), snapshots=looks(), order=st.randoms(use_true_random=False))
-def test_the_order_of_points_and_looks_changes_nothing(rows, snapshots, order):
+def test_samples_do_not_depend_on_the_order_of_points_and_snapshots(rows, snapshots, order):
     done = day(rows, looks=snapshots)
     order.shuffle(rows)
     again = day(rows, looks=list(reversed(snapshots)))

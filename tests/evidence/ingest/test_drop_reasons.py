@@ -20,13 +20,13 @@ COUNTED = st.dictionaries(st.sampled_from(DropReason), st.integers(1, 1000))
 
 
 @pytest.mark.parametrize("reason", DropReason)
-def test_a_reason_is_explained_in_words_and_in_the_page(reason):
+def test_a_drop_reason_is_explained_in_the_output_and_on_the_page(reason):
     reading, assembly = PAGE.read_text(encoding="utf-8").split("## When days are made")
     section = reading if reason in ADVICE else assembly
     assert f"| `{reason.value}` | {SENTENCES[reason]}." in section
 
 
-def test_names_are_in_order():
+def test_names_are_sorted():
     counts = DropCounts()
     counts.add(DropReason.FILLED, 2)
     counts.add(DropReason.SNAPPED)
@@ -34,7 +34,7 @@ def test_names_are_in_order():
 
 
 @given(COUNTED, COUNTED)
-def test_merging_adds_word_by_word(
+def test_merging_adds_the_counts_of_each_reason(
     first: dict[DropReason, int], second: dict[DropReason, int]
 ) -> None:
     both = DropCounts(first)
@@ -45,13 +45,13 @@ def test_merging_adds_word_by_word(
 
 
 @given(COUNTED)
-def test_a_result_is_partial_if_something_could_not_be_had(
+def test_a_result_is_partial_if_data_could_not_be_read(
     counted: dict[DropReason, int],
 ) -> None:
     assert DropCounts(counted).partial is bool(PARTIAL & set(counted))
 
 
-def test_nothing_leaves_no_trace_and_what_was_not_counted_is_zero() -> None:
+def test_a_zero_count_is_not_stored_and_a_missing_count_is_zero() -> None:
     counts = DropCounts()
     counts.add(DropReason.RETRIES, 0)
     assert (len(counts), counts[DropReason.RETRIES], DropReason.RETRIES in counts) == (
@@ -61,7 +61,7 @@ def test_nothing_leaves_no_trace_and_what_was_not_counted_is_zero() -> None:
     )
 
 
-def test_lines_explain_and_the_first_places_are_kept() -> None:
+def test_lines_explain_each_reason_and_the_first_places_are_stored() -> None:
     counts = DropCounts()
     for number in range(20):
         counts.add(DropReason.BAD_LINE, 1, f"file:{number}")

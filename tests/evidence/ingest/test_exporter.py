@@ -195,7 +195,7 @@ def rates_of(cluster: KafkaCluster) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.integration
-def test_the_principal_of_a_certificate_comes_back_from_its_percent_encoding(cluster):
+def test_the_principal_of_a_certificate_is_decoded_from_its_percent_encoding(cluster):
     name = "acme*=1?é&x"
     authority = cluster.authority
     assert authority is not None
@@ -211,7 +211,7 @@ def test_the_principal_of_a_certificate_comes_back_from_its_percent_encoding(clu
 
 
 @pytest.mark.integration
-def test_all_promised_series_are_there_and_no_others(cluster):
+def test_exactly_the_documented_series_exist(cluster):
     limits = [(entity(user=DEFAULT), key, 1e15 if "percent" not in key else 1e6) for key in KEYS]
     broker_run.alter(
         cluster.bootstrap(), [*limits, (entity(ip="127.0.0.1"), "connection_creation_rate", 1e6)]
@@ -242,7 +242,7 @@ def test_all_promised_series_are_there_and_no_others(cluster):
 
 
 @pytest.mark.integration
-def test_prometheus_gives_app_info_the_name_that_the_agent_cuts(cluster):
+def test_prometheus_stores_app_info_under_the_name_that_the_agent_shortens(cluster):
     with Prometheus(broker_run.scrape_configuration(cluster.metrics_port(), 2)) as prometheus:
         until(lambda: prometheus.values("kafka_server_app_info"), seconds=30, doing="a scrape")
         (labels,) = prometheus.values("kafka_server_app_info")
@@ -251,7 +251,7 @@ def test_prometheus_gives_app_info_the_name_that_the_agent_cuts(cluster):
         assert not prometheus.values("jvm_threads_current")
 
 
-def test_every_rule_holds_on_to_both_ends_and_has_a_text_of_its_own():
+def test_every_rule_is_anchored_at_both_ends_and_has_its_own_help_text():
     """The agent searches anywhere in a bean's name, and its own help text would quote the client id."""
     rules = yaml.safe_load(exporter.SHIPPED.read_text(encoding="utf-8"))["rules"]
     assert len(rules) >= len(NAMES) + 1
@@ -261,7 +261,7 @@ def test_every_rule_holds_on_to_both_ends_and_has_a_text_of_its_own():
         assert rule["help"]
 
 
-def test_the_scrape_job_names_its_cluster_and_reads_every_ten_seconds():
+def test_the_scrape_job_names_its_cluster_and_scrapes_every_ten_seconds():
     file = Path(exporter.SHIPPED).with_name("prometheus.yml")
     (job,) = yaml.safe_load(file.read_text(encoding="utf-8"))["scrape_configs"]
     assert job["scrape_interval"] == "10s"

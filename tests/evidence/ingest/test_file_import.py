@@ -73,7 +73,7 @@ def written(folder, name, series=SERIES):
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.om", "a.csv", "a.parquet"])
-def test_every_format_comes_to_the_same_samples(tmp_path, name):
+def test_every_format_gives_the_same_samples(tmp_path, name):
     where = lake()
     brought = read(where, written(tmp_path, name))
     sample_rows = samples(where)
@@ -82,7 +82,7 @@ def test_every_format_comes_to_the_same_samples(tmp_path, name):
     assert sample_rows[0] == ("id-o", "1", "produce", "u0", BEGIN + 137, 30_000, 1000, 0)
 
 
-def test_the_same_file_twice_and_halves_in_any_order_are_one_file(tmp_path):
+def test_a_repeated_file_and_halves_in_any_order_give_the_same_samples_as_one_file(tmp_path):
     lake_of_file, lake_of_halves = lake(), lake()
     read(lake_of_file, written(tmp_path, "a.json"))
     middle = BEGIN + 500_000
@@ -94,7 +94,7 @@ def test_the_same_file_twice_and_halves_in_any_order_are_one_file(tmp_path):
     assert samples(lake_of_halves) == samples(lake_of_file)
 
 
-def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_path):
+def test_a_file_of_several_clusters_is_separated_and_foreign_series_are_counted(tmp_path):
     where = lake()
     mixed = [
         *SERIES,
@@ -107,7 +107,7 @@ def test_a_file_of_several_clusters_is_told_apart_and_strangers_are_counted(tmp_
     assert [sum(arrivals.new.values()) for arrivals in brought.arrived.values()] == [480, 480]
 
 
-def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partial(tmp_path):
+def test_a_truncated_file_gives_its_complete_points_and_makes_its_days_partial(tmp_path):
     where = lake()
     path = written(tmp_path, "a.json")
     text = path.read_text()
@@ -123,7 +123,7 @@ def test_a_file_that_is_cut_off_gives_what_came_before_and_makes_its_days_partia
     assert len(samples(where)) == 160
 
 
-def test_a_damaged_file_is_a_failure_and_the_others_are_read(tmp_path):
+def test_a_damaged_file_is_reported_and_the_others_are_read(tmp_path):
     where = lake()
     bad = tmp_path / "b.parquet"
     bad.write_bytes(b"PAR1 and then nothing")
@@ -139,7 +139,7 @@ def test_only_damaged_files_are_an_error(tmp_path):
         read(lake(), bad)
 
 
-def test_a_window_leaves_out_what_lies_outside(tmp_path):
+def test_points_outside_the_window_are_ignored(tmp_path):
     where = lake()
     window = (BEGIN + 300_000, BEGIN + 600_000)
     read(where, written(tmp_path, "a.om"), window=window)
@@ -148,7 +148,7 @@ def test_a_window_leaves_out_what_lies_outside(tmp_path):
     assert all(window[0] <= row[4] < window[1] for row in sample_rows)
 
 
-def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
+def test_a_file_without_points_of_the_cluster_is_reported(tmp_path):
     source = ClusterSource(
         cluster="x",
         cluster_id="id-x",
@@ -160,7 +160,7 @@ def test_a_file_with_nothing_of_the_cluster_is_said(tmp_path):
     assert brought.counts[DropReason.OTHER_CLUSTER] == len(SERIES)
 
 
-def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
+def test_points_with_decreasing_times_are_counted_and_sorted(tmp_path):
     where = lake()
     turned = [(name, labels, points[::-1]) for name, labels, points in SERIES]
     brought = read(where, written(tmp_path, "a.json", turned))
@@ -170,7 +170,7 @@ def test_points_that_go_back_in_time_are_counted_and_sorted(tmp_path):
     assert samples(where) == samples(straight)
 
 
-def test_an_ending_that_says_nothing_needs_a_format(tmp_path):
+def test_a_file_with_an_unknown_suffix_requires_a_format(tmp_path):
     path = tmp_path / "export.data"
     path.write_text(recorded_use.answer(SERIES))
     with pytest.raises(TelemetryError, match="suffix does not identify"):
@@ -180,7 +180,7 @@ def test_an_ending_that_says_nothing_needs_a_format(tmp_path):
     assert len(samples(where)) == 160
 
 
-def test_an_ingest_that_is_killed_at_any_step_goes_on_to_the_same_rows(tmp_path):
+def test_an_ingest_that_is_killed_at_any_step_continues_to_the_same_rows(tmp_path):
     (tmp_path / "in").mkdir()
     path = written(tmp_path / "in", "a.json", recorded_use.recorded(BEGIN, 40, brokers=1, users=1))
     (tmp_path / "before").mkdir()

@@ -110,7 +110,7 @@ def partial(where):
     return [report.partial for report in reports(where)]
 
 
-def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
+def test_the_next_run_queries_a_hole_again_until_it_is_filled():
     complete, broken = lake(), lake()
     fetch(complete, filled(), BEGIN)
     for end in (END, END + 24 * HOUR):
@@ -128,7 +128,7 @@ def test_the_next_run_asks_for_a_hole_again_until_it_is_filled():
     assert samples(broken) == samples(complete)
 
 
-def test_a_hole_that_is_older_than_evidence_is_not_asked_for_again_but_stays_said():
+def test_a_hole_older_than_evidence_is_not_queried_again_and_remains_reported():
     where = lake()
     end = AWAY[1] + server_import.FIRST_MS
     fetch(where, filled(away=AWAY), BEGIN, end, window_ms=HOUR)
@@ -136,7 +136,7 @@ def test_a_hole_that_is_older_than_evidence_is_not_asked_for_again_but_stays_sai
     assert "the server did not give all" in partial(where)[0][0]
 
 
-def test_a_day_of_which_nothing_came_is_there_to_say_so():
+def test_a_day_without_received_data_is_stored_as_missing():
     tomorrow = MIDNIGHT + DAY_MS
     late = tomorrow - 4 * HOUR
     where, server = lake(), filled(late, 4, away=(tomorrow, tomorrow + HOUR))
@@ -148,7 +148,7 @@ def test_a_day_of_which_nothing_came_is_there_to_say_so():
     assert partial(where) == [(), ()]
 
 
-def test_a_day_of_which_there_is_nothing_is_no_day():
+def test_a_day_without_recorded_data_is_not_stored():
     where = lake()
     fetch(where, filled(), BEGIN, END + 48 * HOUR)
     assert [manifest.unit.day.isoformat() for manifest in where.manifests(USAGE_SAMPLE)] == [
@@ -156,7 +156,7 @@ def test_a_day_of_which_there_is_nothing_is_no_day():
     ]
 
 
-def test_a_warning_while_series_are_looked_for_makes_the_whole_span_partial():
+def test_a_warning_during_series_discovery_makes_the_whole_span_partial():
     where, server = lake(), filled()
     server.warns_of_labels = True
     fetch(where, server, BEGIN)
@@ -167,7 +167,7 @@ def test_a_warning_while_series_are_looked_for_makes_the_whole_span_partial():
 
 
 @pytest.mark.parametrize("names", [(), ("up",), ("node_load1",)])
-def test_nothing_with_a_warning_is_no_empty_window(names):
+def test_an_empty_result_with_a_warning_is_not_an_empty_window(names):
     where = lake()
     fetch(where, filled(), BEGIN)
     server = Thanos()
@@ -186,7 +186,7 @@ def resting(server=None, begin=END, hours=8):
     return prometheus
 
 
-def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
+def test_an_idle_cluster_is_read_in_its_previous_dialect():
     where = lake()
     fetch(where, filled(), BEGIN)
     assert last_dialect(where, "id-o") == "jmx_exporter"
@@ -198,7 +198,7 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time():
     assert cursor(where, "id-o") == END + 9 * HOUR
 
 
-def test_a_cluster_that_was_never_read_has_no_dialect_to_remember():
+def test_a_cluster_that_was_never_read_has_no_previous_dialect():
     with pytest.raises(TelemetryError, match="no metric of client quotas") as unknown:
         fetch(lake(), resting(), END, END + HOUR)
     assert "known: " in unknown.value.hint
@@ -209,7 +209,7 @@ def test_a_cluster_that_was_never_read_has_no_dialect_to_remember():
 @pytest.mark.parametrize(
     "name", ["kafka_server_client_quota_throttle_time_ms", "kafka_server_produce_user_u_byte_rate"]
 )
-def test_clients_in_words_that_cannot_be_read_are_no_rest(name):
+def test_a_cluster_with_unreadable_client_names_is_not_idle(name):
     where = lake()
     fetch(where, filled(), BEGIN)
     server = resting()
@@ -218,7 +218,7 @@ def test_clients_in_words_that_cannot_be_read_are_no_rest(name):
         fetch(where, server, END, END + HOUR)
 
 
-def test_a_dialect_that_is_remembered_and_not_known_any_more_is_none():
+def test_a_previous_dialect_that_is_no_longer_known_is_ignored():
     dialects = parser.shipped()
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         dialects.select({"up": frozenset()}, lambda: "gone")
@@ -229,7 +229,7 @@ def test_a_dialect_that_is_remembered_and_not_known_any_more_is_none():
     assert remark
 
 
-def test_of_totals_only_those_of_a_broker_are_asked_for():
+def test_only_broker_totals_are_queried():
     where, server = lake(), filled()
     times = [BEGIN + at * 30_000 + 137 for at in range(100)]
     own = {"cluster": "orders", "instance": "orders-1:7071"}
@@ -245,7 +245,7 @@ def test_of_totals_only_those_of_a_broker_are_asked_for():
     assert len(rows) == 99
 
 
-def test_a_metric_of_single_topics_alone_is_said():
+def test_a_metric_of_single_topics_only_is_reported():
     server = filled()
     server.put(TOTAL, [(BEGIN, "1")], topic="t", cluster="orders", instance="orders-1:7071")
     arrived = fetch(lake(), server, BEGIN)
@@ -271,7 +271,7 @@ class Full:
         self._inner.put(path, content, create=create)
 
 
-def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told():
+def test_a_lake_that_fails_during_the_import_is_a_failure_and_the_stored_rows_are_reported():
     where = Lake(Full(object_store.opened("memory://"), 1), clock=FakeClock(), pause=lambda _: None)
     arrived = fetch(where, filled(hours=40), BEGIN, END + 30 * HOUR)
     (failure,) = arrived.failures

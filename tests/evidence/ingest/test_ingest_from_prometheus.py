@@ -81,9 +81,7 @@ def kquota(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_prometheus_recorded_becomes_samples_and_evidence(
-    blocks: Path, tmp_path: Path
-) -> None:
+def test_recordings_of_prometheus_become_samples_and_evidence(blocks: Path, tmp_path: Path) -> None:
     with Stored(blocks / "data") as server:
         projects.project(tmp_path, "h:9092", more=SETTINGS.format(url=server.url), name="orders")
         window = ("--from", "2023-11-14T20:00:00Z", "--to")
@@ -142,7 +140,7 @@ def test_what_prometheus_recorded_becomes_samples_and_evidence(
     assert series["1"].rate_units.tolist() == [1000 + number for number in range(COUNT)]
 
 
-def test_a_cluster_that_prometheus_does_not_have_is_an_empty_window(
+def test_a_cluster_that_prometheus_does_not_know_is_an_empty_window(
     blocks: Path, tmp_path: Path
 ) -> None:
     with Stored(blocks / "data") as server:

@@ -72,9 +72,7 @@ def short_rows(text):
         ("a.json", lambda text: text[:-300], "truncated"),
     ],
 )
-def test_whatever_is_missing_of_a_file_its_days_say_so_until_it_is_read_whole(
-    tmp_path, name, harm, word
-):
+def test_days_of_a_partial_file_are_marked_until_it_is_read_completely(tmp_path, name, harm, word):
     where, path = lake(), written(tmp_path, name)
     text = path.read_text()
     path.write_text(harm(text))
@@ -88,7 +86,7 @@ def test_whatever_is_missing_of_a_file_its_days_say_so_until_it_is_read_whole(
     assert len(samples(where)) == 160
 
 
-def test_a_file_that_cannot_be_read_marks_the_days_of_those_that_can(tmp_path):
+def test_a_file_that_cannot_be_read_marks_the_days_of_the_readable_ones(tmp_path):
     where = lake()
     first = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
     second = written(tmp_path, "b.parquet")
@@ -103,7 +101,7 @@ def test_a_file_that_cannot_be_read_marks_the_days_of_those_that_can(tmp_path):
     assert marks(where) == COMPLETE
 
 
-def test_a_file_of_which_one_cluster_has_nothing_makes_no_day_of_it(tmp_path):
+def test_a_file_without_points_of_a_cluster_stores_no_day_of_it(tmp_path):
     where, path = lake(), written(tmp_path, "a.json")
     path.write_text(path.read_text()[:-300])
     read(where, path, sources=(ORDERS, PAYMENTS))
@@ -117,7 +115,7 @@ def in_order_of_time(folder, name="a.json"):
     )
 
 
-def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, monkeypatch):
+def test_days_stored_before_a_file_proved_truncated_are_marked_too(tmp_path, monkeypatch):
     monkeypatch.setattr(file_import, "MOST_POINTS", 50)
     where, path = lake(), in_order_of_time(tmp_path)
     text = path.read_text()
@@ -131,7 +129,7 @@ def test_days_that_were_kept_before_a_file_proved_cut_are_marked_too(tmp_path, m
     assert sum(brought.arrived["id-o"].new.values()) > 0
 
 
-def test_bad_lines_of_one_file_are_not_those_of_the_next(tmp_path):
+def test_invalid_lines_of_one_file_do_not_mark_the_days_of_the_next(tmp_path):
     where = lake()
     bad = written(tmp_path, "a.om", recorded_use.recorded(BEGIN, 40, brokers=1))
     bad.write_text(broken_lines(bad.read_text()))
@@ -154,7 +152,9 @@ class Full:
         self._inner.put(path, content, create=create)
 
 
-def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_path):
+def test_a_lake_that_fails_during_the_import_is_a_failure_and_the_stored_rows_are_reported(
+    tmp_path,
+):
     where = Lake(
         Full(object_store.opened("memory://"), DAYS[1]), clock=FakeClock(), pause=lambda _: None
     )
@@ -175,7 +175,7 @@ def test_a_lake_that_fails_half_way_is_a_failure_and_what_was_kept_is_told(tmp_p
         ("a.om", "export.csv", FileFormat.OPENMETRICS),
     ],
 )
-def test_a_format_that_is_said_goes_before_the_ending(tmp_path, source_name, name, form):
+def test_an_explicit_format_takes_precedence_over_the_suffix(tmp_path, source_name, name, form):
     where = lake()
     path = tmp_path / name
     shutil.move(written(tmp_path, source_name), path)
@@ -184,7 +184,7 @@ def test_a_format_that_is_said_goes_before_the_ending(tmp_path, source_name, nam
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.om"])
-def test_a_unit_that_is_said_is_the_one_that_is_read(tmp_path, name):
+def test_an_explicit_unit_is_used(tmp_path, name):
     where, path = lake(), written(tmp_path, name)
     scale = {"a.csv": 1_000_000, "a.om": 1000}[name]
     lines = []
@@ -202,14 +202,14 @@ def test_a_unit_that_is_said_is_the_one_that_is_read(tmp_path, name):
     assert len(samples(where)) == 160
 
 
-def test_files_without_a_single_point_say_why(tmp_path):
+def test_files_without_a_usable_point_are_an_error_with_the_drop_reasons(tmp_path):
     path = written(tmp_path, "a.csv")
     path.write_text(path.read_text().replace("ts_ms,", "ts,").replace("\n17", "\n99999917"))
     with pytest.raises(TelemetryError, match="480 not_a_time: points with a time"):
         read(lake(), path, unit=TimeUnit.SECONDS)
 
 
-def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
+def test_an_idle_cluster_is_read_in_its_previous_dialect(tmp_path):
     where = lake()
     idle = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT + 3_600_000, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
@@ -221,7 +221,7 @@ def test_a_cluster_at_rest_is_read_in_the_dialect_of_the_last_time(tmp_path):
     assert sum(brought.arrived["id-o"].new.values()) > 0
 
 
-def test_what_cannot_be_read_may_name_clients_and_is_no_rest(tmp_path):
+def test_unreadable_series_may_name_clients_and_the_cluster_is_not_idle(tmp_path):
     where = lake()
     read(where, written(tmp_path, "a.json"))
     idle = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))

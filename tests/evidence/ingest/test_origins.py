@@ -45,7 +45,7 @@ def kafka(at, number=1, instance=KAFKA):
 # ---- other jobs on the broker's host ------------------------------------------------------------
 
 
-def test_answers_of_another_job_on_the_host_are_no_answers_of_the_broker():
+def test_samples_of_another_job_on_the_host_do_not_count_as_responses_of_the_broker():
     node = gauge("up", [ts - 15_000 for ts in AT[1:]], 1, instance=NODE)
     alone, done = day(kafka(AT)), day([*kafka(AT), *node])
     assert (done.usage, done.up) == (alone.usage, alone.up)
@@ -53,7 +53,7 @@ def test_answers_of_another_job_on_the_host_are_no_answers_of_the_broker():
     assert done.counts["up_unknown"] == 7
 
 
-def test_while_the_exporter_is_down_another_job_does_not_answer_for_it():
+def test_while_the_exporter_is_down_up_of_another_job_does_not_count_for_it():
     down = gauge("up", AT[4:], 0, instance=KAFKA)
     node = gauge("up", AT, 1, instance=NODE)
     done = day([*kafka(AT[:4]), *down, *node])
@@ -62,7 +62,7 @@ def test_while_the_exporter_is_down_another_job_does_not_answer_for_it():
     assert done.coverage == {"1": 4 * STEP * 1_000_000 // 86_400_000}
 
 
-def test_app_info_of_another_job_of_the_same_instance_says_who_it_is():
+def test_app_info_of_another_job_of_the_same_instance_identifies_the_broker():
     app_info = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all").text)
     kafka_rows = [*gauge("up", AT, 1, instance=KAFKA), *rate(AT, instance=KAFKA)]
     done = day([*kafka_rows, *app_info])
@@ -84,7 +84,7 @@ def named(number, job="kafka", instance="h"):
     return ScrapeTarget(f"{instance}{number}", job, str(number)).text
 
 
-def test_a_broker_that_never_answers_is_there_and_covers_nothing():
+def test_a_broker_that_never_answers_is_listed_with_no_coverage():
     blocked = gauge("up", AT, 0, instance=named(3))
     done = day([*kafka(AT, 1, named(1)), *blocked])
     (first, third) = (
@@ -95,7 +95,7 @@ def test_a_broker_that_never_answers_is_there_and_covers_nothing():
     assert set(done.coverage) == {"1"}
 
 
-def test_what_answers_and_tells_nothing_is_not_the_broker():
+def test_a_target_with_up_and_no_other_series_is_not_the_broker():
     rows = kafka(AT[:4], 1, named(1))
     down = gauge("up", AT[4:], 0, instance=named(1))
     second_up = gauge("up", AT, 1, instance=named(1, instance="zookeeper-"))
@@ -104,26 +104,26 @@ def test_what_answers_and_tells_nothing_is_not_the_broker():
     assert done.counts == {"quota_unknown": 8, "up_alone": 8}
 
 
-def test_failures_of_another_job_make_no_broker():
+def test_failed_scrapes_of_another_job_add_no_broker():
     done = day([*kafka(AT, 1, named(1)), *gauge("up", AT, 0, instance=named(9, "postgres"))])
     assert set(done.up.column("broker_id").to_pylist()) == {"1"}
     assert done.counts["up_unknown"] == 8
 
 
-def test_a_replica_that_has_only_up_of_a_broker_saw_it_answer():
+def test_a_replica_that_has_only_up_of_a_broker_counts_as_having_scraped_it():
     second_up = gauge("up", times(60, step=15_000), 1, instance=KAFKA, replica="b")
     done = day([*kafka(times(30)), *second_up])
     assert "up_unknown" not in done.counts
     assert set(column(done, "rate_units", user="bob")) == {7}
 
 
-def test_while_the_broker_answers_failures_beside_it_change_nothing():
+def test_failed_scrapes_of_another_target_change_nothing_while_the_broker_answers():
     beside = gauge("up", [ts + 11_000 for ts in AT], 0, instance=named(1, "node"))
     rows = kafka(AT, 1, named(1))
     assert day([*rows, *beside]).up == day(rows).up
 
 
-def test_up_without_the_label_belongs_to_the_one_broker_that_its_target_names():
+def test_up_without_the_label_belongs_to_the_one_broker_of_its_target():
     up = gauge("up", AT, [1, 1, 0, 0, 1, 1, 1, 1], instance="h1\tjob kafka")
     rates = rate([*AT[:2], *AT[4:]], instance=named(1))
     done = day([*up, *rates])
@@ -132,7 +132,7 @@ def test_up_without_the_label_belongs_to_the_one_broker_that_its_target_names():
     assert "up_unknown" not in done.counts
 
 
-def test_brokers_behind_one_federation_keep_their_own_series():
+def test_brokers_behind_one_federation_have_their_own_series():
     target = ScrapeTarget("federate:9090", "federate")
     rows = [
         row
@@ -159,14 +159,14 @@ def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
     assert sentence.startswith("a1, b1 have the broker id 1 at the same time")
 
 
-def test_they_are_refused_also_in_hours_in_which_only_one_of_them_answers():
+def test_two_clusters_with_the_same_ids_are_refused_also_in_hours_in_which_only_one_of_them_answers():
     later = times(40, begin=START + 3_600_000)
     first = [*broker(1, LONG + later, instance="a1"), *rate(LONG + later, 100, instance="a1")]
     second = [*broker(1, LONG, instance="b1"), *rate(LONG, 9, user="zoe", instance="b1")]
     assert day([*first, *second]).usage.num_rows == 0
 
 
-def test_other_brokers_of_the_day_are_used():
+def test_other_brokers_of_that_day_are_used():
     first = [*broker(1, LONG, instance="a1"), *rate(LONG, 100, instance="a1")]
     second = [*broker(1, LONG, instance="b1"), *rate(LONG, 900, instance="b1")]
     third = [*broker(2, LONG, instance="a2"), *rate(LONG, 5, instance="a2")]
@@ -185,7 +185,7 @@ def test_one_broker_that_is_scraped_under_two_names_is_used_once():
     assert done.doubts == ()
 
 
-def test_two_exporters_of_one_broker_that_tell_different_things_are_no_two_brokers():
+def test_two_exporters_of_one_broker_with_different_metrics_are_one_broker():
     first = [*broker(1, LONG, instance="x:1"), *rate(LONG, 100, instance="x:1")]
     idle = gauge("rate", LONG, 3, kind="request", user="alice", instance="x:2")
     done = day([*first, *broker(1, LONG, instance="x:2"), *idle])
@@ -194,7 +194,7 @@ def test_two_exporters_of_one_broker_that_tell_different_things_are_no_two_broke
     assert done.doubts == ()
 
 
-def test_three_instances_with_one_id_are_not_one_broker_however_alike():
+def test_three_instances_with_one_id_are_never_one_broker():
     rows = [
         row
         for name in ("a", "b", "c")
@@ -213,7 +213,7 @@ def test_a_broker_that_moved_to_another_instance_is_one():
     assert len(column(done, "ts_ms")) >= 20
 
 
-def test_values_that_are_no_numbers_and_silence_make_no_two_brokers():
+def test_nan_values_and_zeros_do_not_contradict_each_other():
     first = [*broker(1, LONG, instance="a"), *rate(LONG, NAN, instance="a")]
     second = [*broker(1, LONG, instance="b"), *rate(LONG, 0, instance="b")]
     assert day([*first, *second]).doubts == ()
@@ -222,7 +222,7 @@ def test_values_that_are_no_numbers_and_silence_make_no_two_brokers():
 # ---- from series to samples ---------------------------------------------------------------------
 
 
-def test_jobs_are_told_apart_from_the_labels_of_series_on():
+def test_jobs_are_distinguished_by_the_labels_of_their_series():
     collector = PointCollector(
         ClusterMatcher([ClusterSource(cluster="c", cluster_id="c")]),
         parser.shipped().get("kquota"),

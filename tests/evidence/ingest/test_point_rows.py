@@ -48,7 +48,7 @@ def rows(table: pa.Table, *columns: str) -> list[tuple[object, ...]]:
     return [tuple(row[column] for column in columns) for row in table.to_pylist()]
 
 
-def test_a_point_has_everything_that_the_table_asks_for() -> None:
+def test_a_point_has_every_column_of_the_table() -> None:
     collector = new_collector()
     collector.add(
         series((NOW - 1, 2.5), user="al%20ice", client_id='"a,b"', prometheus_replica="r1")
@@ -72,7 +72,7 @@ def test_a_point_has_everything_that_the_table_asks_for() -> None:
     assert dict(collector.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
 
 
-def test_each_cluster_gets_its_own_and_strangers_are_counted() -> None:
+def test_each_cluster_receives_its_own_series_and_foreign_ones_are_counted() -> None:
     collector = new_collector(a='cluster="a"', b='cluster=~"b|x"', c='cluster="x"')
     for cluster in ("a", "b", "x", "z"):
         collector.add(series((NOW, 1.0), cluster=cluster))
@@ -91,7 +91,7 @@ def test_points_from_the_future_and_from_1970_are_refused() -> None:
     assert collector.counts[DropReason.CLOCK_AHEAD] == collector.counts[DropReason.NOT_A_TIME] == 1
 
 
-def test_replicas_are_kept_apart_by_the_first_label_that_names_one() -> None:
+def test_replicas_are_distinguished_by_the_first_label_that_names_one() -> None:
     collector = new_collector()
     for labels in (
         {"replica": "x"},
@@ -108,7 +108,7 @@ def test_replicas_are_kept_apart_by_the_first_label_that_names_one() -> None:
     ]
 
 
-def test_doubles_are_counted_and_the_larger_of_different_values_stays() -> None:
+def test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), (NOW, 1.0), (NOW, 3.0), (NOW, 2.0), (NOW - 1, math.nan)))
     collector.add(series((NOW - 1, math.nan), (NOW - 2, 5.0)))
@@ -125,14 +125,14 @@ def test_doubles_are_counted_and_the_larger_of_different_values_stays() -> None:
     )
 
 
-def test_a_collector_forgets_what_it_gave() -> None:
+def test_a_collector_returns_its_rows_once() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0)))
     assert collector.tables()["A"].num_rows == 1
     assert collector.tables() == {}
 
 
-def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
+def test_a_series_that_the_dialect_refuses_is_counted_under_its_drop_reason() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), user="%zz"))
     collector.add(series((NOW, 1.0), name="go_threads"))
@@ -148,7 +148,7 @@ def test_what_the_dialect_refuses_is_counted_under_its_word() -> None:
     assert collector.tables() == {}
 
 
-def test_app_info_says_which_broker_an_instance_is() -> None:
+def test_app_info_identifies_the_broker_of_an_instance() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
     collector.add(series((NOW, 4.0), name="kafka_server_app_info", instance="b2:1"))
@@ -161,7 +161,9 @@ def test_app_info_says_which_broker_an_instance_is() -> None:
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
-def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_info() -> None:
+def test_a_rule_for_broker_ids_adds_an_id_every_five_minutes_and_takes_precedence_over_app_info() -> (
+    None
+):
     collector = new_collector("regex:pod:kafka-([0-9]+)")
     readings = [(SLOT + 10, 1.0), (SLOT + 20, 1.0), (SLOT + SLOT_MS - 1, 1.0), (SLOT - 5, 1.0)]
     collector.add(series(*readings, pod="kafka-7"))
@@ -185,7 +187,7 @@ def test_a_rule_for_broker_ids_says_so_every_five_minutes_and_goes_before_app_in
     ) == (1, 1)
 
 
-def test_without_an_instance_the_rule_makes_one() -> None:
+def test_without_an_instance_the_rule_defines_one() -> None:
     collector = new_collector("label:broker")
     collector.add(
         RecordedSeries(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)])
@@ -196,7 +198,7 @@ def test_without_an_instance_the_rule_makes_one() -> None:
     ]
 
 
-def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
+def test_brokers_behind_one_instance_are_distinguished_by_the_rule() -> None:
     collector = new_collector("label:broker")
     for broker in ("1", "2"):
         collector.add(series((NOW, float(broker)), broker=broker, job="federate"))
@@ -208,7 +210,7 @@ def test_brokers_behind_one_instance_are_kept_apart_by_the_rule() -> None:
     assert collector.counts[DropReason.CONTRADICTIONS] == 0
 
 
-def test_jobs_of_one_instance_are_kept_apart() -> None:
+def test_jobs_of_one_instance_are_distinguished() -> None:
     collector = new_collector()
     for job, value in (("node", 1.0), ("kafka", 0.0)):
         collector.add(series((NOW, value), name="up", job=job))
@@ -218,7 +220,7 @@ def test_jobs_of_one_instance_are_kept_apart() -> None:
     ]
 
 
-def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
+def test_app_info_with_a_version_as_value_is_not_a_broker_id() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
@@ -226,7 +228,7 @@ def test_app_info_that_says_what_runs_is_no_broker_id() -> None:
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
-def test_where_the_rule_says_nothing_app_info_may() -> None:
+def test_app_info_is_used_where_the_rule_does_not_match() -> None:
     collector = new_collector("label:broker")
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
     collector.add(series((NOW, 1.0)))
@@ -260,7 +262,7 @@ def table_of(readings: list[tuple[str, str, str, int, float]], counts: DropCount
 
 
 @given(READINGS)
-def test_rows_come_in_the_order_of_the_key_each_once_and_everything_is_accounted_for(
+def test_rows_are_sorted_by_the_key_and_unique_and_every_point_is_counted(
     readings: list[tuple[str, str, str, int, float]],
 ) -> None:
     counts = DropCounts()

@@ -90,7 +90,7 @@ def filled(
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_windows_lie_on_multiples_and_together_are_what_is_stored(closed: bool) -> None:
+def test_windows_start_at_multiples_and_together_cover_the_stored_span(closed: bool) -> None:
     server = filled(closed=closed)
     chunks, counts = fetch(server, T + 1, T + 3 * WINDOW - 5)
     assert [(chunk.from_ms, chunk.to_ms) for chunk in chunks] == [
@@ -102,7 +102,7 @@ def test_windows_lie_on_multiples_and_together_are_what_is_stored(closed: bool) 
     assert dict(counts) == {}
 
 
-def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
+def test_an_interrupted_fetch_continues_after_the_last_stored_chunk() -> None:
     first, _ = fetch(filled(), T, T + 3 * WINDOW, most=1)
     server = filled()
     second, _ = fetch(server, first[-1].to_ms, T + 3 * WINDOW)
@@ -122,7 +122,7 @@ def test_an_interrupted_fetch_goes_on_where_the_last_kept_chunk_ended() -> None:
         unique_by=lambda names: names[:2],
     ),
 )
-def test_however_small_the_server_s_limit_everything_is_fetched_once(
+def test_everything_is_fetched_once_for_any_limit_of_the_server(
     most: int, several: list[tuple[str, str, list[int]]]
 ) -> None:
     server = FakePrometheus()
@@ -140,7 +140,7 @@ def test_however_small_the_server_s_limit_everything_is_fetched_once(
     assert bool(counts[DropReason.SPLITS]) is (len(expected) > most)
 
 
-def test_where_time_cannot_be_split_any_more_series_are_split_by_a_label() -> None:
+def test_a_query_that_cannot_be_split_by_time_is_split_by_a_label() -> None:
     """Names that look like expressions stand for themselves."""
     server = filled(series=9, points=3, step=1)
     server.max_samples = 5
@@ -180,14 +180,14 @@ def slow(most_ms: int) -> Slow:
     return server
 
 
-def test_what_takes_too_long_is_asked_for_in_halves_of_time() -> None:
+def test_a_query_that_times_out_is_split_into_halves_of_time() -> None:
     server = slow(WINDOW // 4)
     chunks, counts = fetch(server, T, T + WINDOW)
     assert fetched(chunks) == stored(server, T, T + WINDOW)
     assert counts[DropReason.SPLITS] == 3
 
 
-def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -> None:
+def test_a_server_that_cannot_return_a_minute_is_unavailable_and_the_fetch_ends() -> None:
     server = slow(0)
     with pytest.raises(TelemetryUnavailable, match="timed out"):
         fetch(server, T, T + WINDOW)
@@ -195,7 +195,7 @@ def test_a_server_that_cannot_give_a_minute_is_away_and_is_not_asked_forever() -
     assert len(server.asked) == 3 + 5
 
 
-def test_queries_are_bounded_and_matchers_go_along() -> None:
+def test_queries_are_bounded_and_contain_the_matchers() -> None:
     server = FakePrometheus()
     names = [f"m{number}" for number in range(12)]
     for name in names:
@@ -212,7 +212,7 @@ def test_queries_are_bounded_and_matchers_go_along() -> None:
 @pytest.mark.parametrize(
     "part", ['"warnings":["one store is down"],"data":{"result":[]', '"data":{"result":[1]']
 )
-def test_only_the_window_of_which_something_is_missing_is_partial(part: str) -> None:
+def test_only_the_window_with_missing_data_is_partial(part: str) -> None:
     server = filled()
     server.faults = [Fault(text=f'{{"status":"success",{part},"resultType":"matrix"}}}}')]
     chunks, counts = fetch(server, T, T + 2 * WINDOW)
@@ -220,7 +220,7 @@ def test_only_the_window_of_which_something_is_missing_is_partial(part: str) -> 
     assert counts.partial
 
 
-def test_a_refusal_ends_everything_that_is_under_way() -> None:
+def test_a_refusal_cancels_all_pending_queries() -> None:
     server = filled()
     server.faults = [Fault(status=403)]
     with pytest.raises(TelemetryError, match="403"):
@@ -231,7 +231,7 @@ def test_a_refusal_ends_everything_that_is_under_way() -> None:
         fetch(server, T, T + 5 * WINDOW)
 
 
-def test_an_empty_window_is_a_chunk_and_an_empty_span_is_none() -> None:
+def test_an_empty_window_is_a_chunk_and_an_empty_span_has_none() -> None:
     chunks, _ = fetch(FakePrometheus(), T, T + WINDOW)
     assert [(chunk.series, chunk.partial) for chunk in chunks] == [((), False)]
     assert fetch(FakePrometheus(), T, T) == ([], {})
@@ -249,7 +249,7 @@ def discovered(
     return asyncio.run(discover())
 
 
-def test_what_is_there_is_discovered_with_its_labels() -> None:
+def test_existing_series_are_discovered_with_their_labels() -> None:
     server = FakePrometheus()
     server.put("up", [(T, "1")], job="kafka", cluster="a")
     server.put(
@@ -304,7 +304,7 @@ def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
     assert fetched([chunk]) == [((("__name__", TOTAL),), T, 9.0)]
 
 
-def test_split_by_a_label_series_of_single_topics_stay_out() -> None:
+def test_a_query_split_by_a_label_excludes_series_of_single_topics() -> None:
     server = topics(FakePrometheus())
     for instance in range(6):
         server.put(TOTAL, [(T, "9")], instance=f"b{instance}")
@@ -313,7 +313,7 @@ def test_split_by_a_label_series_of_single_topics_stay_out() -> None:
     assert len(fetched([chunk])) == 7
 
 
-def test_a_warning_while_series_are_looked_for_makes_what_was_found_partial() -> None:
+def test_a_warning_during_discovery_makes_the_discovered_series_partial() -> None:
     assert not discovered(topics(FakePrometheus())).partial
     text = '{"status":"success","data":[%s],"warnings":["a store is away"]}'
     for faults in (
@@ -326,14 +326,14 @@ def test_a_warning_while_series_are_looked_for_makes_what_was_found_partial() ->
         assert discovered(server).partial
 
 
-def test_discovery_keeps_to_the_matchers() -> None:
+def test_discovery_uses_the_matchers() -> None:
     server = FakePrometheus()
     for cluster in ("a", "b"):
         server.put("up", [(T, "1")], cluster=cluster)
     assert discovered(server, 'cluster="a"').series == ({"__name__": "up", "cluster": "a"},)
 
 
-def test_where_nothing_is_known_the_names_are_there_for_the_error() -> None:
+def test_without_a_known_dialect_the_metric_names_are_returned_for_the_error() -> None:
     server = FakePrometheus()
     server.put("go_threads", [(T, "1")])
     series = discovered(server)
@@ -349,7 +349,7 @@ def crowded() -> FakePrometheus:
     return server
 
 
-def test_labels_that_are_too_many_for_one_answer_are_asked_for_in_parts() -> None:
+def test_labels_too_many_for_one_response_are_queried_in_parts() -> None:
     series = discovered(crowded())
     assert len(series.series) == 25
     series_in_parts = discovered(crowded(), bounds=PrometheusLimits(answer_bytes=600))

@@ -114,7 +114,7 @@ def in_one_go():
 
 @settings(max_examples=8)
 @given(data=st.data())
-def test_a_whole_reading_among_fragments_comes_to_the_days_of_one_go(data):
+def test_fragments_in_any_order_and_a_complete_reading_give_the_same_days(data):
     rows = around_midnight()
     fragments = data.draw(
         st.lists(st.lists(st.sampled_from(rows), unique=True), min_size=1, max_size=3)
@@ -144,7 +144,7 @@ def test_the_same_reading_again_writes_nothing(lake):
     assert {report.new_points for report in reports.values()} == {0}
 
 
-def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_and_nothing_else(lake):
+def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_day_only(lake):
     rows = around_midnight()
     write(lake, rows[1:])
     reports = write(lake, rows)
@@ -156,7 +156,7 @@ def test_a_late_point_changes_its_day_and_the_first_samples_of_the_next_and_noth
     }
 
 
-def test_two_runs_at_once_keep_the_reading_with_most_points(lake):
+def test_of_two_concurrent_runs_the_reading_with_most_points_is_kept(lake):
     rows = around_midnight()
     original = lake.manifest
     late = [rows]
@@ -175,7 +175,7 @@ def test_two_runs_at_once_keep_the_reading_with_most_points(lake):
 
 
 @pytest.mark.parametrize("table_", MADE)
-def test_a_day_of_which_a_killed_run_wrote_a_part_is_read_again(lake, table_):
+def test_a_day_that_a_killed_run_wrote_in_part_is_read_again(lake, table_):
     write(lake, around_midnight())
     original = lake.update
 
@@ -197,7 +197,7 @@ def test_a_day_of_which_a_killed_run_wrote_a_part_is_read_again(lake, table_):
 # ---- fragments -----------------------------------------------------------------------------------
 
 
-def test_a_source_past_its_retention_takes_nothing_away(lake):
+def test_a_source_past_its_retention_removes_nothing(lake):
     write(lake, use(START, 400))
     before = content(lake)
     for fragment in ([], use(START, 5), use(START + HOUR, 120), use(START + 2 * HOUR, 160)):
@@ -206,7 +206,7 @@ def test_a_source_past_its_retention_takes_nothing_away(lake):
     assert content(lake) == before
 
 
-def test_a_source_that_lost_its_morning_goes_on_with_the_afternoon(lake):
+def test_a_source_that_lost_its_morning_is_used_for_the_afternoon(lake):
     morning, afternoon = use(START, 240), use(START + 2 * HOUR, 240)
     write(lake, morning, [DAY])
     for _ in range(2):
@@ -223,14 +223,14 @@ def test_a_source_that_lost_its_morning_goes_on_with_the_afternoon(lake):
     assert content(lake) == day_content
 
 
-def test_another_cadence_does_not_share_a_day(lake):
+def test_a_rebuild_with_another_scrape_interval_does_not_replace_the_samples_of_a_day(lake):
     write(lake, use(START, 240), [DAY])
     before = content(lake)
     report = write(lake, use(START + HOUR, 480), [DAY], pace=cadence(60_000), rebuild=True)[DAY]
     assert (report.is_assembled, content(lake)) == (False, before)
 
 
-def test_a_fragment_does_not_cost_a_day_what_the_hour_before_told_of_it(lake):
+def test_a_fragment_keeps_the_samples_that_follow_from_the_previous_day(lake):
     rows = around_midnight()
     write(lake, rows)
     before = content(lake)
@@ -243,7 +243,7 @@ def test_a_fragment_does_not_cost_a_day_what_the_hour_before_told_of_it(lake):
 # ---- limits --------------------------------------------------------------------------------------
 
 
-def test_looking_again_at_the_same_limits_makes_nothing_stale_and_another_limit_does(lake):
+def test_a_snapshot_with_equal_limits_makes_no_day_stale_and_one_with_other_limits_does(lake):
     snapshot_import.keep(lake, [look(START - DAY_MS, 100.0)])
     write(lake, around_midnight())
     snapshot_import.keep(lake, [look(START + 10 * DAY_MS, 100.0)])
@@ -254,7 +254,7 @@ def test_looking_again_at_the_same_limits_makes_nothing_stale_and_another_limit_
     assert assembled(write(lake, around_midnight())) == set(DAYS)
 
 
-def test_limits_that_come_when_the_source_has_the_day_no_more_are_said_and_asked_for_once(lake):
+def test_limits_imported_after_the_source_expired_are_reported_and_queried_once(lake):
     write(lake, use(START, 40), [DAY])
     before = content(lake)
     snapshot_import.keep(lake, [look(START - DAY_MS, 100.0)])
@@ -272,7 +272,7 @@ def test_limits_that_come_when_the_source_has_the_day_no_more_are_said_and_asked
 # ---- where to go on, and what is missing ---------------------------------------------------------
 
 
-def test_the_cursor_never_claims_a_day_that_was_not_written(lake):
+def test_the_cursor_never_passes_a_day_that_was_not_written(lake):
     write(lake, around_midnight(), cursor_ms=START + 2 * DAY_MS)
     reached = [int(unit.inputs[CURSOR]) for unit in lake.manifests(USAGE_SAMPLE)]
     assert reached == [START, START + DAY_MS, START + 2 * DAY_MS]
@@ -280,7 +280,7 @@ def test_the_cursor_never_claims_a_day_that_was_not_written(lake):
     assert cursor(lake, "d") is None
 
 
-def test_time_that_passes_without_points_moves_the_cursor_and_makes_no_rows_anew(lake):
+def test_time_without_points_moves_the_cursor_and_rewrites_no_rows(lake):
     write(lake, use(START, 4), [DAY], cursor_ms=START + HOUR)
     files = [unit.files for of in MADE for unit in lake.manifests(of)]
     report = write(lake, use(START, 4), [DAY], cursor_ms=START + 2 * HOUR)[DAY]
@@ -288,14 +288,14 @@ def test_time_that_passes_without_points_moves_the_cursor_and_makes_no_rows_anew
     assert [unit.files for of in MADE for unit in lake.manifests(of)] == files
 
 
-def test_what_was_not_read_whole_is_said_until_it_was(lake):
+def test_an_incomplete_reading_is_reported_until_it_was_completed(lake):
     for partial in (("a",), ("b",), ()):
         write(lake, use(START, 3), [DAY], partial=partial)
         (report,) = SampleDays(lake, "c", PACE).reports({})
         assert report.partial == partial
 
 
-def test_a_day_of_which_nothing_came_is_there_only_to_say_what_is_missing(lake):
+def test_a_day_without_received_data_is_stored_as_missing_only(lake):
     assert write(lake, []) == {}
     assert lake.manifests(USAGE_SAMPLE) == ()
     assert write(lake, [], [DAY], partial=("away",))[DAY].partial == ("away",)
@@ -304,7 +304,7 @@ def test_a_day_of_which_nothing_came_is_there_only_to_say_what_is_missing(lake):
 # ---- the cadence of a day ------------------------------------------------------------------------
 
 
-def test_another_step_makes_no_day_anew_until_a_rebuild_and_late_points_keep_the_old_one(lake):
+def test_another_step_rebuilds_no_day_until_a_rebuild_and_late_points_keep_the_old_step(lake):
     at = times(40, step=60_000)
     rows = [*broker(1, at), *gauge("rate", at, 5, kind="produce", user="u")]
     minute, ten = cadence(60_000), cadence(10_000)
@@ -328,7 +328,7 @@ def spoil(lake, of):
     lake.store.put(unit.files[0].path, b"x" * unit.files[0].size)
 
 
-def test_damaged_samples_are_made_anew_by_a_whole_reading(lake):
+def test_damaged_samples_are_replaced_by_a_complete_reading(lake):
     write(lake, use(START, 40), [DAY])
     before = content(lake)
     spoil(lake, USAGE_SAMPLE)
@@ -336,7 +336,7 @@ def test_damaged_samples_are_made_anew_by_a_whole_reading(lake):
     assert content(lake) == before
 
 
-def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_given_up(lake):
+def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_discarded(lake):
     write(lake, use(START, 240), [DAY])
     spoil(lake, USAGE_SAMPLE)
     with pytest.raises(LakeDamaged):
@@ -353,7 +353,7 @@ def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_given_up(lak
     assert (report.samples, report.partial) == (240, ())
 
 
-def test_looks_of_a_damaged_day_can_be_brought_in_again(lake):
+def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
     early = look(START - 5 * DAY_MS, 1.0)
     snapshot_import.keep(lake, [early])
     day = date(2025, 12, 28)

@@ -77,7 +77,7 @@ def samples(where):
     return recorded_use.comparable_rows(rows)
 
 
-def test_everything_of_the_cluster_is_there_and_nothing_of_others():
+def test_everything_of_the_cluster_is_imported_and_nothing_of_others():
     server = filled()
     recorded_use.put(server, recorded_use.recorded(BEGIN, 240, cluster="payments"))
     where = lake()
@@ -90,14 +90,14 @@ def test_everything_of_the_cluster_is_there_and_nothing_of_others():
     assert {row[5] for row in sample_rows} == {30_000}
 
 
-def test_how_far_it_is_is_told_in_minutes_of_recorded_time():
+def test_progress_is_reported_in_minutes_of_recorded_time():
     progress = []
     fetch(lake(), filled(), end=END - 1, before=lambda *words: progress.append(words))
     assert progress[0] == ("minutes fetched", 60, 1500)
     assert progress[-2:] == [("minutes fetched", 1440, 1500), ("minutes fetched", 1500, 1500)]
 
 
-def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes_on():
+def test_a_server_that_becomes_unavailable_leaves_the_imported_rows_and_the_next_run_continues():
     complete, broken = lake(), lake()
     fetch(complete, filled())
     server = filled()
@@ -121,7 +121,7 @@ def test_a_server_that_goes_away_half_way_leaves_what_came_and_the_next_run_goes
     assert samples(broken) == samples(complete)
 
 
-def test_an_answer_that_stops_in_the_middle_is_asked_for_again():
+def test_a_response_that_breaks_off_is_requested_again():
     where, server = lake(), filled()
 
     def cuts(phase, done, total):
@@ -134,7 +134,9 @@ def test_an_answer_that_stops_in_the_middle_is_asked_for_again():
 
 
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_refusal_half_way_is_told_in_the_servers_words_and_kept_what_came(status):
+def test_a_refusal_during_the_import_is_reported_with_the_message_of_the_server_and_keeps_the_rows(
+    status,
+):
     where, server = lake(), filled()
 
     def refuses(phase, done, total):
@@ -147,7 +149,7 @@ def test_a_refusal_half_way_is_told_in_the_servers_words_and_kept_what_came(stat
     assert where.manifests(USAGE_SAMPLE)
 
 
-def test_the_day_of_a_failure_says_what_is_missing_until_it_came():
+def test_the_day_of_a_failure_lists_missing_data_until_it_was_read():
     where, server = lake(), filled()
 
     def goes_away(phase, done, total):
@@ -167,27 +169,27 @@ def test_a_warning_of_the_server_makes_the_day_partial():
     assert all(manifest.partial for manifest in where.manifests(USAGE_SAMPLE))
 
 
-def test_an_empty_window_is_said():
+def test_an_empty_window_is_reported():
     arrived = fetch(lake(), filled(), BEGIN - 10 * HOUR, BEGIN - 5 * HOUR)
     assert "the window is empty" in arrived.remarks[0]
     assert not arrived.new
 
 
-def test_a_server_without_anything_of_kafka_is_an_error_that_says_what_is_there():
+def test_a_server_without_kafka_metrics_is_an_error_that_names_the_existing_ones():
     server = FakePrometheus()
     server.put("node_load1", [(BEGIN, "1")], cluster="orders")
     with pytest.raises(TelemetryError, match="node_load1"):
         fetch(lake(), server)
 
 
-def test_several_clusters_and_no_matchers_fail_closed():
+def test_several_clusters_without_matchers_are_refused():
     server = filled()
     recorded_use.put(server, recorded_use.recorded(BEGIN, 240, cluster="payments"))
     with pytest.raises(TelemetryError, match="several clusters"):
         fetch(lake(), server, matchers=())
 
 
-def test_a_run_begins_with_the_day_in_which_the_last_one_ended_three_hours_before():
+def test_a_run_starts_at_the_day_in_which_the_last_one_ended_minus_three_hours():
     where = lake()
     first = span_of(where, None, END)
     assert (first.from_ms, first.to_ms) == (MIDNIGHT - server_import.FIRST_MS, END)
@@ -197,7 +199,7 @@ def test_a_run_begins_with_the_day_in_which_the_last_one_ended_three_hours_befor
     assert span_of(where, None, MIDNIGHT + 4 * HOUR).from_ms == MIDNIGHT
 
 
-def test_a_run_that_leaves_a_hole_does_not_move_where_the_next_one_begins():
+def test_a_run_with_a_hole_does_not_move_the_start_of_the_next_run():
     where = lake()
     fetch(where, filled(), BEGIN, BEGIN + HOUR // 2)
     fetch(where, filled(), MIDNIGHT, END)
@@ -215,7 +217,7 @@ def test_late_data_is_fetched_again():
     assert samples(late) == samples(early)
 
 
-def test_days_whose_limits_are_known_better_now_are_read_again():
+def test_days_whose_limits_became_known_are_read_again():
     where = lake()
     fetch(where, filled())
     fetch(where, filled(), None, END + 2 * DAY_MS)
@@ -232,7 +234,7 @@ def test_days_whose_limits_are_known_better_now_are_read_again():
     assert span_of(where, None, END + 2 * DAY_MS).from_ms == MIDNIGHT
 
 
-def test_a_server_that_lost_its_first_hour_takes_nothing_away():
+def test_a_server_that_lost_its_first_hour_removes_nothing():
     complete, where = lake(), lake()
     fetch(complete, filled())
     fetch(where, filled(), BEGIN, MIDNIGHT + HOUR // 2)

@@ -33,7 +33,7 @@ def rate(at, values, *, user="alice", kind="produce", **more):
 # ---- after the last quota of a type -------------------------------------------------------------
 
 
-def test_series_that_stand_at_zero_after_the_last_quota_is_gone_say_nothing():
+def test_zeros_after_the_last_quota_was_removed_are_not_used():
     rows = [*broker(1, AT), *rate(AT, [50, 50, 9, 0, 0, 0, 0, 0]), *rate(AT[:2], 7, user="bob")]
     done = day(rows, looks=[look(START, LIMITED), look(AT[2], FREE)])
     assert column(done, "rate_units", user="alice") == [50, 50, 9]
@@ -41,27 +41,27 @@ def test_series_that_stand_at_zero_after_the_last_quota_is_gone_say_nothing():
     assert done.counts["not_measured"] == 10
 
 
-def test_brokers_that_go_on_counting_without_a_quota_are_believed_while_they_show_use():
+def test_brokers_that_count_without_a_quota_are_used_while_they_show_use():
     rows = [*broker(1, AT), *rate(AT, 5), *rate(AT, [1, 0, 0, 0, 0, 0, 0, 0], user="bob")]
     done = day(rows, looks=[look(START, FREE)])
     assert column(done, "rate_units", user="bob") == [1] + [0] * 7
 
 
-def test_between_a_look_with_a_quota_and_one_without_silence_is_a_gap():
+def test_between_a_snapshot_with_a_quota_and_one_without_a_missing_point_is_a_gap():
     rows = [*broker(1, AT), *rate(AT[:3], 50)]
     done = day(rows, looks=[look(START, LIMITED), look(AT[6], FREE)])
     assert column(done, "ts_ms") == AT[:3]
     assert done.counts["not_measured"] == 5
 
 
-def test_between_two_looks_with_quotas_that_differ_silence_is_zero():
+def test_between_two_snapshots_with_different_quotas_a_missing_point_is_zero():
     changed = QuotaState(limits={entity(user="zoe"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
     rows = [*broker(1, AT), *rate(AT[:3], 50)]
     done = day(rows, looks=[look(START, LIMITED), look(AT[6], changed)])
     assert column(done, "rate_units") == [50] * 3 + [0] * 5
 
 
-def test_the_zeros_of_an_address_without_a_limit_say_nothing():
+def test_zeros_of_an_address_without_a_limit_are_not_used():
     limited = QuotaState(
         limits={entity(ip="10.0.0.1"): limits_of({Key.CONNECTION_CREATION_RATE: 5.0})}
     )
@@ -74,7 +74,7 @@ def test_the_zeros_of_an_address_without_a_limit_say_nothing():
 
 
 @pytest.mark.parametrize(("step", "late"), [(30_000, 700), (30_000, 14_000), (10_000, 9_000)])
-def test_series_with_times_of_their_own_are_one_scrape(step, late):
+def test_series_with_their_own_timestamps_are_one_scrape(step, late):
     at = times(30, step=step)
     rows = [
         *gauge("broker_id", at, 1),
@@ -90,7 +90,7 @@ def test_series_with_times_of_their_own_are_one_scrape(step, late):
     assert not {"thinned", "filled", "maybe_late"} & set(done.counts)
 
 
-def test_series_that_come_more_than_half_a_step_apart_are_no_zeros_of_each_other():
+def test_series_more_than_half_a_step_apart_do_not_fill_each_other_with_zeros():
     late = [ts + 20_000 for ts in AT]
     rows = [*gauge("broker_id", AT, 1), *rate(AT, 100), *rate(late, 200, user="bob")]
     done = day(rows)
@@ -102,18 +102,18 @@ def test_series_that_come_more_than_half_a_step_apart_are_no_zeros_of_each_other
     assert "filled" not in done.counts
 
 
-def test_a_bucket_that_stays_away_is_idle_also_without_up():
+def test_a_bucket_without_points_is_idle_also_without_up():
     rows = [*gauge("broker_id", AT, 1), *rate(AT[:3], 100), *rate(AT, 1, user="bob")]
     assert column(day(rows), "rate_units", user="alice") == [100] * 3 + [0] * 5
 
 
-def test_scrapes_closer_than_the_step_are_not_gathered_into_one():
+def test_scrapes_closer_than_the_step_are_not_merged():
     at = times(12, step=10_000)
     rows = [*gauge("broker_id", at, 1), *rate(at, range(12))]
     assert column(day(rows, pace=cadence(60_000)), "rate_units") == list(range(12))
 
 
-def test_with_up_a_single_moment_of_silence_is_zero():
+def test_with_up_a_single_missing_point_is_zero():
     rows = [*broker(1, AT), *rate([*AT[:3], *AT[4:]], 100), *rate(AT, 1, user="bob")]
     assert column(day(rows), "rate_units", user="alice") == [100] * 3 + [0] + [100] * 4
 
@@ -125,7 +125,7 @@ def test_with_up_a_single_moment_of_silence_is_zero():
     ("step", "configured_step"),
     [(60_000, 10_000), (10_000, 60_000), (30_000, 60_000), (15_000, 10_000)],
 )
-def test_a_step_that_the_readings_contradict_is_told(step, configured_step):
+def test_a_configured_step_that_the_readings_contradict_is_reported(step, configured_step):
     at = times(40, step=step)
     done = day([*broker(1, at), *broker(2, at), *rate(at, 5)], pace=cadence(configured_step))
     gap = min(5 * configured_step, 300_000) // 1000
@@ -134,7 +134,7 @@ def test_a_step_that_the_readings_contradict_is_told(step, configured_step):
     assert f"means every {configured_step // 1000} s with gaps of up to {gap} s: " in sentence
 
 
-def test_failed_scrapes_outages_and_few_readings_contradict_no_step():
+def test_failed_scrapes_outages_and_few_readings_do_not_contradict_the_step():
     at = times(60)
     flapping = [*gauge("up", at, [1, 0] * 30), *gauge("broker_id", at, 1)]
     away = [*broker(2, at[:25]), *broker(2, at[50:])]
@@ -143,6 +143,6 @@ def test_failed_scrapes_outages_and_few_readings_contradict_no_step():
 
 
 @pytest.mark.parametrize("scrape", [2_000, 3_000, 5_000, 9_000])
-def test_scrapes_that_are_thinned_are_read_as_often_as_is_meant(scrape):
+def test_thinned_scrapes_do_not_contradict_the_configured_step(scrape):
     at = times(200, step=scrape)
     assert day([*broker(1, at), *rate(at, 5)], pace=cadence(scrape)).doubts == ()

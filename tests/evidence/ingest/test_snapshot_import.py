@@ -46,7 +46,7 @@ def document(state=ODD, *, taken_at=NOON, cluster_id="c"):
     return dump(state_document(state, cluster_id=cluster_id, taken_at=taken_at))
 
 
-def test_a_look_comes_out_of_the_lake_as_it_went_in():
+def test_a_snapshot_is_read_from_the_lake_as_it_was_written():
     where = lake()
     snapshot = snapshot_import.read(document(), source="a.json")
     assert snapshot_import.keep(where, [snapshot]) == 1
@@ -56,7 +56,7 @@ def test_a_look_comes_out_of_the_lake_as_it_went_in():
     assert snapshot_import.limit_snapshots(where, "another") == ()
 
 
-def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
+def test_rows_contain_kinds_units_and_marks_of_values_that_are_not_finite():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a.json")])
     rows = where.read(where.manifests(QUOTA_ENTRY)).to_pylist()
@@ -107,7 +107,7 @@ def test_rows_say_kinds_units_and_what_cannot_be_computed_with():
     }
 
 
-def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
+def test_the_same_snapshot_again_changes_nothing_and_a_later_one_is_added():
     where = lake()
     first = snapshot_import.read(document(), source="a")
     later = snapshot_import.read(
@@ -123,7 +123,7 @@ def test_the_same_look_again_changes_nothing_and_a_later_one_is_added():
     ]
 
 
-def test_all_limits_gone_is_a_look_and_not_no_look():
+def test_a_snapshot_without_limits_is_an_empty_state_and_not_a_missing_snapshot():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(QuotaState()), source="a")])
     assert [snapshot.state for snapshot in snapshot_import.limit_snapshots(where, "c")] == [
@@ -131,7 +131,7 @@ def test_all_limits_gone_is_a_look_and_not_no_look():
     ]
 
 
-def test_a_look_whose_entries_are_not_all_there_is_none():
+def test_a_snapshot_with_missing_entries_is_ignored():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a")])
     (manifest,) = where.manifests(QUOTA_ENTRY)
@@ -139,7 +139,7 @@ def test_a_look_whose_entries_are_not_all_there_is_none():
     assert snapshot_import.limit_snapshots(where, "c") == ()
 
 
-def test_equal_looks_share_one_state():
+def test_equal_snapshots_share_one_state():
     where = lake()
     plain = QuotaState(limits={entity(user="u"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
     moments = ("2026-01-02T12:00:00Z", "2026-01-02T13:00:00Z", "2026-01-04T13:00:00Z")
@@ -175,7 +175,7 @@ def daily(numbers):
         ([], 5, []),
     ],
 )
-def test_of_looks_only_those_that_hold_since_a_day_are_read(looked, since, expected):
+def test_only_snapshots_that_apply_since_a_day_are_read(looked, since, expected):
     where = lake()
     snapshots = daily(looked)
     snapshot_import.keep(where, snapshots)
@@ -190,7 +190,7 @@ def test_of_looks_only_those_that_hold_since_a_day_are_read(looked, since, expec
         assert LimitDigests(recent).of(*span) == LimitDigests(every).of(*span)
 
 
-def test_looks_of_long_ago_are_not_even_opened(tmp_path):
+def test_older_snapshots_are_not_opened(tmp_path):
     where = Lake(rows.Watched(tmp_path), clock=FakeClock())
     snapshot_import.keep(where, daily(range(2, 29)))
     where.store.found = []
@@ -200,7 +200,7 @@ def test_looks_of_long_ago_are_not_even_opened(tmp_path):
     assert not any("2026-01-1" in path for path in where.store.found)
 
 
-def test_the_last_look_before_a_day_that_is_not_whole_is_none_and_the_one_before_it_holds():
+def test_an_incomplete_last_snapshot_before_a_day_is_ignored_and_the_previous_one_applies():
     where = lake()
     snapshot_import.keep(where, daily([2, 3, 5]))
     day = date(2026, 1, 3)
@@ -213,12 +213,12 @@ def test_the_last_look_before_a_day_that_is_not_whole_is_none_and_the_one_before
 
 
 @pytest.mark.parametrize("taken_at", ["", "yesterday", "2026-01-02T12:00:00"])
-def test_a_document_that_does_not_say_when_is_refused(taken_at):
+def test_a_document_without_a_time_is_refused(taken_at):
     with pytest.raises(TelemetryError):
         snapshot_import.read(document(taken_at=taken_at), source="a.json")
 
 
-def test_half_a_document_is_refused():
+def test_a_truncated_document_is_refused():
     with pytest.raises(ConfigError, match=r"a\.json"):
         snapshot_import.read(document()[:-40], source="a.json")
 
@@ -249,7 +249,7 @@ def entries(*changes):
     return [json.loads(json.dumps(ENTRY | change)) for change in changes]
 
 
-def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
+def test_entries_of_the_audit_log_are_stored_once_and_those_of_other_clusters_are_counted():
     where = lake()
     several = entries(
         {}, {"before": 5, "after": None}, {"clusterId": "other"}, {"after": "Infinity", "key": "k"}
@@ -266,7 +266,7 @@ def test_what_we_applied_is_kept_once_and_what_others_did_is_counted():
 
 
 @pytest.mark.parametrize("missing", ["time", "key", "outcome", "entity"])
-def test_an_entry_that_lacks_something_is_an_error_with_its_place(missing):
+def test_an_entry_with_a_missing_field_is_an_error_with_its_place(missing):
     (entry,) = entries({})
     del entry[missing]
     with pytest.raises(TelemetryError, match="log, entry 1"):

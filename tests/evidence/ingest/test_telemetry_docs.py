@@ -14,13 +14,13 @@ TEXT = telemetry_docs.DOCUMENT.read_text(encoding="utf-8")
 OPERATIONS = telemetry_docs.DOCUMENT.with_name("recorded-use-operations.md").read_text("utf-8")
 
 
-def test_the_tables_of_the_document_are_those_of_the_program() -> None:
+def test_the_tables_of_the_document_equal_those_of_the_program() -> None:
     assert telemetry_docs.replaced(TEXT) == TEXT, (
         "python -m tests.evidence.ingest.telemetry_docs --write"
     )
 
 
-def test_every_decoder_and_replica_label_is_told() -> None:
+def test_every_decoder_and_replica_label_is_documented() -> None:
     assert [
         name for name in (*DECODERS, *REPLICA_LABELS) if f"`{name}`" not in TEXT + OPERATIONS
     ] == []

@@ -61,14 +61,14 @@ def arrive(own_source: ClusterSource, *neighbours: ClusterSource) -> ClusterArri
     return asyncio.run(fetch_span())
 
 
-def test_what_fits_two_clusters_goes_to_neither() -> None:
+def test_a_series_that_matches_two_clusters_is_assigned_to_neither() -> None:
     arrived = arrive(source("a", 'cluster=~"a.*"'), source("b", 'cluster=~".*b"'))
     assert arrived.counts[DropReason.TWO_CLUSTERS] == 1
     assert arrived.failures == []
     assert arrived.counts[DropReason.POINTS] == 1
 
 
-def test_a_neighbour_without_matchers_would_own_everything_and_is_refused() -> None:
+def test_a_second_cluster_without_matchers_would_match_everything_and_is_refused() -> None:
     with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
         arrive(source("a", 'cluster="a"'), source("b", ""))
 
@@ -84,13 +84,13 @@ def in_a_file(tmp_path: Path, *lines: str) -> FileImportResult:
 USE = 'kafka_server_client_quota_request_time{{job="{}",instance="b1"}} 1 {}'
 
 
-def test_other_jobs_that_are_scraped_are_no_other_clusters(tmp_path: Path) -> None:
+def test_other_scraped_jobs_do_not_count_as_other_clusters(tmp_path: Path) -> None:
     brought = in_a_file(
         tmp_path, USE.format("kafka", T // 1000), f'up{{job="node",instance="n1"}} 1 {T // 1000}'
     )
     assert brought.counts[DropReason.POINTS] == 2
 
 
-def test_quotas_of_two_jobs_in_a_file_may_be_of_two_clusters(tmp_path: Path) -> None:
+def test_quotas_of_two_jobs_in_a_file_may_belong_to_two_clusters(tmp_path: Path) -> None:
     with pytest.raises(TelemetryError, match="job is kafka, kafka-2"):
         in_a_file(tmp_path, USE.format("kafka", T // 1000), USE.format("kafka-2", T // 1000))

@@ -170,7 +170,7 @@ def test_every_sample_of_the_cluster_is_fetched_as_it_was_recorded(stored: Store
     assert dict(counts) == {}
 
 
-def test_spans_that_meet_have_each_sample_once(stored: Stored) -> None:
+def test_adjacent_spans_contain_each_sample_once(stored: Stored) -> None:
     """One starts and one ends exactly on a sample."""
     middle = T + 137 + 40 * STEP
     first, _ = fetch(stored.url, T, middle)
@@ -179,14 +179,14 @@ def test_spans_that_meet_have_each_sample_once(stored: Stored) -> None:
     assert samples(second) == expected("orders", middle, T + HOUR)
 
 
-def test_a_server_with_a_low_limit_is_asked_in_parts(blocks: Path) -> None:
+def test_a_server_with_a_low_limit_is_queried_in_parts(blocks: Path) -> None:
     with Stored(blocks / "data", "--query.max-samples=300") as server:
         chunks, counts = fetch(server.url, T, T + HOUR)
     assert samples(chunks) == expected("orders", T, T + HOUR)
     assert counts[DropReason.SPLITS] > 3
 
 
-def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
+def test_queries_that_cannot_be_split_by_time_are_split_by_series(blocks: Path) -> None:
     """Names with every special character go through regular expressions and come back."""
     with Stored(blocks / "data", "--query.max-samples=6") as server:
         chunks, counts = fetch(server.url, T, T + 120_000)
@@ -194,13 +194,13 @@ def test_series_are_split_where_time_cannot_be(blocks: Path) -> None:
     assert counts[DropReason.SPLITS] > 3
 
 
-def test_an_answer_larger_than_we_read_is_asked_in_parts(stored: Stored) -> None:
+def test_a_response_above_the_limit_is_queried_in_parts(stored: Stored) -> None:
     chunks, counts = fetch(stored.url, T, T + HOUR, bounds=PrometheusLimits(answer_bytes=20_000))
     assert samples(chunks) == expected("orders", T, T + HOUR)
     assert counts[DropReason.SPLITS] > 0
 
 
-def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: Stored) -> None:
+def test_the_dialect_is_recognised_and_the_points_belong_to_the_cluster(stored: Stored) -> None:
     async def discover() -> range_fetcher.DiscoveredSeries:
         async with PrometheusClient(stored.url, clock=FakeClock()) as client:
             return await range_fetcher.discovered(client, parser.shipped(), OF_ORDERS, T, T + HOUR)
@@ -228,7 +228,7 @@ def test_the_dialect_is_found_and_the_points_are_those_of_the_cluster(stored: St
     assert collector.counts[DropReason.POINTS] == collector.counts[DropReason.SERIES] * 200
 
 
-def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stored) -> None:
+def test_a_query_that_the_server_refuses_is_reported_with_its_message(stored: Stored) -> None:
     async def ask() -> None:
         async with PrometheusClient(stored.url, clock=FakeClock()) as client:
             await client.raw("{bad", T, T + HOUR)
@@ -239,7 +239,7 @@ def test_a_query_that_the_server_does_not_take_is_told_in_its_words(stored: Stor
     assert not isinstance(refused.value, ResponseTooLarge)
 
 
-def test_a_range_query_repeats_the_dead_and_the_file_says_so(
+def test_a_range_query_repeats_the_last_value_of_a_gap_and_this_is_reported(
     stored: Stored, tmp_path: Path
 ) -> None:
     """The gap of ten minutes: look-back fills five of them with values that were not measured."""
@@ -272,7 +272,7 @@ def test_a_range_query_repeats_the_dead_and_the_file_says_so(
         )
 
 
-def test_what_promtool_dumps_is_what_went_in(blocks: Path, tmp_path: Path) -> None:
+def test_a_dump_of_promtool_gives_the_recorded_points(blocks: Path, tmp_path: Path) -> None:
     """Also a check of our reader of OpenMetrics against the file that Prometheus itself took."""
     dump = tmp_path / "dump.txt"
     dump.write_text(prometheus.promtool("tsdb", "dump", str(blocks / "data")), encoding="utf-8")

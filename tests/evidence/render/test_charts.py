@@ -45,7 +45,7 @@ def test_a_single_span_between_gaps_is_a_dot() -> None:
     assert len(chart([(0, 1, 2)]).findall("circle")) == 1
 
 
-def test_a_limit_far_above_the_curve_is_named_and_does_not_flatten_it() -> None:
+def test_a_limit_far_above_the_curve_is_a_text_and_does_not_flatten_it() -> None:
     root = chart(
         [(0, 5, 10), (SPAN, 5, 10)], levels=[Level(value=10**9, text="limit 1 GB/s", css="c-limit")]
     )
@@ -61,7 +61,7 @@ def test_a_limit_within_reach_is_a_line_above_the_rates_below_it() -> None:
     assert float(line.get("y1")) < peak
 
 
-def test_texts_of_two_close_limits_do_not_lie_on_one_another() -> None:
+def test_labels_of_two_close_limits_do_not_overlap() -> None:
     close = [
         Level(value=100, text="now", css="c-limit"),
         Level(value=99, text="then", css="c-limit-then"),
@@ -88,7 +88,7 @@ numbers = st.integers(min_value=0, max_value=10**13)
     st.lists(numbers.filter(bool), max_size=2),
     st.text(max_size=20),
 )
-def test_any_curve_stays_inside_its_picture(raw, limits, title) -> None:
+def test_every_curve_stays_inside_its_chart(raw, limits, title) -> None:
     points = [(at * SPAN, min(mean, most), max(mean, most)) for at, mean, most in sorted(raw)]
     levels = [Level(value=limit, text=title, css="c-limit") for limit in limits]
     root = drawn(
@@ -102,7 +102,7 @@ def test_any_curve_stays_inside_its_picture(raw, limits, title) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 40.0])
-def test_a_bar_never_leaves_its_scale_and_never_vanishes(share: float) -> None:
+def test_a_bar_stays_inside_its_scale_and_is_always_visible(share: float) -> None:
     root = drawn(
         bar_chart(
             "bars", [BarRow(name="one", bars=[Bar(share=share, css="c-now", text="x")])], mark=0.8
@@ -112,7 +112,7 @@ def test_a_bar_never_leaves_its_scale_and_never_vanishes(share: float) -> None:
     assert 1 <= float(bar.get("width")) <= 400
 
 
-def test_lines_under_a_name_have_room_and_are_not_shortened_with_it() -> None:
+def test_lines_below_a_name_have_space_and_are_not_shortened_with_it() -> None:
     half_bar = Bar(share=0.5, css="c-now", text="x")
     row = BarRow(name="n" * 90, bars=[half_bar], details=["produce · broker 1", "a cluster"])
     root = drawn(bar_chart("bars", [row, BarRow(name="next", bars=[half_bar, half_bar])]))

@@ -110,7 +110,7 @@ REPORT = FleetReport(
 )
 
 
-def test_a_text_has_every_part_and_says_how_many_rows_are_left_out() -> None:
+def test_the_text_has_every_part_and_the_number_of_omitted_rows() -> None:
     text = report_text(REPORT)
     assert text.splitlines()[0].startswith("1 cluster: 42 changes, 1 claim in conflict")
     assert text.splitlines()[0].endswith("1 violation of guards")
@@ -130,14 +130,16 @@ def test_a_text_has_every_part_and_says_how_many_rows_are_left_out() -> None:
     assert "\x1b" not in text
 
 
-def test_markdown_cannot_be_forged_by_names() -> None:
+def test_names_cannot_forge_markdown() -> None:
     text = report_markdown(REPORT)
     assert "<b>" not in text.replace("`", "") or "\\<b" in text or "&lt;b" in text
     row = next(line for line in text.splitlines() if "update" in line)
     assert row.replace("\\|", "").count("|") == 9
 
 
-def test_a_document_has_the_columns_of_the_tables_and_values_that_json_cannot_say_as_text() -> None:
+def test_the_json_has_the_columns_of_the_tables_and_texts_for_values_that_json_cannot_represent() -> (
+    None
+):
     document = json.loads(dump(report_document(REPORT)))
     assert (document["kind"], document["format"]) == ("kquota-fleet", 1)
     assert document["effective"][0]["value"] == "NaN"

@@ -39,7 +39,7 @@ def test_a_report_is_read_as_it_was_written() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.data())
-def test_every_row_survives(data: st.DataObject) -> None:
+def test_every_row_is_read_back(data: st.DataObject) -> None:
     row = replace(
         RECOMMENDATION,
         bucket=bucket_of(data.draw(st.text(max_size=9)), data.draw(st.text(max_size=9))),
@@ -85,7 +85,7 @@ def test_an_edited_report_is_refused_with_its_place(path: str, value: object, wo
     assert "r.json" in str(error.value)
 
 
-def test_the_report_of_another_command_and_a_cut_one_are_refused() -> None:
+def test_a_report_of_another_command_and_a_truncated_one_are_refused() -> None:
     with pytest.raises(ConfigError):
         read(report_document(whole_report()))
     text = dump(report_document(REPORT))

@@ -30,7 +30,7 @@ from reconciler.usage.tags import bucket_of
         (1_000 * DAY_MS, "1,000 d"),
     ],
 )
-def test_a_length_of_time_has_two_parts_at_most(length_ms: int | None, text: str) -> None:
+def test_a_duration_has_at_most_two_parts(length_ms: int | None, text: str) -> None:
     assert length_text(length_ms) == text
 
 
@@ -45,7 +45,7 @@ def test_a_length_of_time_has_two_parts_at_most(length_ms: int | None, text: str
         (5, None, ("5 ms", "-")),
     ],
 )
-def test_two_lengths_that_differ_never_read_the_same(found_ms, allowed_ms, texts) -> None:
+def test_two_different_durations_have_different_texts(found_ms, allowed_ms, texts) -> None:
     assert (
         length_text(found_ms, unlike=allowed_ms),
         length_text(allowed_ms, unlike=found_ms),
@@ -53,17 +53,19 @@ def test_two_lengths_that_differ_never_read_the_same(found_ms, allowed_ms, texts
 
 
 @given(st.integers(0, 10**10), st.integers(0, 10**10))
-def test_lengths_told_beside_each_other_are_equal_only_if_they_are(first: int, second: int) -> None:
+def test_compared_durations_have_equal_texts_only_if_they_are_equal(
+    first: int, second: int
+) -> None:
     same = length_text(first, unlike=second) == length_text(second, unlike=first)
     assert same == (first == second)
 
 
 @given(st.integers(min_value=0, max_value=10**13))
-def test_no_length_of_time_is_without_words(length_ms: int) -> None:
+def test_every_duration_has_a_text(length_ms: int) -> None:
     assert length_text(length_ms)
 
 
-def test_throttled_time_is_told_for_each_day_of_evidence() -> None:
+def test_throttled_time_is_shown_per_day_of_evidence() -> None:
     assert per_day_text(14 * 60_000, 14 * DAY_MS) == "1 min a day"
     assert per_day_text(1, 14 * DAY_MS) == "1 ms a day"
     assert per_day_text(5, 0) == "-"
@@ -71,7 +73,7 @@ def test_throttled_time_is_told_for_each_day_of_evidence() -> None:
     assert per_day_text(3_600_000, DAY_MS // 2) == "2 h a day"
 
 
-def test_a_little_is_never_shown_as_nothing() -> None:
+def test_a_small_share_is_never_shown_as_zero() -> None:
     assert [share_text(ppm) for ppm in (None, 0, 1, 100, 12_500, 125_000, 1_000_000)] == [
         "-",
         "0 %",
@@ -99,17 +101,19 @@ def test_a_little_is_never_shown_as_nothing() -> None:
         (-50_000, "-5 %"),
     ],
 )
-def test_a_share_is_rounded_down_so_that_only_the_whole_is_the_whole(ppm: int, text: str) -> None:
+def test_a_share_is_rounded_down_so_that_only_everything_is_100_percent(
+    ppm: int, text: str
+) -> None:
     assert share_text(ppm) == text
 
 
 @given(st.integers(0, 10**7))
-def test_a_share_never_says_more_than_is_there(ppm: int) -> None:
+def test_the_text_of_a_share_never_exceeds_its_value(ppm: int) -> None:
     if ppm >= 100:
         assert float(share_text(ppm).removesuffix(" %")) * 10_000 <= ppm + 1e-6
 
 
-def test_names_that_imitate_others_are_quoted() -> None:
+def test_names_that_resemble_others_are_quoted() -> None:
     assert (
         bucket_text(bucket_of("alice", 'x",user="admin'))
         == 'user=alice,client-id="x\\",user=\\"admin"'
@@ -120,16 +124,16 @@ def test_names_that_imitate_others_are_quoted() -> None:
     assert bucket_text(bucket_of(ip="10.0.0.1")) == "ip=10.0.0.1"
 
 
-def test_the_source_of_a_limit_is_told_as_an_entity() -> None:
+def test_the_source_of_a_limit_is_shown_as_an_entity() -> None:
     assert source_text('[["user","alice"],["client-id",null]]') == "user=alice,client-id=<default>"
     assert source_text("") == "no limit"
 
 
-def test_units_are_told_in_kafkas_own_measure() -> None:
+def test_units_are_shown_as_in_kafka() -> None:
     assert units_text(QuotaType.PRODUCE, 10 * 2**20) == "10 MiB/s"
     assert units_text(QuotaType.REQUEST, 50_500_000) == "50.5 %"
     assert units_text(QuotaType.IP, None) == "no limit"
 
 
-def test_moments_are_told_in_utc() -> None:
+def test_times_are_shown_in_utc() -> None:
     assert moment_text(0) == "1970-01-01 00:00 UTC"

@@ -35,7 +35,7 @@ def test_spark_submit_runs_the_main_file(wheel: Path, tmp_path: Path) -> None:
     assert [table["units"] for table in json.loads(result.read_text())["tables"]] == [1, 1]
 
 
-def test_an_error_through_connect_is_one_sentence(
+def test_an_error_through_spark_connect_is_one_sentence(
     connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
     filled(tmp_path)
@@ -56,7 +56,7 @@ def test_an_error_through_connect_is_one_sentence(
     assert victim.name in messages[0]
 
 
-def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "ANSWER_SECONDS", 0.5)
     with pytest.raises(SparkError, match=r"no session at sc://127\.0\.0\.1:9: no answer") as caught:
         session.started(session.SessionSettings(remote="sc://127.0.0.1:9"))

@@ -69,7 +69,7 @@ def local_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return lake, json.loads(json.dumps(results, default=str))
 
 
-def test_no_job_of_the_table_is_left_out() -> None:
+def test_every_job_of_the_table_is_tested() -> None:
     assert set(every_job.JOBS) == set(COMMANDS) - WITHOUT_SPARK - NEEDS_FILES - READS_OTHERS
 
 
@@ -100,7 +100,7 @@ def assert_same(
         assert results[name] == result, name
 
 
-def test_every_job_through_a_connect_server_on_two_executors(
+def test_every_job_runs_through_a_connect_server_on_two_executors(
     local_run: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)
@@ -119,7 +119,7 @@ def test_every_job_through_a_connect_server_on_two_executors(
     assert tables_of(lake) >= {"usage_row", "capacity_row", "effective_quota"}
 
 
-def test_rollup_and_simulation_by_spark_submit_on_two_executors(
+def test_rollup_and_simulation_run_by_spark_submit_on_two_executors(
     local_run: tuple[Lake, Any], cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
 ) -> None:
     lake = filled(tmp_path)

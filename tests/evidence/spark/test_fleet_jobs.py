@@ -144,7 +144,7 @@ def dead_limits(lake: Lake) -> dict[tuple[object, object], tuple[object, object]
     }
 
 
-def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
+def test_clients_of_a_list_are_resolved_in_every_cluster_and_everything_is_stored(
     spark: SparkSession, lake: Lake
 ) -> None:
     principals = (Principal(user="alice", client_id="app"), Principal(user="carol"))
@@ -179,7 +179,7 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_all_is_kept(
     assert report.left_out == {"effective_quota": 13}
 
 
-def test_without_a_list_tags_speak_and_what_they_cannot_tell_is_no_data(
+def test_without_a_list_tags_are_used_and_undecided_limits_have_no_data(
     spark: SparkSession, lake: Lake
 ) -> None:
     report = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), None, silent)
@@ -227,7 +227,7 @@ def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
     return plan.planned(spark, lake, intended(), guards, **arguments)
 
 
-def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
+def test_a_fleet_plan_equals_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     spark: SparkSession, lake: Lake
 ) -> None:
     report = run_plan(spark, lake)
@@ -278,7 +278,7 @@ def test_a_fleet_plan_is_the_plan_of_each_cluster_with_its_guards_and_conflicts(
     assert first.counts["Unmanaged report"] == 1
 
 
-def test_a_cluster_without_a_look_is_named_and_never_planned(
+def test_a_cluster_without_a_snapshot_is_named_and_never_planned(
     spark: SparkSession, lake: Lake
 ) -> None:
     fleet = {"never": replace(intended()["c1"], owned=OwnershipRecords(cluster_id="never"))}
@@ -291,7 +291,7 @@ def test_a_cluster_without_a_look_is_named_and_never_planned(
     assert report.notes == ("never: no complete snapshot in the lake, so it is not in this report",)
 
 
-def test_history_tells_what_changed_and_what_documents_still_wait_for(
+def test_history_reports_changes_and_declared_limits_that_are_not_applied(
     spark: SparkSession, lake: Lake
 ) -> None:
     settings = history.HistorySettings(from_ms=BEGIN, to_ms=NOW)

@@ -35,7 +35,7 @@ def _series(number: int) -> tuple[QuotaType, tuple[Sample, ...]]:
     )
 
 
-def test_every_bucket_of_220_series_is_that_of_the_core(spark: SparkSession) -> None:
+def test_every_bucket_of_220_series_equals_that_of_the_core(spark: SparkSession) -> None:
     every = {str(number): _series(number) for number in range(CASES)}
     rows = [
         row

@@ -40,7 +40,7 @@ def _sample(kind: str, group: str, **names: str) -> dict[str, object]:
     }
 
 
-def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_left_out(
+def test_cases_have_limit_tier_marks_and_budget_and_clients_that_cannot_be_limited_are_omitted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     into = lakes.lake(tmp_path)
@@ -116,7 +116,7 @@ def test_cases_have_limit_tier_marks_and_budget_and_what_nobody_can_limit_is_lef
     assert len({row.n for row in case_rows}) == 5
 
 
-def test_a_window_without_samples_recommends_nothing_and_says_so(
+def test_a_window_without_samples_recommends_nothing_and_is_reported(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     work = recommend.RecommendationRequest(clusters=(CLUSTER,), from_ms=BEGIN, to_ms=BEGIN + DAY_MS)
@@ -126,7 +126,7 @@ def test_a_window_without_samples_recommends_nothing_and_says_so(
 
 
 @pytest.mark.integration
-def test_what_is_broadcast_is_counted_and_changes_come_only_for_documents(
+def test_the_size_of_broadcast_rows_is_checked_and_changes_are_returned_for_documents_only(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = recommend.RecommendationRequest(

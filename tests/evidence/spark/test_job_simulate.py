@@ -74,7 +74,7 @@ def _assert_same_counts(of_spark: Simulation, of_core: Simulation) -> None:
 
 
 @pytest.mark.integration
-def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> None:
+def test_spark_counts_and_ranks_rows_like_the_core(spark: SparkSession) -> None:
     """Whether "the same" may be worse depends on six columns: all combinations, in one frame."""
     plain = use_reports.IMPACT
     rows = [
@@ -117,7 +117,7 @@ def test_spark_counts_and_ranks_rows_as_the_core_does(spark: SparkSession) -> No
 
 
 @pytest.mark.integration
-def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
+def test_omitted_consumers_are_counted_by_neither_engine(
     spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
 ) -> None:
     lake = replays.filled(tmp_path, fleets[:8], whatif_cases.CADENCE)
@@ -133,7 +133,7 @@ def test_consumers_that_are_not_shown_are_counted_by_neither_engine(
 
 
 @pytest.mark.integration
-def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None:
+def test_each_observation_is_counted_once_with_its_total(spark: SparkSession) -> None:
     """More buckets than are named: one sentence says how many there are, and none says another number."""
     beside = [
         dict.fromkeys(impact_query.ROWS.names)
@@ -160,7 +160,7 @@ def test_what_is_noticed_is_counted_once_and_in_all(spark: SparkSession) -> None
 
 
 @pytest.mark.integration
-def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
+def test_both_engines_return_the_same_report_and_store_the_same_rows(
     spark: SparkSession, tmp_path: Path, fleets: list[whatif_cases.Case]
 ) -> None:
     lake = replays.filled(tmp_path, fleets, whatif_cases.CADENCE)
@@ -183,7 +183,7 @@ def test_both_engines_tell_the_same_report_and_keep_the_same_rows(
 
 
 @pytest.mark.integration
-def test_impossible_rates_are_the_same_error_in_both_engines(
+def test_impossible_rates_raise_the_same_error_in_both_engines(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     fleet, _, pacing = replays.beyond_64_bits()
@@ -200,7 +200,9 @@ def test_impossible_rates_are_the_same_error_in_both_engines(
 
 
 @pytest.mark.integration
-def test_nothing_to_read_is_told_and_no_row_is_made(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_window_without_samples_is_reported_and_gives_no_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     lake = lakes.lake(tmp_path)
     fleet = whatif_cases.case(3)
     of_spark = simulate.simulated(spark, lake, _work([fleet]), silent)
@@ -209,7 +211,7 @@ def test_nothing_to_read_is_told_and_no_row_is_made(spark: SparkSession, tmp_pat
     assert of_spark.rows == ()
 
 
-def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) -> None:
+def test_samples_without_a_snapshot_of_the_limits_are_ignored(tmp_path: Path) -> None:
     fleet = whatif_cases.case(3)
     lake = replays.filled(tmp_path, [fleet], whatif_cases.CADENCE)
     early = dataclasses.replace(_work([fleet]), from_ms=FROM - DAY_MS, to_ms=whatif_cases.START_MS)
@@ -218,7 +220,7 @@ def test_samples_without_a_look_at_the_limits_count_for_nothing(tmp_path: Path) 
 
 
 @pytest.mark.integration
-def test_what_is_broadcast_is_counted_by_old_buckets_and_not_by_rows_that_are_asked_for(
+def test_the_size_of_broadcast_rows_is_counted_by_old_buckets_and_not_by_requested_rows(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = ("pair", "u", "c", "", 5)

@@ -34,7 +34,7 @@ def lake(tmp_path_factory):
     return build_lake(tmp_path_factory.mktemp("lake"))
 
 
-def test_use_is_told_worst_first_with_limits_that_nobody_used_and_curves_of_the_first(
+def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_rows(
     spark, lake
 ) -> None:
     result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
@@ -64,7 +64,7 @@ def test_use_is_told_worst_first_with_limits_that_nobody_used_and_curves_of_the_
     assert (first.before_units, first.after_units) == (1_000, 1_000)
 
 
-def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(spark, lake) -> None:
+def test_a_window_that_ends_now_has_no_gap_after_the_present(spark, lake) -> None:
     now = TIMES[-1] + 1
     result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now, curves=0), silent)
     (note,) = result.evidence
@@ -72,14 +72,14 @@ def test_a_window_that_ends_now_is_not_said_to_lack_what_has_not_happened_yet(sp
     assert len(result.usage) == 4
 
 
-def test_a_cluster_without_samples_says_so(spark, lake) -> None:
+def test_a_cluster_without_samples_is_reported(spark, lake) -> None:
     settings = usage.UsageSettings(from_ms=FROM, to_ms=TO, cluster=("other",))
     result = usage.run(spark, lake, settings, silent)
     assert result.usage == ()
     assert result.evidence[0].stale == "no samples were recorded in this window"
 
 
-def test_capacity_is_what_replication_leaves_and_excess_in_the_hottest_intervals_is_told(
+def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_is_reported(
     spark, lake, monkeypatch
 ) -> None:
     monkeypatch.setattr(capacity, "HOT", 3)
@@ -107,7 +107,7 @@ def test_capacity_is_what_replication_leaves_and_excess_in_the_hottest_intervals
     )
 
 
-def test_impossible_rates_are_an_error_that_says_so(spark, tmp_path) -> None:
+def test_impossible_rates_are_an_error(spark, tmp_path) -> None:
     fleet, huge, pacing = replays.beyond_64_bits()
     filled_lake = replays.filled(tmp_path, [fleet], pacing)
     settings = capacity.CapacitySettings(
@@ -134,19 +134,19 @@ def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:
 @pytest.mark.parametrize(
     "text", ["c1", "c1=1", "c1=a:b", "c1=1:2:3:4", "=1:2", "c1=0:1", "c1=1:2:0", "c1=1:2:1000001"]
 )
-def test_a_capacity_of_another_form_is_refused_with_an_example(text: str) -> None:
+def test_a_malformed_capacity_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="not of the form"):
         capacity.capacity_rows([text], None)
 
 
-def test_cluster_ids_may_hold_anything_but_what_ends_them() -> None:
+def test_cluster_ids_may_contain_equals_signs() -> None:
     assert capacity.capacity_rows(["a=b=5:-"], 3) == [
         ("a=b", "ingress", 5, 800_000, 3),
         ("a=b", "egress", None, 800_000, 3),
     ]
 
 
-def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_curve(
+def test_a_report_contains_the_newest_simulation_of_the_lake_with_both_limits_in_its_curve(
     spark, lake
 ) -> None:
     earlier = {
@@ -232,7 +232,7 @@ def test_a_report_has_the_newest_what_if_of_the_lake_with_both_limits_in_its_cur
     assert result.capacity
 
 
-def test_limits_of_a_cluster_without_samples_are_told_and_kept(spark, tmp_path) -> None:
+def test_limits_of_a_cluster_without_samples_are_reported_and_stored(spark, tmp_path) -> None:
     filled_lake = build_lake(tmp_path)
     state = QuotaState().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
     replays.looked(filled_lake, "quiet", state, BEGIN)
@@ -246,7 +246,7 @@ def test_limits_of_a_cluster_without_samples_are_told_and_kept(spark, tmp_path) 
     assert stored_states == {key: str(state) for key, state in states.items()}
 
 
-def test_curves_of_a_report_keep_to_its_window_and_below_their_bound(spark, lake) -> None:
+def test_curves_of_a_report_stay_within_its_window_and_below_their_bound(spark, lake) -> None:
     """From 15:00 to 15:00: two days of units are read, 24 hours of them are drawn."""
     row = ImpactRow(
         cluster_id="c1",

@@ -41,7 +41,7 @@ def opened(to: rows.Watched) -> PublishedEvidence:
     return published_evidence.opened(to, rows.CLUSTER, rows.at(2), DAY_MS)
 
 
-def test_the_limits_of_the_whole_window_come_back(lake: Lake, to: rows.Watched) -> None:
+def test_limits_of_the_whole_window_are_read_back(lake: Lake, to: rows.Watched) -> None:
     limits_by_day: dict[int, list[rows.Limit]] = {
         0: [((("client-id", "app"),), "producer_byte_rate", 5.0)],
         1: [((("user", "alice"),), "producer_byte_rate", 7.0)],
@@ -63,7 +63,7 @@ def test_the_limits_of_the_whole_window_come_back(lake: Lake, to: rows.Watched) 
     assert not evidence.recorded.beyond
 
 
-def test_keys_that_were_counted_in_too_many_ways_are_named_in_evidence(
+def test_keys_whose_limits_changed_too_often_are_named_in_evidence(
     lake: Lake, to: rows.Watched
 ) -> None:
     looks = range(MOST_WAYS + 1)

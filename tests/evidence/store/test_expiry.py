@@ -42,7 +42,7 @@ def age(lake: Lake, older_ms: int, *, only: str = "") -> None:
             os.utime(path, (when, when))
 
 
-def test_every_table_is_kept_for_as_long_as_it_is_said() -> None:
+def test_every_table_is_kept_for_its_retention_time() -> None:
     assert set(KEEP_DAYS) == set(TABLES)
     assert {name: KEEP_DAYS[name] for name in ("usage_sample", "target_up", "broker_sample")} == {
         "usage_sample": 30,
@@ -56,7 +56,7 @@ def test_every_table_is_kept_for_as_long_as_it_is_said() -> None:
 
 
 @pytest.mark.parametrize("table", [USAGE_SAMPLE, TARGET_UP])
-def test_a_unit_goes_on_the_day_its_time_is_over(lake: Lake, table: Table) -> None:
+def test_a_unit_is_removed_on_the_day_its_retention_ends(lake: Lake, table: Table) -> None:
     for number in (68, 69, 70, 99):
         committed(lake, rows.unit(table, number))
     age(lake, OLD)
@@ -69,7 +69,9 @@ def test_a_unit_goes_on_the_day_its_time_is_over(lake: Lake, table: Table) -> No
     assert expired(lake.store, NOW).tables == ()
 
 
-def test_what_the_newest_manifest_names_stays_and_superseded_generations_go(lake: Lake) -> None:
+def test_files_of_the_newest_manifest_remain_and_superseded_generations_are_removed(
+    lake: Lake,
+) -> None:
     unit = rows.unit(USAGE_SAMPLE, 99)
     newest = committed(lake, unit, 5)
     age(lake, OLD)
@@ -83,7 +85,7 @@ def test_what_the_newest_manifest_names_stays_and_superseded_generations_go(lake
     assert lake.read([newest]).num_rows == 1
 
 
-def test_a_generation_that_was_superseded_today_stays_for_those_who_read_it(lake: Lake) -> None:
+def test_a_generation_that_was_superseded_today_remains_for_its_readers(lake: Lake) -> None:
     unit = rows.unit(USAGE_SAMPLE, 99)
     first = committed(lake, unit)
     age(lake, OLD)
@@ -98,7 +100,7 @@ def test_a_generation_that_was_superseded_today_stays_for_those_who_read_it(lake
     assert lake.manifest(unit) is not None
 
 
-def test_files_that_nobody_names_go_after_a_day_and_not_before(lake: Lake) -> None:
+def test_unreferenced_files_are_removed_after_a_day(lake: Lake) -> None:
     unit = rows.unit(USAGE_SAMPLE, 99)
     committed(lake, unit)
     for path in (
@@ -142,7 +144,7 @@ def test_a_dry_run_counts_the_same_and_removes_nothing(lake: Lake) -> None:
     assert done.total.units == 1
 
 
-def test_other_numbers_of_days_can_be_asked_for(lake: Lake) -> None:
+def test_other_retention_times_can_be_configured(lake: Lake) -> None:
     committed(lake, rows.unit(USAGE_SAMPLE, 95))
     committed(lake, rows.unit(TARGET_UP, 10))
     age(lake, OLD)
@@ -158,7 +160,7 @@ def spoiled(lake: Lake, manifest: Manifest) -> None:
     lake.store.put(manifest.path, json.dumps(content).encode())
 
 
-def test_nothing_of_a_table_is_removed_where_a_manifest_cannot_be_read(lake: Lake) -> None:
+def test_nothing_of_a_table_with_an_unreadable_manifest_is_removed(lake: Lake) -> None:
     spoiled(lake, committed(lake, rows.unit(USAGE_SAMPLE, 99), 4))
     age(lake, OLD)
     before = lake.store.paths()
@@ -169,7 +171,7 @@ def test_nothing_of_a_table_is_removed_where_a_manifest_cannot_be_read(lake: Lak
 
 
 @pytest.mark.parametrize(("bad", "good"), [(TARGET_UP, USAGE_SAMPLE), (USAGE_SAMPLE, TARGET_UP)])
-def test_a_table_that_cannot_be_read_does_not_keep_the_others(
+def test_an_unreadable_table_does_not_stop_the_expiry_of_the_others(
     lake: Lake, bad: Table, good: Table
 ) -> None:
     for table in (bad, good):
@@ -195,7 +197,7 @@ class Stuck(rows.Watched):
         super().delete(named)
 
 
-def test_what_was_removed_before_it_went_wrong_is_told(tmp_path: Path) -> None:
+def test_removals_before_a_failure_are_reported(tmp_path: Path) -> None:
     lake = Lake(Stuck(tmp_path), clock=rows.FakeClock(), run_id="x")
     committed(lake, rows.unit(USAGE_SAMPLE, 10))
     age(lake, OLD)
@@ -219,7 +221,7 @@ class Together(rows.Watched):
         return super().find(path, max_bytes=max_bytes)
 
 
-def test_manifests_are_read_at_the_same_time(tmp_path: Path) -> None:
+def test_manifests_are_read_concurrently(tmp_path: Path) -> None:
     lake = rows.lake_in(tmp_path)
     for number in (98, 99):
         committed(lake, rows.unit(USAGE_SAMPLE, number))
@@ -241,7 +243,7 @@ class Overtaken(rows.Watched):
         super().delete(named)
 
 
-def test_a_file_that_is_committed_while_expiry_is_at_work_stays(tmp_path: Path) -> None:
+def test_a_file_that_is_committed_during_expiry_remains(tmp_path: Path) -> None:
     store = Overtaken(tmp_path)
     lake = Lake(store, clock=rows.FakeClock(), run_id="x")
     store.unit = None

@@ -31,7 +31,7 @@ def copies(work: str, folder: Path) -> Iterator[Path]:
     return (folder / str(number) for number in range(count))
 
 
-def test_a_commit_that_is_killed_leaves_the_old_generation_or_the_new_one(tmp_path: Path) -> None:
+def test_a_killed_commit_leaves_the_old_generation_or_the_new_one(tmp_path: Path) -> None:
     before = rows.lake_in(tmp_path / "before")
     before.commit(UNIT, rows.usage(), None)
     rates_of_copies = []
@@ -58,7 +58,7 @@ def _files(lake, path: str):
     return manifest.files
 
 
-def test_expiry_that_is_killed_never_brings_an_old_state_back(tmp_path: Path) -> None:
+def test_a_killed_expiry_never_restores_an_old_state(tmp_path: Path) -> None:
     before = rows.lake_in(tmp_path / "before")
     last_manifest = before.commit(UNIT, rows.usage(), None)
     for rate in (1, 2):
@@ -76,7 +76,7 @@ def test_expiry_that_is_killed_never_brings_an_old_state_back(tmp_path: Path) ->
     assert (manifests[0], manifests[-1]) == (last_manifest, None)
 
 
-def test_a_publication_that_is_killed_leaves_the_old_evidence_or_the_new_one(
+def test_a_killed_publication_leaves_the_old_evidence_or_the_new_one(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "before"

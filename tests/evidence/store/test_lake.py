@@ -48,14 +48,14 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
     assert lake.read([first]).num_rows == 3  # a reader that began with it can end with it
 
 
-def test_a_unit_without_rows_is_a_unit(lake: Lake) -> None:
+def test_a_unit_without_rows_can_be_committed(lake: Lake) -> None:
     manifest = lake.commit(UNIT, rows.usage(rates=()), None)
     assert manifest.files == ()
     assert lake.manifests(USAGE_SAMPLE) == (manifest,)
     assert lake.read([manifest]).schema.equals(arrow_tables.schema(USAGE_SAMPLE))
 
 
-def test_whoever_comes_second_gets_a_conflict_and_leaves_nothing(lake: Lake) -> None:
+def test_the_second_of_two_writers_gets_a_conflict_and_leaves_no_file(lake: Lake) -> None:
     first = lake.commit(UNIT, rows.usage(), None)
     before = lake.store.paths()
     for after in (None, first):
@@ -69,7 +69,7 @@ def test_whoever_comes_second_gets_a_conflict_and_leaves_nothing(lake: Lake) -> 
         assert lake.store.paths() == before
 
 
-def test_a_generation_that_expired_cannot_be_created_anew(lake: Lake) -> None:
+def test_an_expired_generation_cannot_be_created_again(lake: Lake) -> None:
     manifests = [lake.commit(UNIT, rows.usage(), None)]
     for _ in range(3):
         manifests.append(lake.commit(UNIT, rows.usage(), manifests[-1]))
@@ -89,7 +89,7 @@ def test_rows_of_another_cluster_or_day_are_refused(lake: Lake) -> None:
     assert lake.store.paths() == []
 
 
-def test_update_reads_makes_and_commits(lake: Lake) -> None:
+def test_update_reads_computes_and_commits(lake: Lake) -> None:
     def one_more(before: Manifest | None) -> UnitContent:
         rates = lake.read([before]).column("rate_units").to_pylist() if before else []
         return UnitContent(rows=rows.usage(rates=[*rates, len(rates)]), counts={"n": len(rates)})
@@ -99,7 +99,7 @@ def test_update_reads_makes_and_commits(lake: Lake) -> None:
     assert lake.read(lake.manifests(USAGE_SAMPLE)).column("rate_units").to_pylist() == [0, 1, 2]
 
 
-def test_update_begins_again_after_a_conflict_with_pauses_that_grow_and_gives_up_in_the_end(
+def test_update_retries_after_a_conflict_with_growing_pauses_and_finally_fails(
     tmp_path: Path,
 ) -> None:
     second_lake = rows.lake_in(tmp_path)
@@ -126,7 +126,7 @@ def test_update_begins_again_after_a_conflict_with_pauses_that_grow_and_gives_up
     assert len(pauses) == 2 + TRIES - 1
 
 
-def test_files_that_others_wrote_are_committed_as_they_are(lake: Lake) -> None:
+def test_files_written_by_another_engine_are_committed_unchanged(lake: Lake) -> None:
     paths = []
     for number, user in enumerate(("a", "b")):
         path = f"{UNIT.folder}/{lake.new_name()}-{number}.parquet"
@@ -148,7 +148,7 @@ def test_files_that_others_wrote_are_committed_as_they_are(lake: Lake) -> None:
         lake.commit_files(rows.unit(USAGE_SAMPLE, 1), (), manifest)
 
 
-def test_units_are_chosen_by_cluster_and_day_with_one_listing(tmp_path: Path) -> None:
+def test_units_are_selected_by_cluster_and_day_with_one_listing(tmp_path: Path) -> None:
     store = rows.Watched(tmp_path)
     lake = Lake(store, clock=FakeClock())
     for cluster in ("b", "a/b", "_c"):
@@ -174,7 +174,7 @@ def test_units_are_chosen_by_cluster_and_day_with_one_listing(tmp_path: Path) ->
     assert lake.manifests(USAGE_SAMPLE, []) == ()
 
 
-def test_rows_and_columns_are_chosen_and_nothing_at_all_has_the_columns_of_the_table(
+def test_rows_and_columns_are_selected_and_an_empty_result_has_the_columns_of_the_table(
     lake: Lake,
 ) -> None:
     for number in range(3):
@@ -191,7 +191,7 @@ def test_rows_and_columns_are_chosen_and_nothing_at_all_has_the_columns_of_the_t
         lake.read([up, *lake.manifests(USAGE_SAMPLE)])
 
 
-def test_a_file_that_is_missing_cut_off_or_altered_is_named(lake: Lake) -> None:
+def test_a_missing_truncated_or_modified_file_is_named(lake: Lake) -> None:
     manifest = lake.commit(UNIT, rows.usage(), None)
     (file,) = manifest.files
     good = lake.store.get(file.path)
@@ -210,7 +210,7 @@ def test_a_file_that_is_missing_cut_off_or_altered_is_named(lake: Lake) -> None:
         assert caught.value.hint
 
 
-def test_this_schema_version_and_the_one_before_are_read_and_the_next_is_refused(
+def test_this_schema_version_and_the_previous_one_are_read_and_the_next_is_refused(
     lake: Lake,
 ) -> None:
     manifest = lake.commit(UNIT, rows.usage(), None)
@@ -222,7 +222,7 @@ def test_this_schema_version_and_the_one_before_are_read_and_the_next_is_refused
             act()
 
 
-def test_a_manifest_in_the_wrong_place_is_refused(lake: Lake) -> None:
+def test_a_manifest_at_a_wrong_path_is_refused(lake: Lake) -> None:
     manifest = lake.commit(UNIT, rows.usage(), None)
     second_unit = rows.unit(USAGE_SAMPLE, 1)
     lake.store.put(second_unit.generation(1), lake.store.get(manifest.path))
@@ -257,7 +257,7 @@ def assert_nothing_was_lost(lake: Lake, total: int) -> None:
 
 
 @pytest.mark.parametrize("uri", ["memory://", "folder"])
-def test_threads_that_race_on_a_unit_lose_nothing(uri: str, tmp_path: Path) -> None:
+def test_threads_that_race_on_a_unit_lose_no_rows(uri: str, tmp_path: Path) -> None:
     store = rows.lake_in(tmp_path if uri == "folder" else uri).store
     lakes = [Lake(store, clock=FakeClock(), run_id=f"r{n}", pause=lambda _: None) for n in range(2)]
     threads = [
@@ -275,7 +275,7 @@ def race(folder: str, name: str, times: int) -> None:
     appended(rows.lake_in(folder, name), name, times)
 
 
-def test_processes_that_race_on_a_unit_lose_nothing(tmp_path: Path) -> None:
+def test_processes_that_race_on_a_unit_lose_no_rows(tmp_path: Path) -> None:
     start = multiprocessing.get_context("spawn").Process
     processes = [start(target=race, args=(str(tmp_path), f"p{n}", TRIES - 1)) for n in range(2)]
     for process in processes:
@@ -286,7 +286,7 @@ def test_processes_that_race_on_a_unit_lose_nothing(tmp_path: Path) -> None:
     assert_nothing_was_lost(rows.lake_in(tmp_path), 2 * (TRIES - 1))
 
 
-def test_of_many_that_create_the_same_generation_exactly_one_wins(lake: Lake) -> None:
+def test_exactly_one_of_many_writers_creates_a_generation(lake: Lake) -> None:
     outcomes: list[int | None] = []
     barrier = threading.Barrier(8)
 
@@ -329,7 +329,7 @@ def test_readers_during_commits_see_one_generation_and_never_a_mixture(lake: Lak
     assert rates_read == sorted(rates_read)
 
 
-def test_a_lake_has_a_name_of_its_own_unless_it_is_given_one(tmp_path: Path) -> None:
+def test_a_lake_has_a_unique_run_id_and_unique_file_names(tmp_path: Path) -> None:
     store = rows.lake_in(tmp_path).store
     first, second = (Lake(store, clock=FakeClock()) for _ in range(2))
     assert first.run_id != second.run_id

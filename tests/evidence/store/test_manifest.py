@@ -43,7 +43,7 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     assert COMPLETE.rows == 2
 
 
-def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -> None:
+def test_the_coverage_of_brokers_is_stored_in_the_counts_and_is_not_a_state() -> None:
     with_coverage = replace(
         COMPLETE, counts=counts_of({"filled": 3, "no_up": 0}, {"1": 1_000_000, "2 b": 0})
     )
@@ -85,7 +85,7 @@ def test_the_coverage_of_brokers_is_no_state_and_is_kept_where_it_always_was() -
         (changed(cluster_id="other"), "is of target_up of other"),
     ],
 )
-def test_whatever_is_wrong_is_named_with_the_file(content: bytes, message: str) -> None:
+def test_every_error_of_a_manifest_names_the_file(content: bytes, message: str) -> None:
     with pytest.raises(LakeDamaged) as caught:
         manifest.read(content, "some/file", COMPLETE.unit)
     assert str(caught.value).startswith("some/file: ")
@@ -101,27 +101,25 @@ def test_files_outside_the_store_or_without_a_digest_are_refused(wrong: dict[str
         manifest.read(changed(files=[file]), "x")
 
 
-def test_the_version_before_is_read() -> None:
+def test_the_previous_version_is_read() -> None:
     assert manifest.read(changed(schema_version=SCHEMA_VERSION - 1), "x").schema_version == 0
 
 
-def test_older_versions_are_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_versions_are_refused_with_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "SCHEMA_VERSION", 3)
     with pytest.raises(LakeDamaged, match="schema version 1; this program reads 2 and 3") as caught:
         manifest.read(COMPLETE.json(), "x")
     assert "make it again" in caught.value.hint
 
 
-def test_a_newer_version_says_upgrade() -> None:
+def test_a_newer_version_is_refused_with_the_advice_to_upgrade() -> None:
     with pytest.raises(LakeDamaged) as caught:
         manifest.read(changed(schema_version=2), "x")
     assert caught.value.hint.startswith("upgrade kquota")
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_names_in_paths_are_safe_and_different_names_stay_different(
-    first: str, second: str
-) -> None:
+def test_names_in_paths_are_safe_and_unique(first: str, second: str) -> None:
     for name in (first, second):
         safe = manifest.safe(name)
         assert safe.isascii()
@@ -143,10 +141,10 @@ def test_names_in_paths_are_safe_and_different_names_stay_different(
         ("\0", "~00"),
     ],
 )
-def test_ordinary_cluster_ids_stay_as_they_are(name: str, safe: str) -> None:
+def test_ordinary_cluster_ids_are_unchanged(name: str, safe: str) -> None:
     assert manifest.safe(name) == safe
 
 
-def test_a_unit_needs_a_cluster() -> None:
+def test_a_unit_requires_a_cluster() -> None:
     with pytest.raises(LakeError):
         rows.unit(USAGE_SAMPLE, cluster_id="")

@@ -70,7 +70,7 @@ def plain(
     }
 
 
-def test_what_was_published_comes_back(lake: Lake, to: rows.Watched) -> None:
+def test_published_evidence_is_read_back(lake: Lake, to: rows.Watched) -> None:
     limits: list[rows.Limit] = [
         ((("user", "alice"),), "producer_byte_rate", 5.0),
         ((("prefix", "x"),), "producer_byte_rate", 6.0),
@@ -122,7 +122,7 @@ ROWS = st.tuples(st.sampled_from(list(QuotaType)), BUCKETS, st.sampled_from(["1"
     st.lists(BUCKETS, max_size=6),
     st.sampled_from(list(QuotaType)),
 )
-def test_series_are_what_a_plain_look_at_all_rows_finds(
+def test_series_equal_the_result_of_a_scan_of_all_rows(
     series_keys: list[tuple[QuotaType, Bucket, str]], buckets_asked: list[Bucket], kind: QuotaType
 ) -> None:
     lake, to = rows.lake_in("memory://"), rows.lake_in("memory://").store
@@ -171,7 +171,7 @@ def test_series_are_what_a_plain_look_at_all_rows_finds(
     }
 
 
-def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
+def test_only_row_groups_that_may_contain_a_bucket_are_fetched(
     lake: Lake, to: rows.Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_files, "ROW_GROUP", 1000)
@@ -225,7 +225,7 @@ def test_only_row_groups_that_may_hold_a_bucket_are_fetched(
         ),
     ],
 )
-def test_evidence_that_is_absent_damaged_or_newer_counts_as_none_and_says_why(
+def test_evidence_that_is_missing_damaged_or_newer_is_not_used_and_the_reason_is_given(
     lake: Lake, to: rows.Watched, act: Callable[[rows.Watched], object], reason: str
 ) -> None:
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
@@ -264,7 +264,7 @@ def cut(to: rows.Watched, table: str) -> None:
     to.put(path, to.get(path)[:-20])
 
 
-def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Watched) -> None:
+def test_evidence_that_ended_too_long_ago_is_not_used(lake: Lake, to: rows.Watched) -> None:
     published(lake, to)
     assert opened(to, day=4).note.stale == ""
     old = opened(to, day=5)
@@ -285,7 +285,7 @@ def test_evidence_that_ends_too_long_ago_counts_as_none(lake: Lake, to: rows.Wat
         (50 * HOUR, 48 * HOUR, "50 hours ago; 48 are allowed"),
     ],
 )
-def test_how_old_it_is_and_may_be_are_told_so_that_they_differ(
+def test_the_age_of_evidence_and_the_allowed_age_have_different_texts(
     lake: Lake, to: rows.Watched, age_ms: int, allowed_ms: int, words: str
 ) -> None:
     published(lake, to)
@@ -293,7 +293,7 @@ def test_how_old_it_is_and_may_be_are_told_so_that_they_differ(
     assert evidence.note.stale == f"it ends 2025-03-03 00:00 UTC, {words}"
 
 
-def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
+def test_the_age_of_evidence_is_that_of_its_window_and_not_of_its_publication(
     lake: Lake, to: rows.Watched
 ) -> None:
     published(lake, to)
@@ -301,7 +301,7 @@ def test_evidence_is_as_old_as_its_window_and_not_as_its_publication(
     assert "72 hours ago" in opened(to, day=5).note.stale
 
 
-def test_a_window_without_any_sample_counts_as_none(lake: Lake, to: rows.Watched) -> None:
+def test_a_window_without_samples_is_not_used(lake: Lake, to: rows.Watched) -> None:
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
     evidence = opened(to)
     assert evidence.note.stale == "the window holds no sample"
@@ -309,7 +309,7 @@ def test_a_window_without_any_sample_counts_as_none(lake: Lake, to: rows.Watched
     assert_empty(evidence)
 
 
-def test_a_look_that_found_no_limits_is_a_state_and_no_look_is_none(
+def test_a_snapshot_without_limits_is_a_state_and_a_missing_snapshot_is_none(
     lake: Lake, to: rows.Watched
 ) -> None:
     published(lake, to)
@@ -320,7 +320,7 @@ def test_a_look_that_found_no_limits_is_a_state_and_no_look_is_none(
 
 
 @pytest.mark.parametrize("path", ["LATEST", "usage_sample", "bucket_seen"])
-def test_a_store_that_refuses_is_an_error_and_not_an_absence(
+def test_a_store_that_refuses_access_is_an_error_and_not_missing_evidence(
     lake: Lake, to: rows.Watched, path: str
 ) -> None:
     published(lake, to)
@@ -329,7 +329,7 @@ def test_a_store_that_refuses_is_an_error_and_not_an_absence(
         opened(to)
 
 
-def test_a_store_that_refuses_later_is_an_error_too(
+def test_a_store_that_refuses_access_later_is_an_error_too(
     lake: Lake, to: rows.Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reconciler.evidence.store.files.row_groups.TAIL", 4096)
@@ -346,7 +346,7 @@ def test_a_store_that_refuses_later_is_an_error_too(
     assert not isinstance(caught.value, LakeDamaged)
 
 
-def test_whatever_byte_was_altered_the_series_are_true_or_the_file_is_named(
+def test_a_modified_byte_is_detected_or_leaves_the_series_unchanged(
     lake: Lake, to: rows.Watched
 ) -> None:
     rates = [n * 7919 % 10_007 for n in range(100)]
@@ -369,7 +369,7 @@ def test_whatever_byte_was_altered_the_series_are_true_or_the_file_is_named(
     assert all(path in complaint for complaint in complaints)
 
 
-def test_samples_of_a_broker_follow_each_other_over_days(lake: Lake, to: rows.Watched) -> None:
+def test_samples_of_a_broker_are_ordered_across_days(lake: Lake, to: rows.Watched) -> None:
     published(lake, to, 5, brokers=("1", "10", "2"))
     samples = opened(to, day=5).series(PRODUCE, [ALICE])[ALICE]
     assert set(samples) == {"1", "10", "2"}
@@ -378,7 +378,9 @@ def test_samples_of_a_broker_follow_each_other_over_days(lake: Lake, to: rows.Wa
         assert len(series) == 15
 
 
-def test_words_that_nobody_knows_make_a_file_unusable(lake: Lake, to: rows.Watched) -> None:
+def test_unknown_values_of_an_enumeration_make_a_file_unusable(
+    lake: Lake, to: rows.Watched
+) -> None:
     pointer = published(lake, to, 1)
     part = next(part for part in pointer.parts if part.table.name == "bucket_seen")
     strange = parquet_files.read(part.table, to.get(part.file.path), path="x")

@@ -50,7 +50,7 @@ def published(
     return publish(lake, rows.CLUSTER, to, begin, rows.at(last), pace=PACE, now_ms=now_ms)
 
 
-def test_a_window_is_published_with_everything_a_preview_asks(lake: Lake, to: rows.Watched) -> None:
+def test_a_window_is_published_with_all_tables_of_a_preview(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0, 1, counts=counts_of({"gaps": 2, "filled": 0}, {"1": 990_000, "b 2": 5}))
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
     lake.commit(
@@ -106,7 +106,7 @@ def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> Non
     assert latest.measured == (QuotaType.PRODUCE, QuotaType.FETCH)
 
 
-def test_publishing_again_uploads_what_changed_and_reads_no_other_day(
+def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0, 1, 2)
@@ -140,9 +140,7 @@ def test_publishing_again_uploads_what_changed_and_reads_no_other_day(
     ] == []
 
 
-def test_a_file_that_vanished_from_the_evidence_is_uploaded_again(
-    lake: Lake, to: rows.Watched
-) -> None:
+def test_a_file_missing_from_the_evidence_is_uploaded_again(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
     lost = latest.of(USAGE_SAMPLE)[0].file.path
@@ -181,7 +179,7 @@ def test_a_small_file_with_other_bytes_is_uploaded_again(
     assert to.put_paths[:-1] == []
 
 
-def test_samples_with_another_end_are_uploaded_again(lake: Lake, to: rows.Watched) -> None:
+def test_samples_with_a_different_footer_are_uploaded_again(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
     age(to, rows.at(1))
@@ -191,7 +189,9 @@ def test_samples_with_another_end_are_uploaded_again(lake: Lake, to: rows.Watche
     assert to.put_paths[:-1] == [path]
 
 
-def test_samples_that_somebody_wrote_since_are_read_whole(lake: Lake, to: rows.Watched) -> None:
+def test_samples_written_since_the_last_publication_are_read_completely(
+    lake: Lake, to: rows.Watched
+) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
     path = latest.of(USAGE_SAMPLE)[0].file.path
@@ -201,7 +201,7 @@ def test_samples_that_somebody_wrote_since_are_read_whole(lake: Lake, to: rows.W
     assert to.put_paths[:-1] == [path]
 
 
-def test_samples_of_before_are_read_by_their_end_unless_all_is_to_be_checked(
+def test_earlier_samples_are_checked_by_their_footer_unless_a_complete_check_is_requested(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0)
@@ -218,7 +218,7 @@ def test_samples_of_before_are_read_by_their_end_unless_all_is_to_be_checked(
     assert path in to.put_paths
 
 
-def test_a_day_that_came_to_no_sample_is_missing(lake: Lake, to: rows.Watched) -> None:
+def test_a_day_without_samples_is_missing(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     for table in (USAGE_SAMPLE, TARGET_UP):
         lake.commit(rows.unit(table, 1), lake.read((), table=table), None)
@@ -228,7 +228,7 @@ def test_a_day_that_came_to_no_sample_is_missing(lake: Lake, to: rows.Watched) -
     assert not any("not known when brokers answered" in reason for reason in latest.partial)
 
 
-def test_samples_without_a_row_that_says_when_brokers_answered_are_told(
+def test_samples_without_a_record_of_broker_responses_are_reported(
     lake: Lake, to: rows.Watched
 ) -> None:
     lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
@@ -236,7 +236,7 @@ def test_samples_without_a_row_that_says_when_brokers_answered_are_told(
     assert "2025-03-01: not known when brokers answered" in published(lake, to, 1).partial
 
 
-def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.Watched) -> None:
+def test_limits_of_an_old_snapshot_are_reported_with_its_time(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 9)
     lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
     assert (
@@ -247,7 +247,7 @@ def test_limits_of_a_look_long_ago_are_told_with_its_time(lake: Lake, to: rows.W
     assert not any("not observed" in reason for reason in published(lake, to, 2).partial)
 
 
-def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Watched) -> None:
+def test_damaged_snapshots_within_the_window_are_reported(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 1)
     for number in (0, 1):
         unit = rows.unit(SNAPSHOT, number)
@@ -258,7 +258,7 @@ def test_looks_that_were_lost_inside_the_window_are_told(lake: Lake, to: rows.Wa
     ]
 
 
-def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:
+def test_the_window_is_two_weeks_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:
     fill(lake, *range(17))
     latest = publish(
         lake, rows.CLUSTER, to, None, rows.at(16, 60), pace=PACE, now_ms=rows.at(16, 60)
@@ -271,7 +271,7 @@ def test_the_window_is_a_fortnight_and_begins_at_midnight(lake: Lake, to: rows.W
         publish(lake, rows.CLUSTER, to, rows.at(3), rows.at(3), pace=PACE, now_ms=rows.at(3))
 
 
-def test_samples_after_the_end_are_left_out(lake: Lake, to: rows.Watched) -> None:
+def test_samples_after_the_end_are_omitted(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     latest = publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(0, 61), pace=PACE, now_ms=rows.at(1)
@@ -291,7 +291,7 @@ def test_samples_after_the_end_are_left_out(lake: Lake, to: rows.Watched) -> Non
     assert latest_of_day.of(USAGE_SAMPLE)[0].file.rows == 6
 
 
-def test_several_files_of_a_day_become_one_that_is_sorted(lake: Lake, to: rows.Watched) -> None:
+def test_several_files_of_a_day_become_one_sorted_file(lake: Lake, to: rows.Watched) -> None:
     unit = rows.unit(USAGE_SAMPLE)
     files = []
     for user in ("b", "a"):
@@ -305,7 +305,7 @@ def test_several_files_of_a_day_become_one_that_is_sorted(lake: Lake, to: rows.W
     )
 
 
-def test_what_is_missing_is_said_and_counted(lake: Lake, to: rows.Watched) -> None:
+def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0, partial=("a replica was away",))
     fill(lake, 4, partial=("a replica was away",))
     lake.commit(rows.unit(USAGE_SAMPLE, 5), rows.usage(5), None)
@@ -330,7 +330,7 @@ def test_what_is_missing_is_said_and_counted(lake: Lake, to: rows.Watched) -> No
     assert latest.snapshot_id == "b"
 
 
-def test_days_of_another_step_leave_the_longest_gap_of_the_window(
+def test_days_with_another_step_keep_the_longest_gap_of_the_window(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0, inputs=scrape_interval.inputs(Cadence(step_ms=60_000, max_gap_ms=300_000)))
@@ -338,14 +338,14 @@ def test_days_of_another_step_leave_the_longest_gap_of_the_window(
     assert published(lake, to, 2).pace == Cadence(step_ms=10_000, max_gap_ms=300_000)
 
 
-def test_sentences_are_bounded(lake: Lake, to: rows.Watched) -> None:
+def test_the_number_of_sentences_is_bounded(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0, partial=[f"reason {number}" for number in range(50)])
     latest = published(lake, to, 1)
     assert len(latest.partial) == MOST_SENTENCES + 1
     assert latest.partial[-1] == "and 31 more"
 
 
-def test_the_broker_that_answered_least_decides_the_coverage(lake: Lake, to: rows.Watched) -> None:
+def test_the_least_available_broker_determines_the_coverage(lake: Lake, to: rows.Watched) -> None:
     content = pa.concat_tables(
         [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=1440)]
     )
@@ -355,7 +355,9 @@ def test_the_broker_that_answered_least_decides_the_coverage(lake: Lake, to: row
     assert published(lake, to, 1).coverage_ppm == 1120 * 30_000 * MILLION // DAY_MS
 
 
-def test_a_broker_that_never_answered_leaves_nothing_covered(lake: Lake, to: rows.Watched) -> None:
+def test_with_a_broker_that_never_answered_the_coverage_is_zero(
+    lake: Lake, to: rows.Watched
+) -> None:
     content = pa.concat_tables(
         [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=4)]
     )
@@ -365,7 +367,7 @@ def test_a_broker_that_never_answered_leaves_nothing_covered(lake: Lake, to: row
     assert published(lake, to, 1).coverage_ppm == 0
 
 
-def test_a_cluster_of_which_nothing_was_recorded_is_published_as_that(
+def test_a_cluster_without_recorded_data_is_published_as_empty(
     lake: Lake, to: rows.Watched
 ) -> None:
     latest = published(lake, to, 2)
@@ -374,7 +376,7 @@ def test_a_cluster_of_which_nothing_was_recorded_is_published_as_that(
     assert "the lake has no complete snapshot of the limits" in latest.partial
 
 
-def test_files_of_earlier_publications_go_a_week_after_they_were_last_named(
+def test_files_of_earlier_publications_are_removed_a_week_after_their_last_reference(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0, 1, 2, 3)
@@ -408,14 +410,14 @@ def age(to: rows.Watched, when_ms: int) -> None:
             os.utime(path, (when_ms / 1000, when_ms / 1000))
 
 
-def test_a_damaged_latest_is_replaced(lake: Lake, to: rows.Watched) -> None:
+def test_a_damaged_pointer_file_is_replaced(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
     to.put(f"{rows.CLUSTER}/LATEST.json", b"{")
     assert published(lake, to, 1).parts == latest.parts
 
 
-def test_clusters_do_not_touch_each_other(lake: Lake, to: rows.Watched) -> None:
+def test_clusters_do_not_affect_each_other(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
     published(lake, to, 1)
     age(to, rows.at(1))

@@ -41,7 +41,7 @@ def limits_between(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshot
     return observed_limits(lake, rows.CLUSTER, rows.at(first), rows.at(last))
 
 
-def test_a_state_comes_back_without_loss() -> None:
+def test_a_state_is_read_back_completely() -> None:
     limits: list[rows.Limit] = [
         (ALICE, PRODUCE, 1024.0),
         (ALICE, "future_rate", 0.5),
@@ -78,17 +78,17 @@ def test_a_state_comes_back_without_loss() -> None:
         ((), "'\\[\\]' is not an entity"),
     ],
 )
-def test_rows_that_cannot_be_true_are_refused(named: rows.Limit, message: str) -> None:
+def test_contradictory_rows_are_refused(named: rows.Limit, message: str) -> None:
     with pytest.raises(LakeDamaged, match=message):
         state_of(rows.entries(0, "s", [(named, PRODUCE, 1.0)]), "some/file")
 
 
-def test_a_limit_that_stands_there_twice_is_refused() -> None:
+def test_a_repeated_limit_is_refused() -> None:
     with pytest.raises(LakeDamaged, match="duplicate producer_byte_rate of "):
         state_of(rows.entries(0, "s", [(ALICE, PRODUCE, 1.0), (ALICE, PRODUCE, 2.0)]))
 
 
-def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
+def test_the_newest_complete_snapshot_before_the_end_is_used(lake: Lake) -> None:
     assert limits_between(lake).snapshot is None
     look(lake, 1, [("a", 10, True, [(ALICE, PRODUCE, 1.0)])])
     look(
@@ -106,7 +106,7 @@ def test_the_newest_complete_look_before_the_end_counts(lake: Lake) -> None:
     assert (none.snapshot.snapshot_id, none.entries.num_rows) == ("d", 0)  # all limits were removed
 
 
-def test_changes_are_counted_since_the_last_look_before_the_window(lake: Lake) -> None:
+def test_changes_are_counted_since_the_last_snapshot_before_the_window(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0), (ALICE, FETCH, 1.0)])])
     look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0), (ALICE, FETCH, 1.0)])])
     look(
@@ -131,7 +131,7 @@ APP = (("client-id", "app"),)
 BOB = (("user", "bob"),)
 
 
-def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake) -> None:
+def test_one_snapshot_in_the_window_is_kept_for_each_way_of_counting_clients(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(APP, PRODUCE, 1.0)])])
     look(lake, 1, [("b", 0, True, [(APP, PRODUCE, 2.0)])])  # another number, the same clients
     look(
@@ -152,7 +152,7 @@ def test_of_looks_in_the_window_one_is_kept_for_each_way_of_counting(lake: Lake)
     assert len(limits_between(lake, 3).recorded().states) == 1
 
 
-def test_a_number_of_before_is_kept_too_and_equal_looks_are_not(lake: Lake) -> None:
+def test_an_earlier_value_is_kept_and_equal_snapshots_are_not(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     look(lake, 1, [("b", 0, True, [(ALICE, PRODUCE, 2.0)])])
     assert [entries.column("value").to_pylist() for entries in limits_between(lake).earlier] == [
@@ -162,7 +162,7 @@ def test_a_number_of_before_is_kept_too_and_equal_looks_are_not(lake: Lake) -> N
     assert limits_between(lake).earlier == ()
 
 
-def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
+def test_limits_that_changed_too_often_are_reported_by_key(lake: Lake) -> None:
     for number in range(MOST_WAYS + 1):
         users: list[rows.Limit] = [((("user", f"u{number}"),), PRODUCE, 1.0), (APP, PRODUCE, 1.0)]
         look(lake, number, [(f"s{number}", 0, True, [*users, (ALICE, FETCH, 1.0)])])
@@ -176,7 +176,7 @@ def test_limits_that_changed_too_often_are_told_by_key(lake: Lake) -> None:
     )
 
 
-def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:
+def test_a_snapshot_with_missing_rows_is_ignored(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
     lake.commit(rows.unit(SNAPSHOT, 1), rows.snapshots(1, [("b", 0, 5, True)]), None)
     observed = limits_between(lake)
@@ -184,7 +184,7 @@ def test_a_look_whose_rows_are_not_all_there_counts_as_none(lake: Lake) -> None:
     assert (observed.snapshot.snapshot_id, observed.incomplete) == ("a", ("b",))
 
 
-def test_looks_of_years_ago_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_snapshots_of_earlier_years_are_not_read(tmp_path_factory: pytest.TempPathFactory) -> None:
     store = rows.Watched(tmp_path_factory.mktemp("lake"))
     lake = Lake(store, clock=rows.FakeClock())
     for number in range(20):

@@ -51,7 +51,7 @@ def _filled(folder: Path, **inputs: str) -> Lake:
     return into
 
 
-def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> None:
+def test_a_window_has_its_coverage_and_its_missing_data(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     (manifest,) = into.manifests(USAGE_SAMPLE)
     counts = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
@@ -68,7 +68,7 @@ def test_a_window_says_what_it_is_worth_and_what_is_missing(tmp_path: Path) -> N
     assert note.counts == {"filled": 3}
 
 
-def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
+def test_a_window_that_cannot_be_used_has_a_reason(tmp_path: Path) -> None:
     into = _filled(tmp_path)
     assert (
         recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + DAY_MS).reason
@@ -85,7 +85,7 @@ def test_what_counts_for_nothing_says_why(tmp_path: Path) -> None:
     )
 
 
-def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
+def test_days_without_samples_are_missing(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     replays.commit(
@@ -97,7 +97,7 @@ def test_days_that_came_to_no_sample_are_missing(tmp_path: Path) -> None:
     assert second_day.reason == recorded_window.NO_SAMPLES
 
 
-def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path) -> None:
+def test_days_with_another_step_keep_the_longest_gap_of_the_window(tmp_path: Path) -> None:
     slow = Cadence(step_ms=60_000, max_gap_ms=300_000)
     into = _filled(tmp_path, **scrape_interval.inputs(slow))
     quick = scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000))
@@ -107,7 +107,7 @@ def test_days_of_another_step_leave_the_longest_gap_of_the_window(tmp_path: Path
     assert window.cadence == Cadence(step_ms=10_000, max_gap_ms=300_000)
 
 
-def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
+def test_limits_of_an_old_snapshot_are_reported(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN - 90 * DAY_MS)
     (message,) = (
@@ -116,7 +116,7 @@ def test_limits_of_a_look_long_ago_are_told(tmp_path: Path) -> None:
     assert message.startswith("limits were not observed for 91 days: those of 2025-07-12 00:00 UTC")
 
 
-def test_samples_come_in_order_by_broker_and_the_window_is_kept(tmp_path: Path) -> None:
+def test_samples_are_sorted_by_broker_and_limited_to_the_window(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     window = recorded_window.opened(into, CLUSTER, BEGIN + 60_000, BEGIN + DAY_MS)

@@ -18,7 +18,7 @@ BEGIN = 1_793_491_200_000
 
 
 @pytest.mark.parametrize(("answers", "ppm"), [((True, True), 500_000), ((True, False), 0)])
-def test_a_broker_that_never_answered_leaves_nothing_covered(answers, ppm) -> None:
+def test_with_a_broker_that_never_answered_the_coverage_is_zero(answers, ppm) -> None:
     lake = Lake(opened("memory://"), clock=FakeClock())
     rows = [
         {

@@ -52,7 +52,7 @@ def test_an_object_is_created_once(place: FileStore) -> None:
     assert place.find("nothing") is None
 
 
-def test_of_many_that_create_an_object_exactly_one_wins(place: FileStore) -> None:
+def test_exactly_one_of_many_writers_creates_an_object(place: FileStore) -> None:
     won: list[int] = []
 
     def create(number: int) -> None:
@@ -71,7 +71,7 @@ def test_of_many_that_create_an_object_exactly_one_wins(place: FileStore) -> Non
     assert place.get("x") == str(won[0]).encode()
 
 
-def test_large_objects_go_in_parts_and_listings_have_many_pages(place: FileStore) -> None:
+def test_large_objects_are_uploaded_in_parts_and_listings_have_many_pages(place: FileStore) -> None:
     content = bytes(range(256)) * 50_000  # 12.8 MB
     place.put("large", content)
     assert place.get("large") == content
@@ -82,7 +82,7 @@ def test_large_objects_go_in_parts_and_listings_have_many_pages(place: FileStore
     assert place.paths() == [("large", len(content))]
 
 
-def test_writers_that_race_lose_nothing(place: FileStore) -> None:
+def test_concurrent_writers_lose_no_rows(place: FileStore) -> None:
     lakes = [Lake(place, clock=FakeClock(), run_id=f"r{n}", pause=lambda _: None) for n in range(2)]
     threads = [
         threading.Thread(target=test_lake.appended, args=(lake, f"t{n}", TRIES - 1))
@@ -95,7 +95,7 @@ def test_writers_that_race_lose_nothing(place: FileStore) -> None:
     test_lake.assert_nothing_was_lost(lakes[0], 2 * (TRIES - 1))
 
 
-def test_evidence_is_published_and_read_and_everything_expires(place: FileStore) -> None:
+def test_evidence_is_published_and_read_and_all_tables_expire(place: FileStore) -> None:
     lake = Lake(place, clock=FakeClock())
     for number in range(3):
         lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
@@ -115,7 +115,7 @@ def test_evidence_is_published_and_read_and_everything_expires(place: FileStore)
     assert all(path.startswith("evidence/") for path, _ in place.paths())
 
 
-def test_a_bucket_that_is_not_there_is_told(place: FileStore) -> None:
+def test_a_missing_bucket_is_reported(place: FileStore) -> None:
     missing = object_store.opened("s3://no-such-bucket/x")
     for act in (lambda: missing.put("a", b"1"), missing.paths):
         with pytest.raises(LakeError, match="there is no such bucket") as caught:
@@ -123,7 +123,7 @@ def test_a_bucket_that_is_not_there_is_told(place: FileStore) -> None:
         assert caught.value.hint
 
 
-def test_a_server_that_is_away_is_told_with_what_to_check(
+def test_an_unreachable_server_is_reported_with_the_settings_to_check(
     place: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_store, "TRIES", 0)
@@ -134,7 +134,9 @@ def test_a_server_that_is_away_is_told_with_what_to_check(
     assert "a-secret" not in str(caught.value)
 
 
-def test_plain_http_has_to_be_allowed(place: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_http_must_be_allowed_explicitly(
+    place: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AWS_ALLOW_HTTP")
     with pytest.raises(LakeError, match="is http:// and not https://") as caught:
         object_store.opened(place.redacted_address).get("a")

@@ -42,7 +42,7 @@ def begun_anew(lake: Lake, *, first: int = 0, last: int = 9) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("how", ["missing", "cut", "altered"])
-def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str) -> None:
+def test_a_damaged_unit_is_started_again_and_the_lost_rows_are_listed(lake: Lake, how: str) -> None:
     manifest = looked(lake, 0, 3)
     spoil(lake, manifest, how)
     with pytest.raises(LakeDamaged):
@@ -54,14 +54,14 @@ def test_a_damaged_unit_is_begun_anew_and_says_what_is_lost(lake: Lake, how: str
     assert begun_anew(lake) == ()
 
 
-def test_whole_units_and_those_of_other_days_are_not_touched(lake: Lake) -> None:
+def test_intact_units_and_those_of_other_days_are_unchanged(lake: Lake) -> None:
     looked(lake, 1, 2)
     spoil(lake, looked(lake, 0, 2), "missing")
     assert begun_anew(lake, first=1) == ()
     assert [manifest.generation for manifest in lake.manifests(SNAPSHOT)] == [1, 1]
 
 
-def test_a_loss_is_reported_until_as_many_rows_are_there() -> None:
+def test_a_loss_is_reported_until_the_same_number_of_rows_is_stored() -> None:
     inputs = {LOST: "1200", "a": "b"}
     assert sentences(inputs) == ("some of 1,200 rows were lost and not imported again",)
     assert regained(inputs, 1199) == inputs

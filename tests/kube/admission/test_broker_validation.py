@@ -80,7 +80,7 @@ async def verdict_on(world: World, alterations: list[Alteration]) -> Any:
     return await world.consultant.ask(cluster, alterations)
 
 
-def test_the_broker_is_asked_and_nothing_is_changed() -> None:
+def test_the_broker_validates_and_nothing_is_changed() -> None:
     async def test(world: World) -> None:
         verdict = await verdict_on(world, GOOD)
         assert (verdict.source, dict(verdict.rejections), verdict.reason) == ("broker", {}, "")
@@ -91,7 +91,7 @@ def test_the_broker_is_asked_and_nothing_is_changed() -> None:
     story(test)
 
 
-def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
+def test_without_the_right_the_rules_of_the_version_line_are_used() -> None:
     async def test(world: World) -> None:
         data = {"password": base64.b64encode(b"r").decode()}
         metadata = {
@@ -116,7 +116,7 @@ def test_without_the_right_the_rules_of_its_line_are_asked() -> None:
     )
 
 
-def test_another_cluster_than_expected_gives_no_verdict() -> None:
+def test_an_unexpected_cluster_id_gives_no_verdict() -> None:
     async def test(world: World) -> None:
         world.put(expectedClusterId="x" * 22)
         verdict = await verdict_on(world, BAD)
@@ -126,7 +126,7 @@ def test_another_cluster_than_expected_gives_no_verdict() -> None:
     story(test)
 
 
-def test_a_hundred_requests_read_the_cluster_once() -> None:
+def test_a_hundred_requests_read_the_quota_cluster_once() -> None:
     async def test(world: World) -> None:
         for _ in range(100):
             await verdict_on(world, GOOD)
@@ -140,7 +140,7 @@ def test_a_hundred_requests_read_the_cluster_once() -> None:
     story(test)
 
 
-def test_names_of_strangers_are_not_kept_for_ever() -> None:
+def test_names_of_unknown_clusters_are_not_cached_forever() -> None:
     async def test(world: World) -> None:
         for number in range(50):
             assert await world.consultant.cluster(f"nobody-{number}") is None
@@ -150,7 +150,7 @@ def test_names_of_strangers_are_not_kept_for_ever() -> None:
     story(test)
 
 
-def test_a_cluster_of_another_operator_or_with_faults_is_not_asked() -> None:
+def test_a_cluster_of_another_operator_or_with_an_invalid_spec_is_not_contacted() -> None:
     async def test(world: World) -> None:
         world.put("theirs", operatorClass="other")
         with pytest.raises(ConfigError, match="another operator"):
@@ -162,7 +162,7 @@ def test_a_cluster_of_another_operator_or_with_faults_is_not_asked() -> None:
     story(test)
 
 
-def test_a_broker_that_is_away_is_an_error_for_the_caller_to_tell() -> None:
+def test_an_unreachable_broker_raises_a_client_error() -> None:
     async def test(world: World) -> None:
         cluster = await world.consultant.cluster("prod")
         assert cluster is not None

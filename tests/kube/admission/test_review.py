@@ -69,14 +69,14 @@ def refused(obj: dict[str, Any], message: str, source: str = "broker") -> Valida
     return ValidationResult(source=source, rejections={subject: rejection})
 
 
-def test_what_the_broker_accepts_passes_without_a_word() -> None:
+def test_a_document_that_the_broker_accepts_is_admitted_without_a_message() -> None:
     broker = FakeBroker()
     assert decided(quota(), broker) == AdmissionDecision()
     (alteration,) = broker.asked
     assert alteration.operations == (("producer_byte_rate", 1048576.0),)
 
 
-def test_what_the_broker_refuses_is_denied_in_its_own_words_on_one_line() -> None:
+def test_a_document_that_the_broker_rejects_is_denied_with_its_message_on_one_line() -> None:
     obj = quota()
     decision = decided(obj, FakeBroker(refused(obj, "No such\nquota \x1b[31m")))
     assert decision.denied == (
@@ -84,7 +84,7 @@ def test_what_the_broker_refuses_is_denied_in_its_own_words_on_one_line() -> Non
     )
 
 
-def test_a_refusal_by_rules_says_whose_rules() -> None:
+def test_a_denial_by_rules_names_their_version_line() -> None:
     obj = quota()
     decision = decided(obj, FakeBroker(refused(obj, "too small", "sandbox 4.x")))
     assert decision.denied.startswith("Kafka (sandbox 4.x) refuses user=alice: too small")
@@ -132,7 +132,9 @@ def test_a_cluster_that_cannot_be_used_is_a_warning_without_its_secrets(
     assert "10.0.0.1" not in decision.warnings[0]
 
 
-def test_what_is_not_granted_is_said_and_the_broker_is_not_bothered() -> None:
+def test_a_document_without_a_grant_is_admitted_with_a_warning_and_the_broker_is_not_contacted() -> (
+    None
+):
     broker = FakeBroker(
         tenants=[{"namespaces": ["others"], "entities": [{"user": {"exact": "bob"}}]}]
     )
@@ -142,18 +144,18 @@ def test_what_is_not_granted_is_said_and_the_broker_is_not_bothered() -> None:
     assert broker.asked == []
 
 
-def test_what_we_cannot_read_is_said_and_left_to_the_api_server() -> None:
+def test_a_document_with_unknown_fields_is_admitted_with_a_warning() -> None:
     decision = decided(quota(limits={"producerByteRate": 1, "fromTheFuture": 2}))
     assert decision.denied == ""
     assert decision.warnings[0].startswith("it will not be applied: ")
 
 
-def test_doubtful_rules_are_warned_of() -> None:
+def test_doubtful_rules_cause_warnings() -> None:
     obj = quota(entity={"user": {"name": "User:alice"}})
     assert any("matches no client" in warning for warning in decided(obj).warnings)
 
 
-def test_warnings_are_few_and_short() -> None:
+def test_the_number_and_length_of_warnings_is_limited() -> None:
     cluster = {"ip": {"name": "10.0.0.1"}}
     long = FakeBroker(ValidationResult(source="broker", reason="x" * 5000))
     decision = decided(quota(entity=cluster, limits={"connectionCreationRate": 5}), long)
@@ -161,7 +163,7 @@ def test_warnings_are_few_and_short() -> None:
     assert all(len(warning) <= LONGEST_WARNING for warning in decision.warnings)
 
 
-def test_a_document_without_a_name_yet_is_judged_all_the_same() -> None:
+def test_a_document_without_a_name_is_validated() -> None:
     obj = quota()
     del obj["metadata"]["name"], obj["metadata"]["namespace"]
     obj["metadata"]["generateName"] = "alice-"
@@ -172,7 +174,7 @@ def passed_over(**request: Any) -> bool:
     return parse(review(quota(), **request)).obj is None
 
 
-def test_what_does_not_concern_us_is_passed_over() -> None:
+def test_other_operations_subresources_and_resources_are_admitted() -> None:
     terminating = quota()
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert passed_over(operation="DELETE")
@@ -200,12 +202,12 @@ def test_what_does_not_concern_us_is_passed_over() -> None:
         review(quota(), uid="x" * 1000),
     ],
 )
-def test_what_is_no_review_is_malformed(body: Any) -> None:
+def test_a_malformed_review_is_refused(body: Any) -> None:
     with pytest.raises(MalformedReview):
         parse(body)
 
 
-def test_the_answer_has_the_uid_and_a_status_only_where_denied() -> None:
+def test_the_response_has_the_uid_and_a_status_only_if_denied() -> None:
     request = parse(review(quota()))
     fine = answer(request, AdmissionDecision())
     assert fine["response"] == {"uid": request.uid, "allowed": True}
@@ -231,7 +233,7 @@ def fleet(labels: Any = EUROPE, *verdict: Any) -> FakeBroker:
     return broker
 
 
-def test_every_cluster_that_a_document_selects_is_asked_with_its_own_values() -> None:
+def test_every_selected_cluster_is_validated_with_its_own_values() -> None:
     broker = fleet()
     limits = {"clusterRef": {"name": "eu-2"}, "limits": {"producerByteRate": 4096}}
     assert decided(selecting(clusterLimits=[limits]), broker) == AdmissionDecision()
@@ -243,7 +245,7 @@ def test_every_cluster_that_a_document_selects_is_asked_with_its_own_values() ->
     ]
 
 
-def test_a_refusal_of_one_cluster_denies_and_names_it() -> None:
+def test_a_rejection_by_one_cluster_denies_the_document_and_names_the_cluster() -> None:
     obj = selecting()
     decision = decided(obj, fleet({"eu-1": {"region": "eu"}}, refused(obj, "no")))
     assert decision.denied.startswith("eu-1: the broker refuses")
@@ -265,7 +267,7 @@ def test_clusters_that_cannot_be_listed_are_a_warning() -> None:
     assert decision.warnings == ("QuotaClusters cannot be listed, so no broker validated this",)
 
 
-def test_of_many_clusters_some_are_asked() -> None:
+def test_at_most_sixteen_of_many_clusters_are_validated() -> None:
     broker = fleet({f"c{number}": {"region": "eu"} for number in range(20)})
     decision = decided(selecting(), broker)
     assert len(broker.asked) == 16

@@ -162,7 +162,7 @@ def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, 
         b"null",
     ],
 )
-def test_nonsense_is_a_bad_request(
+def test_malformed_json_is_a_bad_request(
     authority: Authority, files: tuple[Path, Path], body: bytes
 ) -> None:
     async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
@@ -172,7 +172,7 @@ def test_nonsense_is_a_bad_request(
     story(authority, files, test)
 
 
-def test_a_body_beyond_measure_is_not_read(authority: Authority, files: tuple[Path, Path]) -> None:
+def test_a_body_above_the_limit_is_not_read(authority: Authority, files: tuple[Path, Path]) -> None:
     async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
         assert (await client.post(b" " * (LARGEST_BODY + 1)))[0] == 413
         assert (await client.post(review(quota(), padding="x" * (2**19))))[0] == 200
@@ -180,7 +180,7 @@ def test_a_body_beyond_measure_is_not_read(authority: Authority, files: tuple[Pa
     story(authority, files, test)
 
 
-def test_bodies_that_are_too_many_together_are_not_read(
+def test_bodies_above_the_total_limit_are_not_read(
     authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook, "MOST_BYTES", 100_000)
@@ -201,7 +201,7 @@ def test_bodies_that_are_too_many_together_are_not_read(
     story(authority, files, test)
 
 
-def test_a_body_that_does_not_come_ends_the_connection(
+def test_a_body_that_does_not_arrive_closes_the_connection(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
     async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
@@ -227,7 +227,7 @@ def test_a_connection_that_sends_no_request_is_closed(
     story(authority, files, test, idle=0.1)
 
 
-def test_a_connection_too_many_is_hung_up_on(
+def test_a_connection_above_the_limit_is_closed(
     authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook, "MOST_CONNECTIONS", 2)
@@ -243,7 +243,7 @@ def test_a_connection_too_many_is_hung_up_on(
     story(authority, files, test)
 
 
-def test_only_callers_of_the_authority_are_talked_to_where_one_is_named(
+def test_with_a_configured_authority_only_its_callers_are_answered(
     authority: Authority, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     callers = Authority.make(tmp_path / "callers")
@@ -266,7 +266,7 @@ def test_only_callers_of_the_authority_are_talked_to_where_one_is_named(
     asyncio.run(run())
 
 
-def test_authorities_of_callers_that_are_none_are_told_at_the_start(
+def test_an_invalid_authority_for_callers_is_reported_at_the_start(
     files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
@@ -288,7 +288,7 @@ def test_other_paths_and_methods_are_not_served(
     story(authority, files, test)
 
 
-def test_a_broker_that_hangs_costs_the_budget_and_a_warning(
+def test_a_hung_broker_costs_the_time_budget_and_a_warning(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
     async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
@@ -300,7 +300,7 @@ def test_a_broker_that_hangs_costs_the_budget_and_a_warning(
     story(authority, files, test, budget=0.05)
 
 
-def test_a_fault_of_ours_is_a_warning_and_stands_in_the_log(
+def test_a_fault_of_the_program_is_a_warning_and_is_logged(
     authority: Authority, files: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test(client: Client, broker: FakeBroker, _: Certificate) -> None:
@@ -314,7 +314,7 @@ def test_a_fault_of_ours_is_a_warning_and_stands_in_the_log(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_flood_is_let_through_unasked(
+def test_reviews_above_the_concurrency_limit_are_admitted_without_validation(
     authority: Authority, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhook, "AT_ONCE", 2)
@@ -333,7 +333,7 @@ def test_a_flood_is_let_through_unasked(
     story(authority, files, test)
 
 
-def test_a_renewed_certificate_is_shown_without_a_restart(
+def test_a_renewed_certificate_is_used_without_a_restart(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
     async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
@@ -347,7 +347,7 @@ def test_a_renewed_certificate_is_shown_without_a_restart(
     story(authority, files, test)
 
 
-def test_half_a_pair_leaves_the_old_certificate_in_use_until_the_other_half_comes(
+def test_a_renewed_key_without_its_certificate_keeps_the_old_certificate_in_use(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
     async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
@@ -365,13 +365,15 @@ def test_half_a_pair_leaves_the_old_certificate_in_use_until_the_other_half_come
     story(authority, files, test)
 
 
-def test_files_that_are_no_certificate_are_told_at_the_start(tmp_path: Path) -> None:
+def test_invalid_certificate_files_are_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_text("x", "utf-8")
     with pytest.raises(ConfigError, match="certificate cannot be used"):
         Certificate(chain=tmp_path / "tls.crt", key=tmp_path / "tls.key")
 
 
-def test_an_address_that_is_taken_is_told(authority: Authority, files: tuple[Path, Path]) -> None:
+def test_a_listen_address_in_use_is_reported(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
     async def test(client: Client, broker: FakeBroker, certificate: Certificate) -> None:
         port = client._url.rpartition(":")[2]
         with pytest.raises(ConfigError, match="cannot listen"):
@@ -381,7 +383,7 @@ def test_an_address_that_is_taken_is_told(authority: Authority, files: tuple[Pat
     story(authority, files, test)
 
 
-def test_the_operators_webhook_is_made_from_its_settings(
+def test_the_operators_webhook_is_built_from_its_settings(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
     async def run() -> None:
@@ -409,6 +411,6 @@ def test_the_operators_webhook_is_made_from_its_settings(
     asyncio.run(run())
 
 
-def test_a_review_is_parsed_the_same_way_everywhere() -> None:
+def test_text_that_is_not_json_is_a_malformed_review() -> None:
     with pytest.raises(MalformedReview):
         parse("x")

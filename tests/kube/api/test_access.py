@@ -47,7 +47,7 @@ def loaded(*args: Any, **options: Any) -> tuple[access.ApiAccess, str]:
     return asyncio.run(story())
 
 
-def test_a_named_kubeconfig_gives_server_token_and_namespace(tmp_path: Path) -> None:
+def test_a_named_kubeconfig_defines_server_token_and_namespace(tmp_path: Path) -> None:
     api_access, authorization = loaded(kubeconfig(tmp_path / "k", token=PLANTED))
     assert (api_access.host, api_access.namespace, api_access.tls) == (
         "http://127.0.0.1:1",
@@ -58,7 +58,7 @@ def test_a_named_kubeconfig_gives_server_token_and_namespace(tmp_path: Path) -> 
     assert PLANTED not in repr(api_access)
 
 
-def test_the_variable_is_looked_at_before_the_home_folder(
+def test_the_kubeconfig_variable_takes_precedence_over_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubeconfig(tmp_path / "home" / ".kube" / "config", server="http://127.0.0.1:2")
@@ -67,7 +67,7 @@ def test_the_variable_is_looked_at_before_the_home_folder(
     assert loaded()[0].host == "http://127.0.0.1:1"
 
 
-def test_the_variable_may_list_several_files_that_are_merged(
+def test_the_kubeconfig_variable_may_list_several_files_that_are_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = json.loads(kubeconfig(tmp_path / "first").read_text("utf-8"))
@@ -95,7 +95,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority.make(tmp_path_factory.mktemp("ca"), name="access test CA").certificate_file
 
 
-def test_in_a_pod_the_service_account_counts_and_no_home_folder(
+def test_in_a_pod_the_service_account_takes_precedence_over_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
 ) -> None:
     kubeconfig(tmp_path / "home" / ".kube" / "config")
@@ -106,7 +106,7 @@ def test_in_a_pod_the_service_account_counts_and_no_home_folder(
     assert authorization.lower() == f"bearer {PLANTED}"
 
 
-def test_a_token_that_the_kubelet_replaced_is_read_anew(
+def test_a_token_that_the_kubelet_replaced_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
 ) -> None:
     folder = pod(tmp_path / "pod", monkeypatch, authority)
@@ -120,7 +120,7 @@ def test_a_token_that_the_kubelet_replaced_is_read_anew(
     assert asyncio.run(story()).lower() == "bearer second"
 
 
-def test_a_session_uses_the_new_token_and_notices_when_there_is_none(
+def test_a_session_uses_the_new_token_and_raises_an_error_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, authority: Path
 ) -> None:
     folder = pod(tmp_path / "pod", monkeypatch, authority)
@@ -144,7 +144,7 @@ def test_a_session_uses_the_new_token_and_notices_when_there_is_none(
     assert tokens == [f"Bearer {token}" for token in (PLANTED, PLANTED, PLANTED[::-1], "third")]
 
 
-def test_without_any_way_the_hint_says_what_to_do(tmp_path: Path) -> None:
+def test_without_any_configuration_the_error_has_a_hint(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no credentials for a Kubernetes API server") as caught:
         loaded(pod_folder=tmp_path)
     assert "--kubeconfig" in caught.value.hint
@@ -162,7 +162,7 @@ def test_without_any_way_the_hint_says_what_to_do(tmp_path: Path) -> None:
         f"token: {PLANTED}\n  : [",
     ],
 )
-def test_a_broken_kubeconfig_is_named_and_not_quoted(tmp_path: Path, content: str) -> None:
+def test_an_invalid_kubeconfig_is_named_and_not_quoted(tmp_path: Path, content: str) -> None:
     path = tmp_path / "broken"
     path.write_text(content, "utf-8")
     with pytest.raises(ConfigError) as caught:
@@ -171,12 +171,12 @@ def test_a_broken_kubeconfig_is_named_and_not_quoted(tmp_path: Path, content: st
     assert PLANTED not in str(caught.value)
 
 
-def test_a_missing_kubeconfig_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_an_error_of_kquota(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         loaded(tmp_path / "missing")
 
 
-def test_certificates_that_cannot_be_read_are_an_error_of_ours(tmp_path: Path) -> None:
+def test_unreadable_certificates_are_an_error_of_kquota(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "k", server="https://127.0.0.1:1")
     content = json.loads(path.read_text("utf-8"))
     content["clusters"][0]["cluster"]["certificate-authority-data"] = "bm90IGEgY2VydA=="

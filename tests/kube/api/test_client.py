@@ -59,7 +59,7 @@ async def world_with(answers: Callable[[Any], Any], *, again: Any = None, **opti
             yield World(server, api, clock, reports)
 
 
-def test_an_object_is_asked_for_by_group_version_namespace_and_name() -> None:
+def test_an_object_is_requested_by_group_version_namespace_and_name() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             obj = await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
@@ -77,7 +77,7 @@ def test_an_object_is_asked_for_by_group_version_namespace_and_name() -> None:
     asyncio.run(story())
 
 
-def test_a_name_cannot_leave_its_place_in_the_path() -> None:
+def test_a_name_is_escaped_in_the_path() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "../../secrets/x?y=1#z%2e")
@@ -87,7 +87,7 @@ def test_a_name_cannot_leave_its_place_in_the_path() -> None:
     asyncio.run(story())
 
 
-def test_a_listing_follows_its_pages_and_drops_managed_fields() -> None:
+def test_a_listing_reads_all_pages_and_drops_managed_fields() -> None:
     pages = {
         "": {"items": [QUOTA], "metadata": {"resourceVersion": "5", "continue": "next"}},
         "next": {"items": [QUOTA, QUOTA], "metadata": {"resourceVersion": "5"}},
@@ -107,7 +107,7 @@ def test_a_listing_follows_its_pages_and_drops_managed_fields() -> None:
     asyncio.run(story())
 
 
-def test_a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() -> None:
+def test_a_page_that_is_too_large_is_requested_again_with_fewer_objects() -> None:
     """Authors decide how large their objects are: a listing must not fail, or be held whole, by that."""
     large = {"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}}
 
@@ -131,9 +131,7 @@ def test_a_page_that_is_too_large_is_asked_for_again_with_fewer_objects() -> Non
     asyncio.run(story())
 
 
-def test_a_listing_of_an_object_that_is_nested_too_deep_is_an_error_but_for_its_managed_fields() -> (
-    None
-):
+def test_an_object_that_is_nested_too_deep_is_an_error_except_for_its_managed_fields() -> None:
     nest: list[Any] = []
     for _ in range(MOST_DEPTH):
         nest = [nest]
@@ -154,7 +152,7 @@ def test_a_listing_of_an_object_that_is_nested_too_deep_is_an_error_but_for_its_
     asyncio.run(story())
 
 
-def test_a_listing_whose_token_is_too_old_begins_anew_and_keeps_nothing_of_the_first() -> None:
+def test_a_listing_with_an_expired_token_starts_again_and_keeps_no_earlier_page() -> None:
     first = {"items": [QUOTA], "metadata": {"resourceVersion": "5", "continue": "old"}}
     second = {"items": [], "metadata": {"resourceVersion": "9"}}
 
@@ -168,7 +166,7 @@ def test_a_listing_whose_token_is_too_old_begins_anew_and_keeps_nothing_of_the_f
     asyncio.run(story())
 
 
-def test_a_listing_that_never_ends_in_time_is_an_error_not_a_part() -> None:
+def test_a_listing_that_exceeds_its_time_is_an_error_and_not_a_partial_result() -> None:
     first = {"items": [QUOTA], "metadata": {"continue": "old"}}
 
     async def story() -> None:
@@ -197,7 +195,7 @@ def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
 
 
 @pytest.mark.parametrize("turns", [False, True], ids=["items first", "metadata first"])
-def test_a_listing_from_memory_is_one_request_without_managed_fields(turns: bool) -> None:
+def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(turns: bool) -> None:
     named = {"metadata": {"name": "ü😀", "annotations": {"a": ITEMS + '{"x":1}],"metadata":{}}'}}}
     answer = {"items": [QUOTA, named], "metadata": {"resourceVersion": "5"}}
     text = json.dumps(dict(reversed(answer.items())) if turns else answer, separators=(",", ":"))
@@ -229,7 +227,9 @@ def test_a_listing_from_memory_is_one_request_without_managed_fields(turns: bool
     ],
     ids=range(15),
 )
-def test_a_listing_from_memory_that_cannot_be_read_is_listed_in_pages(text: str | None) -> None:
+def test_a_listing_from_the_watch_cache_that_cannot_be_read_is_listed_in_pages(
+    text: str | None,
+) -> None:
     last = {"items": [QUOTA], "metadata": {"resourceVersion": "9"}}
     first = status(504, "Timeout") if text is None else web.Response(text=text)
     listing, requests = list_cached(first, last)
@@ -238,7 +238,7 @@ def test_a_listing_from_memory_that_cannot_be_read_is_listed_in_pages(text: str 
 
 
 @pytest.mark.parametrize("page", [{}, {"items": {}, "metadata": {}}, {"items": [], "metadata": 1}])
-def test_what_is_no_listing_is_not_taken_for_an_empty_one(page: Any) -> None:
+def test_a_response_that_is_not_a_list_is_not_an_empty_one(page: Any) -> None:
     async def story() -> None:
         async with world_with(lambda _: page) as world:
             with pytest.raises(KubernetesError, match="no listing"):
@@ -259,7 +259,7 @@ def test_what_is_no_listing_is_not_taken_for_an_empty_one(page: Any) -> None:
         (307, "", KubernetesError),
     ],
 )
-def test_a_refusal_is_an_error_of_its_kind_with_the_servers_words(
+def test_a_refusal_is_an_error_of_its_kind_with_the_message_of_the_server(
     code: int, reason: str, kind: type[KubernetesError]
 ) -> None:
     async def story() -> None:
@@ -274,7 +274,7 @@ def test_a_refusal_is_an_error_of_its_kind_with_the_servers_words(
     asyncio.run(story())
 
 
-def test_a_proxys_page_is_never_quoted() -> None:
+def test_the_page_of_a_proxy_is_never_quoted() -> None:
     async def story() -> None:
         page = web.Response(status=403, text="<html>Bearer t0ken-planted</html>")
         async with world_with(lambda _: page) as world:
@@ -286,7 +286,7 @@ def test_a_proxys_page_is_never_quoted() -> None:
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
-def test_a_busy_server_is_asked_again_after_as_long_as_it_says(code: int) -> None:
+def test_a_request_to_a_busy_server_is_retried_after_the_requested_time(code: int) -> None:
     async def story() -> None:
         answers = one_after_the_other(
             status(code, "TooManyRequests", **{"Retry-After": "3"}), status(code, "x"), QUOTA
@@ -299,7 +299,7 @@ def test_a_busy_server_is_asked_again_after_as_long_as_it_says(code: int) -> Non
     asyncio.run(story())
 
 
-def test_a_server_cannot_make_us_wait_for_long() -> None:
+def test_the_wait_requested_by_a_server_is_limited() -> None:
     async def story() -> None:
         answers = one_after_the_other(status(429, "x", **{"Retry-After": "86400"}), QUOTA)
         async with world_with(answers) as world:
@@ -309,7 +309,7 @@ def test_a_server_cannot_make_us_wait_for_long() -> None:
     asyncio.run(story())
 
 
-def test_patience_ends() -> None:
+def test_the_number_of_tries_is_limited() -> None:
     async def story() -> None:
         async with world_with(
             lambda _: status(503, "x"), patience=RequestTimeouts(tries=3)
@@ -322,7 +322,7 @@ def test_patience_ends() -> None:
     asyncio.run(story())
 
 
-def test_a_hanging_server_costs_the_time_of_a_try_and_no_more() -> None:
+def test_a_hung_server_costs_the_timeout_of_one_try() -> None:
     async def story() -> None:
         patience = RequestTimeouts(seconds=0.05, tries=2)
         async with world_with(lambda _: "hang", patience=patience) as world:
@@ -333,7 +333,7 @@ def test_a_hanging_server_costs_the_time_of_a_try_and_no_more() -> None:
     asyncio.run(story())
 
 
-def test_a_server_that_is_not_there_is_told_as_such() -> None:
+def test_an_unreachable_server_is_reported_as_unavailable() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             await world.server.__aexit__()
@@ -344,7 +344,7 @@ def test_a_server_that_is_not_there_is_told_as_such() -> None:
     asyncio.run(story())
 
 
-def test_a_creation_that_may_have_been_carried_out_is_not_repeated() -> None:
+def test_a_creation_that_may_have_been_executed_is_not_repeated() -> None:
     async def story() -> None:
         async with world_with(lambda _: status(504, "Timeout")) as world:
             with pytest.raises(KubernetesUnavailable):
@@ -354,7 +354,7 @@ def test_a_creation_that_may_have_been_carried_out_is_not_repeated() -> None:
     asyncio.run(story())
 
 
-def test_a_creation_that_was_turned_away_unread_is_repeated() -> None:
+def test_a_creation_that_was_rejected_before_its_execution_is_repeated() -> None:
     async def story() -> None:
         async with world_with(one_after_the_other(status(429, "x"), {})) as world:
             await world.api.create(resource_paths.CONFIG_MAPS, "n", {"metadata": {"name": "a"}})
@@ -364,7 +364,7 @@ def test_a_creation_that_was_turned_away_unread_is_repeated() -> None:
 
 
 @pytest.mark.parametrize(("first", "tries"), [("test", 4), ("add", 1)])
-def test_only_a_patch_that_tests_first_is_repeated(first: str, tries: int) -> None:
+def test_a_patch_is_repeated_only_if_it_tests_a_value(first: str, tries: int) -> None:
     async def story() -> None:
         async with world_with(lambda _: status(500, "x")) as world:
             with pytest.raises(KubernetesUnavailable):
@@ -380,7 +380,7 @@ def test_only_a_patch_that_tests_first_is_repeated(first: str, tries: int) -> No
     asyncio.run(story())
 
 
-def test_nothing_is_replaced_blindly() -> None:
+def test_a_replacement_requires_a_resource_version() -> None:
     async def story() -> None:
         async with world_with(lambda _: {}) as world:
             with pytest.raises(ValueError, match="resourceVersion"):
@@ -393,7 +393,7 @@ def test_nothing_is_replaced_blindly() -> None:
     asyncio.run(story())
 
 
-def test_a_status_is_applied_to_its_subresource_by_its_manager() -> None:
+def test_a_status_is_applied_to_its_subresource_by_its_field_manager() -> None:
     async def story() -> None:
         async with world_with(lambda _: QUOTA) as world:
             body = {"status": {"x": "ä"}}
@@ -410,7 +410,7 @@ def test_a_status_is_applied_to_its_subresource_by_its_manager() -> None:
     asyncio.run(story())
 
 
-def test_an_event_about_a_cluster_scoped_object_stands_in_the_default_namespace() -> None:
+def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
     regarding = {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "QuotaCluster",
@@ -438,7 +438,7 @@ def test_an_event_about_a_cluster_scoped_object_stands_in_the_default_namespace(
     asyncio.run(story())
 
 
-def test_a_right_is_asked_for() -> None:
+def test_a_right_is_checked_by_an_access_review() -> None:
     async def story() -> None:
         async with world_with(lambda _: {"status": {"allowed": True, "reason": "RBAC"}}) as world:
             review = await world.api.review(
@@ -452,7 +452,7 @@ def test_a_right_is_asked_for() -> None:
     asyncio.run(story())
 
 
-def test_who_is_not_known_any_more_reads_the_token_anew_once() -> None:
+def test_after_a_401_the_token_is_read_again_once() -> None:
     def again(server: Server) -> Any:
         async def renewed() -> Any:
             return server.access(token=SECOND)
@@ -472,7 +472,7 @@ def test_who_is_not_known_any_more_reads_the_token_anew_once() -> None:
     asyncio.run(story())
 
 
-def test_a_redirect_is_not_followed_because_it_would_carry_the_token_elsewhere() -> None:
+def test_a_redirect_is_not_followed_because_it_would_send_the_token_elsewhere() -> None:
     async def story() -> None:
         moved = web.Response(status=302, headers={"Location": "http://192.0.2.1/"})
         async with world_with(lambda _: moved) as world:
@@ -484,7 +484,7 @@ def test_a_redirect_is_not_followed_because_it_would_carry_the_token_elsewhere()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"\xff"])
-def test_what_is_no_object_is_an_error(body: bytes) -> None:
+def test_a_response_that_is_not_an_object_is_an_error(body: bytes) -> None:
     async def story() -> None:
         async with world_with(lambda _: web.Response(body=body)) as world:
             with pytest.raises(KubernetesError, match="no JSON object"):

@@ -20,7 +20,7 @@ FULL = {
 }
 
 
-def test_everything_is_read():
+def test_all_documents_and_clusters_are_read():
     assert r.document_of(FULL) == "team/a"
     assert r.uid_of(FULL) == "u"
     assert r.generation_of(FULL) == 3
@@ -43,7 +43,7 @@ def test_everything_is_read():
         {"metadata": {"annotations": {r.REQUESTED_AT: 5}}, "spec": {"clusterRef": {"name": 5}}},
     ],
 )
-def test_what_is_not_there_is_nothing(obj):
+def test_missing_objects_are_returned_as_none(obj):
     assert r.generation_of(obj) == 0
     assert r.created_of(obj) == 0.0
     assert r.deletion_requested_at(obj) is None
@@ -54,7 +54,7 @@ def test_what_is_not_there_is_nothing(obj):
     assert r.status_of(obj) == {}
 
 
-def test_names_are_those_of_the_crds():
+def test_names_equal_those_of_the_crds():
     assert (r.GROUP, r.API_VERSION) == ("kafka-quotas.io", "kafka-quotas.io/v1alpha1")
     assert r.FINALIZER == "kafka-quotas.io/release"
     assert r.REQUESTED_AT == "kafka-quotas.io/requestedAt"

@@ -43,7 +43,7 @@ def answering(api: FakeKubeApi, looks: int) -> None:
     api.before = before
 
 
-def test_it_waits_until_its_own_request_was_handled() -> None:
+def test_the_command_waits_until_its_own_request_was_handled() -> None:
     api, clock = FakeKubeApi(), FakeClock()
     obj = quota()
     obj["status"] = {"lastHandledReconcileAt": "an earlier one"}
@@ -57,7 +57,7 @@ def test_it_waits_until_its_own_request_was_handled() -> None:
     assert len(clock.slept) == 4
 
 
-def test_two_requests_of_one_moment_differ() -> None:
+def test_two_simultaneous_requests_have_different_ids() -> None:
     api, clock = FakeKubeApi(), FakeClock()
     api.put(CLIENT_QUOTAS, quota())
 
@@ -70,7 +70,7 @@ def test_two_requests_of_one_moment_differ() -> None:
     assert all(len(value) <= 64 for value in values)
 
 
-def test_patience_ends_and_says_so() -> None:
+def test_the_wait_ends_at_its_timeout_and_the_request_counts_as_not_handled() -> None:
     api, clock = FakeKubeApi(), FakeClock()
     api.put(CLIENT_QUOTAS, quota())
     request_status = request_and_wait(api, clock, seconds=10)
@@ -79,7 +79,7 @@ def test_patience_ends_and_says_so() -> None:
     assert sum(clock.slept) >= 10
 
 
-def test_what_does_not_exist_is_not_made() -> None:
+def test_a_missing_resource_is_not_created() -> None:
     api = FakeKubeApi()
     with pytest.raises(NotFound):
         request_and_wait(api, FakeClock())
@@ -100,7 +100,7 @@ def test_a_resource_that_is_deleted_meanwhile_ends_the_wait() -> None:
 
 
 @pytest.mark.parametrize("conditions", [None, "x", [1], [{}], {}])
-def test_conditions_that_are_none_are_no_fault(conditions: Any) -> None:
+def test_malformed_conditions_are_treated_as_missing(conditions: Any) -> None:
     obj = quota()
     obj["status"] = {"conditions": conditions}
     request_status = reconcile_request.RequestStatus(obj=obj, handled=True)

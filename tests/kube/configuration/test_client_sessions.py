@@ -90,7 +90,7 @@ def story(test: Callable[[World], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_the_client_of_a_cluster_is_the_same_as_long_as_nothing_changes() -> None:
+def test_the_client_of_a_cluster_is_reused_while_nothing_changes() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         first = await world.keeper.for_(world.cluster())
@@ -108,7 +108,7 @@ def test_the_client_of_a_cluster_is_the_same_as_long_as_nothing_changes() -> Non
     story(test)
 
 
-def test_rotated_credentials_are_in_use_from_the_next_call_on() -> None:
+def test_rotated_credentials_are_used_from_the_next_call_on() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         first = await world.keeper.for_(world.cluster())
@@ -127,7 +127,7 @@ def test_rotated_credentials_are_in_use_from_the_next_call_on() -> None:
     story(test)
 
 
-def test_a_wrong_password_keeps_the_old_session_and_is_not_tried_again_for_a_while() -> None:
+def test_a_wrong_password_keeps_the_old_session_and_is_not_retried_immediately() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         first = await world.keeper.for_(world.cluster())
@@ -152,7 +152,7 @@ def test_a_wrong_password_keeps_the_old_session_and_is_not_tried_again_for_a_whi
     story(test)
 
 
-def test_what_was_refused_is_tried_again_after_ten_minutes() -> None:
+def test_refused_credentials_are_retried_after_ten_minutes() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         await (await world.keeper.for_(world.cluster())).cluster()
@@ -169,7 +169,7 @@ def test_what_was_refused_is_tried_again_after_ten_minutes() -> None:
     story(test)
 
 
-def test_a_first_login_that_is_refused_is_told_and_not_hammered_and_recovers() -> None:
+def test_a_refused_first_login_is_reported_not_retried_immediately_and_recovers() -> None:
     async def test(world: World) -> None:
         world.write("alice", "wrong-planted")
         client = await world.keeper.for_(world.cluster())
@@ -186,7 +186,7 @@ def test_a_first_login_that_is_refused_is_told_and_not_hammered_and_recovers() -
     story(test)
 
 
-def test_a_first_login_that_was_refused_is_tried_again_after_ten_minutes() -> None:
+def test_a_refused_first_login_is_retried_after_ten_minutes() -> None:
     async def test(world: World) -> None:
         world.write("alice", "wrong-planted")
         client = await world.keeper.for_(world.cluster())
@@ -203,7 +203,7 @@ def test_a_first_login_that_was_refused_is_tried_again_after_ten_minutes() -> No
     story(test)
 
 
-def test_a_secret_that_is_missing_is_named_and_one_that_goes_missing_keeps_the_session() -> None:
+def test_a_missing_secret_is_named_and_one_that_is_deleted_later_keeps_the_session() -> None:
     async def test(world: World) -> None:
         with pytest.raises(CredentialsError, match="there is no Secret kafka/login") as caught:
             await world.keeper.for_(world.cluster())
@@ -222,7 +222,7 @@ def test_a_secret_that_is_missing_is_named_and_one_that_goes_missing_keeps_the_s
     story(test)
 
 
-def test_an_incomplete_secret_keeps_the_session_and_says_which_key() -> None:
+def test_an_incomplete_secret_keeps_the_session_and_names_the_key() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
@@ -235,7 +235,7 @@ def test_an_incomplete_secret_keeps_the_session_and_says_which_key() -> None:
     story(test)
 
 
-def test_a_secret_that_no_longer_names_the_cluster_ends_the_session_and_those_it_replaced() -> None:
+def test_a_secret_that_no_longer_names_the_cluster_ends_its_session_and_earlier_ones() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         replaced = await world.keeper.for_(world.cluster())
@@ -264,7 +264,7 @@ def test_a_secret_that_no_longer_names_the_cluster_ends_the_session_and_those_it
     story(test)
 
 
-def test_labels_on_a_secret_do_not_cost_a_connection() -> None:
+def test_a_changed_label_of_a_secret_keeps_the_connection() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
@@ -276,7 +276,7 @@ def test_labels_on_a_secret_do_not_cost_a_connection() -> None:
     story(test)
 
 
-def test_brokers_that_are_away_do_not_judge_new_credentials() -> None:
+def test_unreachable_brokers_do_not_reject_new_credentials() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
@@ -292,7 +292,7 @@ def test_brokers_that_are_away_do_not_judge_new_credentials() -> None:
     story(test)
 
 
-def test_an_api_server_that_is_away_costs_a_running_session_nothing() -> None:
+def test_an_unreachable_api_server_does_not_affect_a_running_session() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
@@ -307,7 +307,7 @@ def test_an_api_server_that_is_away_costs_a_running_session_nothing() -> None:
     story(test)
 
 
-def test_another_address_is_never_served_by_the_old_session() -> None:
+def test_a_changed_connection_setting_ends_the_old_session() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         await world.keeper.for_(world.cluster())
@@ -318,7 +318,7 @@ def test_another_address_is_never_served_by_the_old_session() -> None:
     story(test)
 
 
-def test_a_cluster_that_is_gone_leaves_nothing_behind() -> None:
+def test_a_deleted_cluster_leaves_no_session() -> None:
     async def test(world: World) -> None:
         world.write("alice", "first-planted")
         await world.answering()
@@ -329,7 +329,7 @@ def test_a_cluster_that_is_gone_leaves_nothing_behind() -> None:
     story(test)
 
 
-def test_no_secret_is_in_any_log_or_status(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_and_no_status_contains_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     texts: list[str] = []
 
     async def test(world: World) -> None:

@@ -28,7 +28,7 @@ def test_documents_of_a_file_look_like_resources_without_a_status(tmp_path):
     assert cluster_problems(prod) == ()
 
 
-def test_another_spec_is_another_generation(tmp_path):
+def test_a_changed_spec_has_another_generation(tmp_path):
     (first,) = read_clusters(written(tmp_path, PROD))
     (second,) = read_clusters(written(tmp_path, PROD.replace("9092", "9093")))
     assert first["metadata"]["generation"] != second["metadata"]["generation"]
@@ -43,7 +43,7 @@ def test_another_spec_is_another_generation(tmp_path):
         ("[", "clusters.yaml"),
     ],
 )
-def test_what_does_not_belong_there_is_an_error_with_its_place(tmp_path, text, words):
+def test_an_invalid_field_is_an_error_with_its_place(tmp_path, text, words):
     with pytest.raises(ManifestErrors) as caught:
         read_clusters(written(tmp_path, text))
     assert words in "\n".join(map(str, caught.value.problems))

@@ -32,14 +32,14 @@ FINE = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_ways_out_are_refused_and_named_by_field(case):
+def test_references_to_files_and_variables_are_refused_and_named_by_field(case):
     (problem,) = refused_references(quota_cluster(**REFUSED[case]))
     assert problem.startswith("spec.")
     assert cluster_problems(quota_cluster(**REFUSED[case])) == (problem,)
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_operator_that_was_told_to_allows_them_but_for_project_files(case):
+def test_an_operator_that_allows_references_accepts_them_except_for_properties_files(case):
     problems = refused_references(quota_cluster(**REFUSED[case]), allow_references=True)
     assert bool(problems) == (case == "a properties file")
 
@@ -52,24 +52,24 @@ def test_secrets_in_the_spec_are_refused_and_not_repeated(case, allow):
     assert "secretRef" in problem
 
 
-def test_a_secret_by_reference_is_fine_where_references_are():
+def test_a_secret_by_reference_is_accepted_where_references_are_allowed():
     obj = quota_cluster(properties={"sasl.password": "${env:PASSWORD}"})
     assert cluster_problems(obj, allow_references=True) == ()
 
 
 @pytest.mark.parametrize("case", FINE)
-def test_what_holds_no_way_out_is_fine(case):
+def test_a_spec_without_references_is_accepted(case):
     assert cluster_problems(quota_cluster(**FINE[case])) == ()
 
 
-def test_faults_of_the_schema_are_listed_with_their_fields():
+def test_schema_errors_are_listed_with_their_fields():
     problems = cluster_problems(quota_cluster(policy="Sync", interval="soon"))
     assert any("interval" in problem for problem in problems)
     rules = cluster_problems(quota_cluster(policy="Sync"))
     assert any("expectedClusterId" in problem for problem in rules)
 
 
-def test_metadata_of_the_api_server_is_no_fault():
+def test_metadata_of_the_api_server_is_not_an_error():
     obj = quota_cluster()
     obj["metadata"] |= {"managedFields": [{}], "annotations": {"x": "y" * 70_000}}
     obj["status"] = {"clusterId": "x"}

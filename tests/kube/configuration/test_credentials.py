@@ -74,18 +74,18 @@ def password_of(config: ClientConfig) -> tuple[str, str]:
         {"sasl.username": "alice", "username": "somebody", "password": PLANTED},
     ],
 )
-def test_each_usual_way_to_write_a_login_is_understood(values: dict[str, str | bytes]) -> None:
+def test_each_usual_form_of_a_login_is_accepted(values: dict[str, str | bytes]) -> None:
     assert password_of(configured(SCRAM, values)) == ("alice", PLANTED)
 
 
-def test_the_secret_beats_the_properties_of_the_cluster_by_any_name() -> None:
+def test_the_secret_takes_precedence_over_the_properties_of_the_cluster_for_any_alias() -> None:
     values = {"username": "alice", "sasl.mechanisms": "PLAIN", "password": PLANTED}
     config = configured({**SCRAM, "security.protocol": "SASL_SSL", "sasl.username": "bob"}, values)
     assert isinstance(config.sasl, Plain)
     assert password_of(config) == ("alice", PLANTED)
 
 
-def test_only_one_line_feed_at_the_end_is_dropped_because_passwords_may_have_blanks() -> None:
+def test_only_one_line_feed_at_the_end_is_removed_because_passwords_may_end_with_blanks() -> None:
     values: dict[str, str | bytes] = {"username": "alice", "password": f"  {PLANTED} \n\n"}
     assert password_of(configured(PLAIN, values))[1] == f"  {PLANTED} \n"
 
@@ -96,7 +96,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.mark.parametrize(("chain", "key"), [("tls.crt", "tls.key"), ("user.crt", "user.key")])
-def test_certificates_of_cert_manager_and_of_strimzi_fit(
+def test_certificates_of_cert_manager_and_of_strimzi_are_accepted(
     authority: Authority, chain: str, key: str
 ) -> None:
     identity = authority.client("alice")
@@ -132,7 +132,7 @@ def test_certificates_of_cert_manager_and_of_strimzi_fit(
         ({}, {"client.properties": "a=\\uqqqq"}, "SecretInvalid", {"client.properties"}),
     ],
 )
-def test_what_is_wrong_with_a_secret_is_told_by_key(
+def test_errors_of_a_secret_are_reported_by_key(
     properties: dict[str, str], values: dict[str, str | bytes], reason: str, keys: set[str]
 ) -> None:
     with pytest.raises(CredentialsError) as caught:
@@ -143,13 +143,13 @@ def test_what_is_wrong_with_a_secret_is_told_by_key(
     assert PLANTED not in str(caught.value) + caught.value.hint
 
 
-def test_a_fault_of_the_cluster_is_not_blamed_on_the_secret() -> None:
+def test_an_error_of_the_cluster_is_not_reported_as_one_of_the_secret() -> None:
     with pytest.raises(ConfigError) as caught:
         configured({"security.protocol": "BOGUS"}, {"password": PLANTED})
     assert not isinstance(caught.value, CredentialsError)
 
 
-def test_references_are_followed_only_where_the_operator_allows_them(
+def test_references_are_resolved_only_where_the_operator_allows_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KQUOTA_TEST_PASSWORD", PLANTED)
@@ -163,13 +163,13 @@ def test_references_are_followed_only_where_the_operator_allows_them(
     assert password_of(config) == ("alice", PLANTED)
 
 
-def test_without_a_secret_the_properties_stand_alone() -> None:
+def test_without_a_secret_only_the_properties_are_used() -> None:
     cluster = from_spec("prod", {"bootstrapServers": "broker:9092"})
     config = client_config(cluster, NONE, allow_references=False)
     assert str(config.bootstrap[0]) == "broker:9092"
 
 
-def test_a_secret_is_in_no_text_of_ours() -> None:
+def test_no_text_contains_a_secret() -> None:
     credentials = credentials_of(secret({"password": PLANTED, "sasl.jaas.config": JAAS}))
     assert PLANTED not in repr(credentials)
     assert PLANTED not in repr(configured(SCRAM, {"sasl.jaas.config": JAAS}))
@@ -186,7 +186,7 @@ SECRET_KEYS = sorted(name for name, rule in KEYS.items() if rule.kind is not Val
     ),
     st.sampled_from(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]),
 )
-def test_no_value_of_a_secret_ever_comes_back_in_an_error(
+def test_no_error_contains_a_value_of_a_secret(
     values: dict[str, str | bytes], protocol: str
 ) -> None:
     try:
@@ -196,7 +196,7 @@ def test_no_value_of_a_secret_ever_comes_back_in_an_error(
         assert PLANTED not in text
 
 
-def test_a_call_takes_twenty_seconds_at_most_unless_somebody_says_otherwise() -> None:
+def test_a_call_takes_at_most_twenty_seconds_unless_configured_otherwise() -> None:
     def timeouts(**properties: str) -> tuple[float, float]:
         spec = {"bootstrapServers": "b1:9092", "properties": properties}
         config = client_config(from_spec("prod", spec), NONE, allow_references=False)
@@ -263,7 +263,7 @@ def test_a_secret_is_read_only_for_the_quota_clusters_that_it_names(
         ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}, False),
     ],
 )
-def test_a_password_goes_only_to_a_broker_whose_certificate_and_name_are_checked(
+def test_a_password_is_sent_only_to_a_broker_whose_certificate_and_name_are_verified(
     properties: dict[str, str], refused: bool
 ) -> None:
     cluster = from_spec("prod", {"bootstrapServers": "b:9092", "properties": properties})

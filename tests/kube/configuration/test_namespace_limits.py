@@ -57,7 +57,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_the_oldest_documents_within_both_limits_are_served_whatever_happened_before(steps):
+def test_the_oldest_documents_within_both_limits_are_served_after_any_history(steps):
     use, documents = NamespaceUse(FEW), {}
     for name, created, size in steps:
         before = served(FEW, documents)
@@ -85,7 +85,7 @@ def at(second):
     return f"2024-01-01T00:00:{second:02}Z"
 
 
-def test_a_document_beyond_the_limit_is_kept_as_an_excerpt_that_says_so():
+def test_a_document_beyond_the_limit_is_stored_as_a_marked_excerpt():
     cache = ResourceCache(NamespaceLimits(documents=1))
     _ = cache.observe(quota("old", created=at(1)))
     assert cache.observe(quota("new", user="x" * 512, created=at(2))) == {"prod"}
@@ -96,14 +96,14 @@ def test_a_document_beyond_the_limit_is_kept_as_an_excerpt_that_says_so():
     assert excess_of(cache.of("prod")["team/old"]) == ""
 
 
-def test_whatever_the_order_of_a_listing_the_oldest_are_served():
+def test_the_oldest_documents_are_served_for_any_order_of_a_listing():
     cache = ResourceCache(NamespaceLimits(documents=2))
     _ = cache.observe_listing([quota(f"q-{n}", created=at(9 - n)) for n in range(9)], version="9")
     names = {name for name, obj in cache.of("prod").items() if not excess_of(obj)}
     assert names == {"team/q-8", "team/q-7"}
 
 
-def test_one_namespace_takes_nothing_from_another():
+def test_one_namespace_does_not_reduce_the_limit_of_another():
     cache = ResourceCache(NamespaceLimits(documents=1))
     for number in range(5):
         _ = cache.observe(quota(f"q-{number}", created=at(number), namespace="greedy"))
@@ -111,7 +111,7 @@ def test_one_namespace_takes_nothing_from_another():
     assert excess_of(cache.of("prod")["other/mine"]) == ""
 
 
-def test_bytes_count_as_well_as_documents():
+def test_the_size_counts_as_well_as_the_number_of_documents():
     cache = ResourceCache(NamespaceLimits(size=3000))
     for number in range(4):
         _ = cache.observe(quota(f"q-{number}", user="x" * 500, created=at(number)))
@@ -121,7 +121,7 @@ def test_bytes_count_as_well_as_documents():
     assert len(names) == 3000 // sizes[0]
 
 
-def test_an_excerpt_becomes_a_document_when_there_is_room_and_a_listing_brings_it():
+def test_an_excerpt_becomes_a_document_when_there_is_space_and_a_listing_contains_it():
     cache = ResourceCache(NamespaceLimits(documents=1))
     first, second = quota("a", created=at(1)), quota("b", created=at(2))
     _ = cache.observe(first)
@@ -132,7 +132,7 @@ def test_an_excerpt_becomes_a_document_when_there_is_room_and_a_listing_brings_i
     assert excess_of(cache.of("prod")["team/b"]) == ""
 
 
-def test_the_same_event_again_wakes_nobody_however_full_the_namespace_is():
+def test_a_repeated_event_in_a_full_namespace_triggers_nothing():
     cache = ResourceCache(NamespaceLimits(documents=1))
     _ = cache.observe(quota("a", created=at(1)))
     _ = cache.observe(quota("b", created=at(2)))
@@ -141,13 +141,13 @@ def test_the_same_event_again_wakes_nobody_however_full_the_namespace_is():
     assert cache.observe(quota("a", created=at(1))) == frozenset()
 
 
-def test_nobody_can_write_the_mark_of_an_excerpt():
+def test_a_document_cannot_set_the_mark_of_an_excerpt():
     cache = ResourceCache()
     _ = cache.observe({**quota("a"), EXCESS: "forged"})
     assert excess_of(cache.of("prod")["team/a"]) == ""
 
 
-def test_it_stands_beyond_the_limit_before_anything_in_it_is_judged():
+def test_a_document_beyond_the_limit_is_marked_before_it_is_validated():
     obj = {**quota("a", namespace="team"), EXCESS: "too much"}
     standing = assess_eligibility(obj, {})
     assert (standing.reason, standing.claim, standing.freezes) == (
@@ -161,12 +161,12 @@ def test_it_stands_beyond_the_limit_before_anything_in_it_is_judged():
 
 
 @pytest.mark.parametrize("limits", [{"documents": 0}, {"size": 0}])
-def test_a_limit_of_nothing_cannot_be_built(limits):
+def test_a_limit_of_zero_is_rejected(limits):
     with pytest.raises(ValueError, match="at least 1"):
         NamespaceLimits(**limits)
 
 
-def test_a_value_that_asks_for_a_pass_is_no_longer_than_a_status_has_room_for():
+def test_the_reconcile_request_annotation_is_truncated_to_the_size_of_its_status_field():
     cache = ResourceCache()
     obj = quota("a")
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 250_000, "other": "x" * 250_000}
@@ -174,7 +174,7 @@ def test_a_value_that_asks_for_a_pass_is_no_longer_than_a_status_has_room_for():
     assert cache.of("prod")["team/a"]["metadata"]["annotations"] == {REQUESTED_AT: "r" * 128}
 
 
-def test_a_storm_of_events_in_a_full_namespace_is_taken_note_of_in_short_steps():
+def test_many_events_in_a_full_namespace_are_processed_in_short_steps():
     """Each document is moved at most once by an event of another; no event sorts or counts all of them."""
     limits = NamespaceLimits(documents=500)
     use = NamespaceUse(limits)
@@ -209,13 +209,13 @@ def crowded(what, count):
 
 @pytest.mark.parametrize("what", ["labels", "finalizers", "annotations"])
 @pytest.mark.parametrize("count", [100, 20_000])
-def test_what_a_document_counts_for_bounds_the_memory_that_it_takes(what, count):
+def test_the_counted_size_of_a_document_bounds_its_memory(what, count):
     obj = slim(crowded(what, count))
     assert memory_of(obj) < 2 * size_of(obj) + 8 * 1024
 
 
 @pytest.mark.parametrize("what", ["labels", "finalizers", "annotations"])
-def test_an_excerpt_is_small_whatever_its_author_wrote(what):
+def test_an_excerpt_is_small_for_any_document(what):
     obj = crowded(what, 20_000)
     obj["metadata"].setdefault("finalizers", []).append(FINALIZER)
     cache = ResourceCache(NamespaceLimits(size=1))
@@ -227,7 +227,7 @@ def test_an_excerpt_is_small_whatever_its_author_wrote(what):
 
 
 @pytest.mark.parametrize("count", [0, 31, 32, 20_000])
-def test_our_finalizer_comes_off_wherever_it_stands(count):
+def test_the_finalizer_is_removed_at_any_position(count):
     names = [f"a/{number:x}" for number in range(count)]
     obj = quota("q-0")
     obj["metadata"]["finalizers"] = [*names, FINALIZER, "b/last"]
@@ -243,7 +243,7 @@ def test_our_finalizer_comes_off_wherever_it_stands(count):
     assert removing(slim(obj))[0]["path"] == "/metadata/finalizers/0"
 
 
-def test_a_usual_number_of_labels_counts_by_its_text_alone():
+def test_a_usual_number_of_labels_counts_by_its_text():
     few, many = quota("q-0"), quota("q-0")
     few["metadata"]["labels"] = {f"l{number}": "" for number in range(10, 42)}
     many["metadata"]["labels"] = {f"l{number}": "" for number in range(10, 43)}

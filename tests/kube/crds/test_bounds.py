@@ -49,11 +49,11 @@ def largest(node: Mapping[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_every_text_list_and_map_has_a_bound(kind: str) -> None:
+def test_every_string_list_and_map_has_a_bound(kind: str) -> None:
     assert list(unbounded(schema_of(kind), kind)) == []
 
 
-def test_the_spec_of_a_client_quota_is_small_whatever_its_names_are() -> None:
+def test_the_spec_of_a_client_quota_is_small_for_any_names() -> None:
     spec = schema_of("ClientQuota")["properties"]["spec"]
     fields = {
         name: field
@@ -63,13 +63,13 @@ def test_the_spec_of_a_client_quota_is_small_whatever_its_names_are() -> None:
     assert largest({**spec, "properties": fields}) <= 12 * 1024
 
 
-def test_a_document_that_selects_clusters_is_within_what_an_api_server_stores() -> None:
+def test_a_document_that_selects_clusters_stays_within_the_size_limit_of_an_api_server() -> None:
     """An etcd takes 1.5 MiB; what a namespace may hold is bounded by the bytes that its documents have."""
     assert largest(schema_of("ClientQuota")["properties"]["spec"]) <= 1_310_720
 
 
 @pytest.mark.parametrize("slot", ["user", "clientId"])
-def test_a_name_has_as_many_characters_as_bytes_at_most(slot: str) -> None:
+def test_a_name_has_at_most_as_many_characters_as_bytes(slot: str) -> None:
     """So that no schema accepts in characters what a rule, in CEL and in Python, refuses in bytes only."""
     fields = schema_of("ClientQuota")["properties"]["spec"]["properties"]["entity"]["properties"]
     assert fields[slot]["properties"]["name"]["maxLength"] == MAX_DECLARED_NAME_BYTES

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_the_server_takes_the_definition_without_reservation(kube: KubeCluster, kind: str) -> None:
+def test_the_api_server_accepts_the_definition_without_a_warning_condition(
+    kube: KubeCluster, kind: str
+) -> None:
     """CEL within its cost, names free, a structural schema."""
     path = (
         f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURALS[kind]}.kafka-quotas.io"
@@ -45,7 +47,7 @@ def undocumented(node: Mapping[str, Any], at: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_every_field_is_described_where_kubectl_explain_looks(kube: KubeCluster, kind: str) -> None:
+def test_every_field_has_a_description_for_kubectl_explain(kube: KubeCluster, kind: str) -> None:
     def is_published() -> bool:
         """That is a moment after the definition is established, one kind after the other."""
         return kube.kubectl("explain", kind, check=False).returncode == 0
@@ -59,7 +61,7 @@ def test_every_field_is_described_where_kubectl_explain_looks(kube: KubeCluster,
         assert f"\n  {name}\t" in text
 
 
-def test_short_names_and_the_category_find_both_kinds(
+def test_short_names_and_the_category_select_both_kinds(
     kube: KubeCluster, kube_namespace: str, own_cluster: str
 ) -> None:
     create(kube, quota(), namespace=kube_namespace)
@@ -86,7 +88,7 @@ def table(kube: KubeCluster, *arguments: str) -> dict[str, str]:
     }
 
 
-def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
+def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_effect(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     limits = {"producerByteRate": "10Mi", "requestPercentage": 50}
@@ -139,7 +141,7 @@ def test_the_columns_of_a_quota_show_its_limits_and_whether_they_are_in_force(
     }
 
 
-def test_the_columns_of_a_cluster_say_how_it_stands(
+def test_the_columns_of_a_cluster_show_its_state(
     kube: KubeCluster, kube_namespace: str, own_cluster: str
 ) -> None:
     set_status(
@@ -225,7 +227,7 @@ def spoken(name: str, document: dict[str, Any]) -> bool:
     ("name", "document"),
     [(name, document) for name, document, _ in BROKEN if spoken(name, document)],
 )
-def test_a_refusal_by_a_rule_carries_the_sentence_of_the_table(
+def test_a_rejection_by_a_rule_contains_the_message_of_the_table(
     kube: KubeCluster, name: str, document: dict[str, Any]
 ) -> None:
     answer = dry_run(kube.api, in_default(document))

@@ -63,7 +63,9 @@ def around(full: dict[str, Any], field: Step) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_generated_documents_get_one_verdict(kube: KubeCluster, kind: str) -> None:
+def test_generated_documents_have_the_same_verdict_in_all_validators(
+    kube: KubeCluster, kind: str
+) -> None:
     verdicts: Counter[bool] = Counter()
 
     @settings(max_examples=EXAMPLES)
@@ -76,7 +78,9 @@ def test_generated_documents_get_one_verdict(kube: KubeCluster, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, kind: str) -> None:
+def test_every_field_has_the_same_verdict_in_all_validators_for_each_of_its_values(
+    kube: KubeCluster, kind: str
+) -> None:
     """One field of a right document at a time; fields with the same schema stand for each other."""
     verdicts: Counter[bool] = Counter()
     judged: set[str] = set()
@@ -100,7 +104,7 @@ def test_every_field_gets_one_verdict_on_each_of_its_values(kube: KubeCluster, k
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_right_documents_are_accepted(kube: KubeCluster, kind: str) -> None:
+def test_correct_documents_are_accepted(kube: KubeCluster, kind: str) -> None:
     @settings(max_examples=50)
     @given(documents.RIGHT[kind])
     def accepted(document: dict[str, Any]) -> None:
@@ -110,7 +114,7 @@ def test_right_documents_are_accepted(kube: KubeCluster, kind: str) -> None:
 
 
 @pytest.mark.parametrize("document", ACCEPTED)
-def test_what_no_twin_objects_to_is_accepted_by_the_server(
+def test_a_document_that_the_python_rules_accept_is_accepted_by_the_server(
     kube: KubeCluster, document: dict[str, Any]
 ) -> None:
     assert judging.judge(kube.api, in_default(document))
@@ -123,7 +127,7 @@ UNSENT = ("rate-requestPercentage", "rate-controllerMutationRate")
 @pytest.mark.parametrize(
     ("name", "document"), [(name, document) for name, document, _ in BROKEN if name not in UNSENT]
 )
-def test_what_breaks_a_twin_is_refused_by_the_server(
+def test_a_document_that_breaks_a_python_rule_is_rejected_by_the_server(
     kube: KubeCluster, name: str, document: dict[str, Any]
 ) -> None:
     assert not judging.judge(kube.api, in_default(document))
@@ -148,7 +152,7 @@ def test_the_ten_forms_and_no_other_combination_of_slots_are_accepted(kube: Kube
 
 
 @given(st.sampled_from((2**53 + 1, 2**60 + 1, 2**63 - 2)))
-def test_only_we_refuse_decimals_that_float64_does_not_hold(number: int) -> None:
+def test_only_kquota_refuses_decimals_that_float64_cannot_represent(number: int) -> None:
     """The exception by loss is as narrow as it is said to be."""
     assert judging.lost(quota(limits={"requestPercentage": number}))
     assert not judging.lost(quota(limits={"producerByteRate": number}))

@@ -91,7 +91,7 @@ SELECTION = frozenset(
 """Rules about fields that came since. Each earlier document keeps them: clusterRef was required in it."""
 
 
-def test_a_document_of_the_previous_release_keeps_the_rules_about_later_fields() -> None:
+def test_a_document_of_the_previous_release_satisfies_the_rules_about_later_fields() -> None:
     assert "clusterRef" in schema_of("ClientQuota", PREVIOUS)["properties"]["spec"]["required"]
     for name in ("one-cluster", "cluster-limits"):
         broken = QUOTA_RULES_BY_ID[name].broken
@@ -100,14 +100,14 @@ def test_a_document_of_the_previous_release_keeps_the_rules_about_later_fields()
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_every_field_of_the_previous_release_is_there_and_no_narrower(kind: str) -> None:
+def test_every_field_of_the_previous_release_exists_and_is_not_narrower(kind: str) -> None:
     """Unless a rule is worth it: then say so in the changelog, and here by name."""
     faults = set(narrowed(schema_of(kind, PREVIOUS), schema_of(kind), kind))
     assert faults == (BOUNDED | SELECTION if kind == "ClientQuota" else set())
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_names_scope_and_selectable_fields_stay(kind: str) -> None:
+def test_names_scope_and_selectable_fields_are_unchanged(kind: str) -> None:
     before, after = definition(PREVIOUS, kind), definition(CRD_FOLDER, kind)
     assert (before["group"], before["scope"]) == (after["group"], after["scope"])
     for word, value in before["names"].items():
@@ -134,12 +134,12 @@ def test_names_scope_and_selectable_fields_stay(kind: str) -> None:
         ({"x-kubernetes-validations": [{"rule": "false", "message": "no"}]}, "a: a new rule: no"),
     ],
 )
-def test_what_is_narrower_is_seen(change: dict[str, Any], fault: str) -> None:
+def test_the_check_reports_narrower_fields(change: dict[str, Any], fault: str) -> None:
     before = {"type": "string", "maxLength": 10, "minLength": 1}
     assert list(narrowed(before, before | change, "a")) == [fault]
 
 
-def test_what_is_gone_or_newly_required_is_seen() -> None:
+def test_the_check_reports_removed_and_newly_required_fields() -> None:
     before = {"type": "object", "properties": {"a": {"type": "string"}}}
     assert list(narrowed(before, {"type": "object"}, "x")) == ["x.a: gone"]
     assert list(narrowed(before, before | {"required": ["a"]}, "x")) == ["x: more is required"]
@@ -206,7 +206,7 @@ def stored_under_the_previous(kube: KubeCluster) -> list[str]:
 
 
 @pytest.mark.integration
-def test_what_is_stored_stays_readable_and_writable_after_an_upgrade(older: KubeCluster) -> None:
+def test_stored_objects_remain_readable_and_writable_after_an_upgrade(older: KubeCluster) -> None:
     paths = stored_under_the_previous(older)
     before = {path: older.api.get(path).need() for path in paths}
     older.install_crds(NEW)

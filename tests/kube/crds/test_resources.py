@@ -89,7 +89,7 @@ def test_a_limit_cannot_be_changed_to_one_that_the_entity_cannot_carry(change: C
 # ---- what is no field ---------------------------------------------------------------------------
 
 
-def test_kubectl_refuses_a_field_that_is_none(kube: KubeCluster, kube_namespace: str) -> None:
+def test_kubectl_refuses_an_unknown_field(kube: KubeCluster, kube_namespace: str) -> None:
     document = quota(limits={"producerByteRat": 5, "consumerByteRate": 5})
     document["metadata"]["namespace"] = kube_namespace
     refused = kube.kubectl("apply", "-f", "-", input=json.dumps(document), check=False)
@@ -109,7 +109,7 @@ def test_a_field_that_is_written_twice_is_refused(kube: KubeCluster, kube_namesp
     assert 'duplicate field "spec.limits.producerByteRate"' in answer.message
 
 
-def test_what_an_older_client_sends_too_much_is_dropped_and_not_stored(
+def test_unknown_fields_of_an_older_client_are_dropped_and_not_stored(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     path = f"{GROUP}/namespaces/{kube_namespace}/clientquotas"
@@ -150,7 +150,7 @@ def test_a_spec_is_written_without_status_and_a_status_without_spec(
         {"drift": [{"key": "producer_byte_rate"}]},
     ],
 )
-def test_a_status_that_is_none_is_refused(
+def test_a_malformed_status_is_refused(
     kube: KubeCluster, kube_namespace: str, status: dict[str, Any]
 ) -> None:
     path = create(kube, quota(), namespace=kube_namespace)
@@ -177,7 +177,7 @@ def test_two_writers_apply_their_own_keys_of_a_status(
     assert [entry["key"] for entry in keys] == ["producer_byte_rate", "consumer_byte_rate"]
 
 
-def test_a_status_is_not_overwritten_by_somebody_who_read_an_older_one(
+def test_a_status_is_not_overwritten_with_an_older_resource_version(
     kube: KubeCluster, kube_namespace: str
 ) -> None:
     path = create(kube, quota(), namespace=kube_namespace)
@@ -215,7 +215,7 @@ def test_names_of_ten_thousand_characters_are_stored_and_selected(
 
 # One byte that is escaped by six characters; one that is not; characters of several bytes.
 @pytest.mark.parametrize("letter", ["\x01", "u", "é", "\u2028", "😀"])
-def test_the_longest_names_that_may_be_declared_are_stored_with_their_status(
+def test_the_longest_declarable_names_are_stored_with_their_status(
     kube: KubeCluster, kube_namespace: str, letter: str
 ) -> None:
     name = letter * (MAX_DECLARED_NAME_BYTES // len(letter.encode()))
@@ -227,7 +227,7 @@ def test_the_longest_names_that_may_be_declared_are_stored_with_their_status(
     assert from_resource(stored).declaration.entity == (name, name, ABSENT)
 
 
-def test_a_status_has_room_for_all_that_it_may_say(kube: KubeCluster, kube_namespace: str) -> None:
+def test_a_status_has_space_for_its_largest_content(kube: KubeCluster, kube_namespace: str) -> None:
     path = create(kube, quota(), namespace=kube_namespace)
     conditions = [condition(f"Kind{i}", "True", "R" * 1024, "m" * 32768) for i in range(16)]
     drift = [{"key": key, "expected": 1, "live": 2, "firstSeen": SINCE} for key in Key]
@@ -287,7 +287,7 @@ def test_a_cluster_with_every_list_full_is_within_the_cost_of_its_rules(
     kube.api.call("DELETE", path).need()
 
 
-def test_names_in_patterns_may_be_as_long_as_kafkas(kube: KubeCluster) -> None:
+def test_names_in_patterns_may_have_the_length_of_kafka_names(kube: KubeCluster) -> None:
     longest = {
         "user": {"exact": "u" * MAX_NAME_BYTES},
         "clientId": {"prefix": "c" * MAX_NAME_BYTES},

@@ -86,7 +86,7 @@ def kubectl(world: World, verb: str, obj: Obj) -> tuple[int, str]:
     return completed.returncode, completed.stdout + completed.stderr
 
 
-def test_kubectl_shows_the_brokers_words_whoever_of_the_replicas_answers(world: World) -> None:
+def test_kubectl_shows_the_message_of_the_broker_from_either_replica(world: World) -> None:
     with SandboxThread() as broker, called(world):
         world.cluster(bootstrapServers=broker.bootstrap)
         leader, leading = serving(world)

@@ -24,7 +24,9 @@ def _reconcile(world: World, *arguments: str) -> "subprocess.CompletedProcess[st
     )
 
 
-def test_what_is_suspended_is_neither_written_nor_removed_until_it_is_resumed(world: World) -> None:
+def test_a_suspended_document_is_neither_written_nor_removed_until_it_is_resumed(
+    world: World,
+) -> None:
     world.cluster()
     world.start()
     both = {"producerByteRate": "1Mi", "consumerByteRate": "1Mi"}
@@ -67,7 +69,9 @@ def test_what_is_suspended_is_neither_written_nor_removed_until_it_is_resumed(wo
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
 
 
-def test_a_requested_pass_happens_at_once_and_the_command_tells_how_it_went(world: World) -> None:
+def test_a_requested_reconciliation_starts_immediately_and_the_command_prints_its_result(
+    world: World,
+) -> None:
     world.cluster(interval="1h")
     operator = world.start()
     world.quota("alice")
@@ -109,7 +113,7 @@ def test_a_requested_pass_happens_at_once_and_the_command_tells_how_it_went(worl
     assert operator.metric("kquota_passes_total", cluster="prod") < 20
 
 
-def test_another_cluster_than_the_expected_one_is_never_written_to(world: World) -> None:
+def test_a_cluster_with_an_unexpected_id_is_never_written(world: World) -> None:
     world.cluster()
     world.start("--deletion-timeout=6s")
     world.quota("alice", deletionPolicy="Delete")
@@ -139,7 +143,7 @@ def test_another_cluster_than_the_expected_one_is_never_written_to(world: World)
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
 
 
-def test_a_quotacluster_that_is_deleted_and_made_again_owns_what_it_owned(world: World) -> None:
+def test_a_quotacluster_that_is_deleted_and_created_again_keeps_its_ownership(world: World) -> None:
     with watched_kafka(world) as proxy:
         world.cluster(bootstrapServers=through(proxy))
         operator = world.start()
@@ -173,7 +177,7 @@ def test_a_quotacluster_that_is_deleted_and_made_again_owns_what_it_owned(world:
         assert operator.child.running
 
 
-def test_only_one_quotacluster_looks_after_a_kafka_cluster_and_classes_are_told_apart(
+def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(
     world: World,
 ) -> None:
     world.cluster()

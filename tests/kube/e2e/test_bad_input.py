@@ -44,7 +44,9 @@ def _stays_quiet(operator: Operator, *clusters: str, seconds: float = 3.0) -> No
         assert count - before[cluster] <= most, cluster
 
 
-def test_a_quotacluster_that_refers_to_files_reads_none_and_blocks_nobody(world: World) -> None:
+def test_a_quotacluster_that_refers_to_files_reads_none_and_does_not_block_others(
+    world: World,
+) -> None:
     secret = world.folder / "secret.properties"
     secret.write_text("password=hunter2-the-planted\n", encoding="utf-8")
     world.cluster()
@@ -92,7 +94,7 @@ def test_a_quotacluster_that_refers_to_files_reads_none_and_blocks_nobody(world:
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "\u202e"])
-def test_a_name_of_512_bytes_is_a_name(world: World, letter: str) -> None:
+def test_a_name_of_512_bytes_is_accepted(world: World, letter: str) -> None:
     world.cluster()
     operator = world.start()
     name = letter * (512 // len(letter.encode()))
@@ -106,7 +108,7 @@ def test_a_name_of_512_bytes_is_a_name(world: World, letter: str) -> None:
     eventually(lambda: not world.get("long"))
 
 
-def test_somebody_else_who_writes_into_a_status_is_overruled_and_changes_nothing_in_kafka(
+def test_a_foreign_change_of_a_status_is_overwritten_and_changes_nothing_in_kafka(
     world: World,
 ) -> None:
     world.cluster()

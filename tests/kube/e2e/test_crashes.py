@@ -16,7 +16,9 @@ ALONE = "--no-leader-elect"
 """A killed process gives no Lease back, and these tests are not about waiting for it."""
 
 
-def test_what_was_deleted_while_nobody_watched_is_judged_as_it_was_meant(world: World) -> None:
+def test_documents_deleted_while_no_operator_ran_are_handled_by_their_deletion_policy(
+    world: World,
+) -> None:
     world.cluster()
     operator = world.start()
     world.kube.apply(
@@ -140,7 +142,9 @@ def test_a_process_killed_between_kafka_and_the_status_loses_and_repeats_nothing
         assert third.stop() == 0
 
 
-def test_the_last_word_before_a_deletion_counts_where_it_keeps_more(world: World) -> None:
+def test_a_deletion_policy_changed_before_the_deletion_applies_if_it_keeps_more(
+    world: World,
+) -> None:
     world.cluster()
     operator = world.start()
     for name in ("alice", "bob"):

@@ -18,19 +18,19 @@ def _set(world: World, user: str, rate: float) -> None:
     )
 
 
-def _told(world: World, name: str, reason: str) -> int:
+def _event_count(world: World, name: str, reason: str) -> int:
     """How many events with this reason an object has."""
     return sum(
         event["reason"] == reason and event["regarding"]["name"] == name for event in world.events()
     )
 
 
-def _two_more_passes(operator: Operator) -> None:
+def _two_more_reconciliations(operator: Operator) -> None:
     before = operator.metric("kquota_passes_total", cluster="prod")
     eventually(lambda: operator.metric("kquota_passes_total", cluster="prod") >= before + 3)
 
 
-def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none(
+def test_drift_is_reported_once_with_its_first_time_and_a_change_of_the_spec_is_not_drift(
     world: World,
 ) -> None:
     ignored = [{"user": {"exact": "ignored"}, "reason": "set by hand during the migration"}]
@@ -57,20 +57,20 @@ def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none
     assert [(difference["entity"], difference["live"]) for difference in differences] == [
         ("user=alice", 5 * MIB)
     ]
-    _two_more_passes(operator)
+    _two_more_reconciliations(operator)
     assert world.live()["alice"] == {"producer_byte_rate": 5 * MIB}, "Warn writes nothing"
     assert world.live()["ignored"] == {"producer_byte_rate": 3 * MIB}
-    assert _told(world, "alice", "DriftDetected") == 1
+    assert _event_count(world, "alice", "DriftDetected") == 1
     for name in ("carol", "ignored"):
         world.becomes(name, "Synced")
         assert world.condition(name, "Drifted").get("status") != "True"
-        assert _told(world, name, "DriftDetected") == 0
+        assert _event_count(world, name, "DriftDetected") == 0
 
     # A new process knows when it was first seen, and does not tell again.
     assert operator.stop() == 0
     with world.counted() as writes:
         operator = world.start()
-        _two_more_passes(operator)
+        _two_more_reconciliations(operator)
     events = [(event["reason"], event["note"]) for event in world.events("default")]
     assert writes == {}, events
     assert world.get("alice")["status"]["drift"][0]["firstSeen"] == first_seen
@@ -81,10 +81,10 @@ def test_drift_is_told_once_with_its_first_time_and_a_change_of_the_spec_is_none
     assert "drift" not in status
     assert world.live()["alice"] == {"producer_byte_rate": 4 * MIB}
     assert world.condition("alice", "Drifted")["status"] == "False"
-    assert _told(world, "alice", "DriftDetected") == 1
+    assert _event_count(world, "alice", "DriftDetected") == 1
 
 
-def test_disabled_says_nothing_and_correct_writes_back_until_somebody_fights_us(
+def test_disabled_reports_no_drift_and_correct_writes_back_until_another_writer_reverts_it(
     world: World,
 ) -> None:
     world.cluster(driftDetection="Disabled", interval="1s")
@@ -94,14 +94,14 @@ def test_disabled_says_nothing_and_correct_writes_back_until_somebody_fights_us(
     for name in ("alice", "bob"):
         world.becomes(name, "Synced")
     _set(world, "alice", 2 * MIB)
-    _two_more_passes(operator)
+    _two_more_reconciliations(operator)
     assert world.reason("alice") == "Synced"
     assert world.condition("alice", "Drifted").get("status") != "True"
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
 
     world.cluster(driftDetection="Correct", interval="1s")
     eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what="a correction")
-    eventually(lambda: _told(world, "alice", "DriftCorrected") == 1)
+    eventually(lambda: _event_count(world, "alice", "DriftCorrected") == 1)
     # A value that was taken away is drift, too; Kafka's own tool does it.
     world.behind_our_back("bob", producer_byte_rate=None)
     eventually(lambda: world.live().get("bob") == {"producer_byte_rate": MIB}, what="a correction")
@@ -111,10 +111,10 @@ def test_disabled_says_nothing_and_correct_writes_back_until_somebody_fights_us(
         eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what=f"{round_}")
     _set(world, "alice", 9 * MIB)
     world.becomes("alice", "FoughtOver")
-    _two_more_passes(operator)
+    _two_more_reconciliations(operator)
     assert world.live()["alice"] == {"producer_byte_rate": 9 * MIB}
     assert world.condition("alice", "Stalled")["status"] == "True"
-    assert _told(world, "alice", "FoughtOver") == 1
+    assert _event_count(world, "alice", "FoughtOver") == 1
     assert world.reason("bob") == "Synced", "others are corrected as before"
     corrections = [entry for entry in audited(operator) if "alice" in str(entry["entity"])]
     assert len(corrections) == 1 + 3

@@ -42,7 +42,7 @@ def reasons(world: World) -> Counter[str]:
     return counter
 
 
-def test_sixty_names_as_long_as_kafka_takes_stop_neither_the_operator_nor_other_tenants(
+def test_sixty_names_of_the_maximum_length_stop_neither_the_operator_nor_other_tenants(
     world: World,
 ) -> None:
     world.cluster(interval="2s")

@@ -30,7 +30,7 @@ def _many(world: World, count: int, **spec: object) -> list[str]:
     return names
 
 
-def test_eleven_deletions_one_after_the_other_trip_the_guard_also_over_a_restart(
+def test_eleven_consecutive_deletions_exceed_the_guard_also_across_a_restart(
     world: World,
 ) -> None:
     """Seconds apart here, minutes apart in life: the window is an hour either way."""
@@ -163,7 +163,7 @@ def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
     return home, "narrow"
 
 
-def test_a_namespace_that_may_not_be_listed_stops_all_removals(world: World) -> None:
+def test_a_namespace_without_the_right_to_list_stops_all_removals(world: World) -> None:
     team, second_namespace = world.team, world.kube.fresh_namespace()
     home, account = _narrowed(world, team, second_namespace)
     world.cluster(**_sync(world))

@@ -7,7 +7,7 @@ from tests.kube.e2e.world import World, eventually
 pytestmark = pytest.mark.integration
 
 
-def test_what_is_applied_is_in_the_broker_and_a_restart_writes_nothing(world: World) -> None:
+def test_an_applied_document_is_in_the_broker_and_a_restart_writes_nothing(world: World) -> None:
     world.cluster()
     operator = world.start()
     world.quota("alice", limits={"producerByteRate": "10Mi"})

@@ -23,7 +23,7 @@ def outage(world: World) -> Iterator[World]:
             world.kafka.start(1)
 
 
-def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outage: World) -> None:
+def test_a_stopped_broker_delays_changes_and_deletions_end_at_their_timeout(outage: World) -> None:
     world = outage
     world.cluster(properties={"default.api.timeout.ms": 2000, "request.timeout.ms": 2000})
     first = world.start("--deletion-timeout=8s", "--no-leader-elect")
@@ -67,7 +67,7 @@ def test_a_broker_that_is_down_delays_changes_and_deletions_give_up_in_time(outa
     assert (counts["orphaned"], counts["unmanaged"]) == (2, 0)
 
 
-def test_an_api_server_that_restarts_while_changes_happen_costs_time_only(world: World) -> None:
+def test_an_api_server_restart_during_changes_only_delays_them(world: World) -> None:
     world.cluster()
     operator = world.start()
     world.kube.apply(

@@ -44,7 +44,9 @@ def pod(world: World, tmp_path: Path) -> Iterator[Child]:
     child.kill()
 
 
-def test_a_pods_account_is_all_it_takes_to_list_and_to_watch(world: World, pod: Child) -> None:
+def test_the_rights_of_a_service_account_in_a_pod_suffice_to_list_and_watch(
+    world: World, pod: Child
+) -> None:
     assert "KUBERNETES_SERVICE_HOST" not in os.environ
     # The resync is far away: whatever is noticed was watched.
     world.cluster(interval="10m")

@@ -147,7 +147,7 @@ def _deleting(world: World, row: Row) -> None:
     assert live == expected
 
 
-def test_a_namespace_that_is_deleted_takes_along_what_was_meant_to_go_and_is_not_held_up(
+def test_a_deleted_namespace_removes_limits_by_their_deletion_policy_and_is_not_blocked(
     world: World,
 ) -> None:
     namespace_to_go = world.kube.fresh_namespace()

@@ -74,7 +74,7 @@ def measured(sentence: str) -> None:
     sys.stdout.write(f"\n{sentence}\n")
 
 
-def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice(
+def test_a_killed_leader_is_replaced_within_seconds_and_nothing_is_written_twice(
     world: World,
 ) -> None:
     with watched_kafka(world) as proxy:
@@ -131,7 +131,7 @@ def test_a_killed_leader_is_followed_within_seconds_and_nothing_is_written_twice
         assert len(changes(third)) == len(NAMES)
 
 
-def test_a_leader_that_hung_ends_without_writing_when_it_wakes(world: World) -> None:
+def test_a_leader_that_hung_ends_without_writing_when_it_continues(world: World) -> None:
     world.cluster()
     first, second = pair(world)
     set_limits(world, "1Mi")
@@ -152,7 +152,7 @@ def test_a_leader_that_hung_ends_without_writing_when_it_wakes(world: World) -> 
     assert {values["producer_byte_rate"] for values in world.live().values()} == {3 * MIB}
 
 
-def test_whoever_loses_the_lease_ends_and_the_next_one_leads(world: World) -> None:
+def test_a_leader_that_loses_the_lease_ends_and_the_standby_leads(world: World) -> None:
     world.cluster()
     place = world.place
     plain = world.kube.kubeconfig_for(place.namespace, place.account)

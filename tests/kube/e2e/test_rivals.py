@@ -11,7 +11,9 @@ MIB = 1048576.0
 
 
 @pytest.mark.parametrize("policy", ["Sync", "Upsert"])
-def test_the_next_in_line_takes_over_without_a_moment_in_between(world: World, policy: str) -> None:
+def test_the_next_document_takes_over_a_pair_without_an_intermediate_value(
+    world: World, policy: str
+) -> None:
     confirmed = {"confirmSync": world.kafka.cluster_id, "expectedClusterId": world.kafka.cluster_id}
     gone = {} if policy == "Sync" else {"deletionPolicy": "Delete"}
     with watched_kafka(world) as proxy:
@@ -53,7 +55,7 @@ def test_the_next_in_line_takes_over_without_a_moment_in_between(world: World, p
         assert sent(proxy) == before + 1
 
 
-def test_a_loser_that_comes_and_goes_changes_nothing_whatever_it_asks_for(world: World) -> None:
+def test_a_losing_document_that_is_created_and_deleted_changes_nothing(world: World) -> None:
     world.cluster(
         policy="Sync", confirmSync=world.kafka.cluster_id, expectedClusterId=world.kafka.cluster_id
     )

@@ -68,7 +68,7 @@ def cluster(world: World, name: str = "prod", *, of: str = "kafka") -> None:
     )
 
 
-def everything_told(world: World, operator: Operator) -> str:
+def all_visible_text(world: World, operator: Operator) -> str:
     """All that people can see of the operator: log, metrics, every object that it writes."""
     kinds = "clientquotas,quotaclusters,configmaps,leases,events.events.k8s.io"
     objects = world.kube.kubectl("get", kinds, "-A", "-o", "yaml").stdout
@@ -77,11 +77,11 @@ def everything_told(world: World, operator: Operator) -> str:
 
 
 def leaked(world: World, operator: Operator, *more: str) -> set[str]:
-    text = everything_told(world, operator)
+    text = all_visible_text(world, operator)
     return {word for word in (*PASSWORDS.values(), WRONG, *more) if word in text}
 
 
-def test_a_rotated_secret_is_in_use_without_a_restart_and_a_wrong_one_is_not(
+def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(
     secured: World,
 ) -> None:
     world = secured
@@ -124,7 +124,7 @@ def test_a_rotated_secret_is_in_use_without_a_restart_and_a_wrong_one_is_not(
     assert operator.stop() == 0
 
 
-def test_every_unusable_secret_has_one_clear_condition_and_keeps_nobody_else_waiting(
+def test_every_unusable_secret_has_one_condition_and_does_not_delay_other_clusters(
     secured: World, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     world = secured

@@ -8,5 +8,5 @@ from tests.soak.soak import Settings, Soak
 pytestmark = pytest.mark.integration
 
 
-def test_random_faults_for_twelve_seconds_end_as_declared(world: World) -> None:
+def test_random_faults_for_twelve_seconds_end_in_the_declared_state(world: World) -> None:
     Soak(world, Settings(seed=4, seconds=12.0, documents=40, every=2.0)).run()

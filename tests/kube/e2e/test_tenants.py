@@ -58,7 +58,9 @@ def message(world: World, name: str, namespace: str = "") -> str:
     return str(world.condition(name, "Ready", namespace=namespace)["message"])
 
 
-def test_each_namespace_declares_what_it_was_granted_and_hears_of_nobody_else(world: World) -> None:
+def test_each_namespace_declares_what_it_was_granted_and_is_not_informed_of_others(
+    world: World,
+) -> None:
     platform, rival, stranger = (world.kube.fresh_namespace() for _ in range(3))
     tenants = as_documented(world.team, platform)
     tenants.append(

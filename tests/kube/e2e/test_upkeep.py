@@ -36,7 +36,7 @@ def kquota(world: World, *arguments: str) -> str:
     return done.stdout
 
 
-def test_a_namespace_that_waits_for_a_dead_operator_goes_after_a_release(world: World) -> None:
+def test_a_namespace_blocked_by_a_stopped_operator_is_deleted_after_a_release(world: World) -> None:
     world.cluster()
     first = world.start(ALONE)
     namespace_to_go = world.kube.fresh_namespace()
@@ -83,7 +83,7 @@ def test_a_namespace_that_waits_for_a_dead_operator_goes_after_a_release(world: 
     eventually(lambda: orphans(world) == {"user=bob producer_byte_rate"})
 
 
-def test_new_crds_under_a_running_operator_lose_and_rewrite_nothing(world: World) -> None:
+def test_new_crds_during_operation_lose_and_rewrite_nothing(world: World) -> None:
     kube = world.kube
     kube.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PREVIOUS))
     try:
@@ -120,7 +120,7 @@ def test_new_crds_under_a_running_operator_lose_and_rewrite_nothing(world: World
         kube.install_crds()
 
 
-def test_operators_of_two_classes_leave_each_others_clusters_alone(world: World) -> None:
+def test_operators_of_two_classes_do_not_change_each_others_clusters(world: World) -> None:
     plain = world.start()
     blue = world.start("--operator-class=blue", ALONE)
     world.cluster("prod")

@@ -130,7 +130,7 @@ def lease(api: FakeKubeApi) -> dict[str, Any]:
 
 
 @story
-async def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence(api, clock):
+async def test_the_first_candidate_creates_the_lease_and_leads_without_a_fence(api, clock):
     first = await started(api, clock, seconds=0)
     assert first.leads
     assert first.leader.elected.is_set()
@@ -143,7 +143,7 @@ async def test_the_first_candidate_makes_the_lease_and_leads_without_a_fence(api
 
 
 @story
-async def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_stands_by(
+async def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_is_standby(
     api, clock
 ):
     first = await started(api, clock, seconds=0)
@@ -158,7 +158,7 @@ async def test_the_lease_is_renewed_every_two_seconds_and_the_second_candidate_s
 
 
 @story
-async def test_a_killed_leader_is_followed_after_the_duration_and_the_next_one_is_fenced(
+async def test_a_killed_leader_is_replaced_after_the_duration_and_the_next_one_is_fenced(
     api, clock
 ):
     first = await started(api, clock, seconds=0)
@@ -181,7 +181,7 @@ async def test_a_killed_leader_is_followed_after_the_duration_and_the_next_one_i
 
 @pytest.mark.parametrize("moment", range(0, 40, 3))
 @story
-async def test_never_two_at_once_whenever_the_leader_stops(api, clock, moment):
+async def test_at_most_one_candidate_leads_at_any_time_when_the_leader_stops(api, clock, moment):
     both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
     await clock.turn(moment / 7)
     leads = [candidate for candidate in both if candidate.leads]
@@ -194,7 +194,7 @@ async def test_never_two_at_once_whenever_the_leader_stops(api, clock, moment):
 
 
 @story
-async def test_a_lease_that_was_given_back_is_taken_at_once(api, clock):
+async def test_a_released_lease_is_acquired_immediately(api, clock):
     first = await started(api, clock, seconds=0)
     second = await started(api, clock, "pod-2", seconds=5)
     first.resign.set()
@@ -208,7 +208,7 @@ async def test_a_lease_that_was_given_back_is_taken_at_once(api, clock):
 
 
 @story
-async def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neither(api, clock):
+async def test_a_clean_restart_leads_immediately_without_a_fence_and_a_crash_does_not(api, clock):
     first = await started(api, clock, seconds=5)
     first.resign.set()
     await clock.turn(0)
@@ -226,14 +226,14 @@ async def test_our_own_orderly_restart_is_quick_and_unfenced_and_a_crash_is_neit
 
 
 @story
-async def test_two_processes_of_one_name_do_not_take_each_other_for_themselves(api, clock):
+async def test_two_processes_with_one_name_have_different_identities(api, clock):
     first = await started(api, clock, seconds=0)
     second = await started(api, clock, seconds=100)
     assert (first.leads, second.leads) == (True, False)
 
 
 @story
-async def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(api, clock):
+async def test_a_hung_api_server_ends_the_leader_before_the_lease_expires(api, clock):
     first = await started(api, clock, seconds=4)
     renewed = clock.monotonic()
     api.before = hang
@@ -250,7 +250,7 @@ async def test_a_hung_api_server_makes_the_leader_end_before_the_lease_runs_out(
 
 
 @story
-async def test_a_leader_that_writes_nothing_pauses_while_the_api_server_is_away_and_goes_on(
+async def test_a_leader_without_open_writes_pauses_while_the_api_server_is_unavailable_and_resumes(
     api, clock
 ):
     first = Candidate(api, clock)
@@ -269,7 +269,7 @@ async def test_a_leader_that_writes_nothing_pauses_while_the_api_server_is_away_
 
 
 @story
-async def test_a_leader_that_paused_ends_when_another_one_took_the_lease_meanwhile(api, clock):
+async def test_a_paused_leader_ends_when_another_candidate_acquired_the_lease(api, clock):
     first = Candidate(api, clock)
     first.is_writing = False
     await clock.turn(4)
@@ -286,7 +286,7 @@ async def test_a_leader_that_paused_ends_when_another_one_took_the_lease_meanwhi
 
 
 @story
-async def test_a_leader_that_paused_ends_when_the_lease_is_gone(api, clock):
+async def test_a_paused_leader_ends_when_the_lease_was_deleted(api, clock):
     first = Candidate(api, clock)
     first.is_writing = False
     await clock.turn(4)
@@ -303,7 +303,7 @@ async def test_a_leader_that_paused_ends_when_the_lease_is_gone(api, clock):
     "failure", [KubernetesUnavailable("away"), ConfigError("no token"), KubernetesConflict("busy")]
 )
 @story
-async def test_failures_for_some_seconds_are_ridden_out(api, clock, failure):
+async def test_failures_of_a_few_seconds_do_not_end_the_leadership(api, clock, failure):
     first = await started(api, clock, seconds=4)
 
     def fail(verb: str, *_: str) -> None:
@@ -317,7 +317,7 @@ async def test_failures_for_some_seconds_are_ridden_out(api, clock, failure):
 
 
 @story
-async def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm(api, clock):
+async def test_a_renewal_with_a_lost_response_does_not_count_and_causes_no_error(api, clock):
     first = await started(api, clock, seconds=1)
     lost = lose_answers(api, count=3)
     await clock.turn(60)
@@ -326,7 +326,7 @@ async def test_a_renewal_whose_answer_was_lost_does_not_count_and_does_no_harm(a
 
 
 @story
-async def test_a_takeover_whose_answer_was_lost_is_still_fenced(api, clock):
+async def test_a_takeover_with_a_lost_response_is_fenced(api, clock):
     api.put(
         LEASES,
         {
@@ -346,7 +346,7 @@ async def test_a_takeover_whose_answer_was_lost_is_still_fenced(api, clock):
 
 
 @story
-async def test_a_stranger_who_takes_the_lease_ends_us_at_once(api, clock):
+async def test_a_foreign_holder_of_the_lease_ends_the_leadership_immediately(api, clock):
     first = await started(api, clock, seconds=4)
     stolen = dict(lease(api))
     stolen["spec"] = {**stolen["spec"], "holderIdentity": "thief"}
@@ -359,7 +359,7 @@ async def test_a_stranger_who_takes_the_lease_ends_us_at_once(api, clock):
 
 
 @story
-async def test_a_lease_that_was_deleted_is_made_again(api, clock):
+async def test_a_deleted_lease_is_created_again(api, clock):
     first = await started(api, clock, seconds=4)
     api.objects.clear()
     await clock.turn(2.1)
@@ -368,7 +368,7 @@ async def test_a_lease_that_was_deleted_is_made_again(api, clock):
 
 
 @story
-async def test_wall_clocks_do_not_matter_ours_or_theirs(api, clock):
+async def test_changes_of_wall_clocks_have_no_effect(api, clock):
     first = await started(api, clock, seconds=0)
     second = Candidate(api, clock, "pod-2")
     for jump in (3600.0, -7200.0, 10 * 365 * 86400.0, -86400.0):
@@ -379,7 +379,7 @@ async def test_wall_clocks_do_not_matter_ours_or_theirs(api, clock):
 
 
 @story
-async def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes(api, clock):
+async def test_a_stopped_process_does_not_lead_when_it_continues(api, clock):
     first = await started(api, clock, seconds=4)
     assert first.leads
     clock.freeze(11)
@@ -389,7 +389,9 @@ async def test_a_stopped_process_knows_that_it_does_not_lead_the_moment_it_wakes
 
 
 @story
-async def test_a_candidate_that_cannot_ask_stands_by_until_it_can(api, clock):
+async def test_a_candidate_without_access_to_the_api_server_is_standby_until_it_has_access(
+    api, clock
+):
     api.before = away
     first = await started(api, clock, seconds=60)
     assert not first.leads
@@ -397,7 +399,7 @@ async def test_a_candidate_that_cannot_ask_stands_by_until_it_can(api, clock):
 
 
 @story
-async def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned(api, clock):
+async def test_a_lease_observed_before_an_outage_does_not_count_as_expired(api, clock):
     first = await started(api, clock, seconds=0)
     second = await started(api, clock, "pod-2", seconds=3)
 
@@ -416,7 +418,7 @@ async def test_what_was_seen_before_an_outage_is_not_taken_for_abandoned(api, cl
 
 @pytest.mark.parametrize("duration", [None, 0, -5, 10**9, "15"])
 @story
-async def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(
+async def test_an_invalid_duration_in_the_lease_of_another_holder_does_not_block_forever(
     api, clock, duration
 ):
     spec = {"holderIdentity": "other", "leaseDurationSeconds": duration}
@@ -428,14 +430,14 @@ async def test_nonsense_in_somebody_elses_lease_does_not_make_us_wait_for_ever(
 
 
 @story
-async def test_a_lease_without_any_holder_is_free(api, clock):
+async def test_a_lease_without_a_holder_is_free(api, clock):
     api.put(LEASES, {"metadata": {"name": "kquota", "namespace": "kafka"}})
     first = await started(api, clock, seconds=0)
     assert first.leads
 
 
 @story
-async def test_who_resigns_before_being_elected_just_ends(api, clock):
+async def test_a_candidate_that_resigns_before_its_election_ends_without_changes(api, clock):
     first = await started(api, clock, seconds=0)
     second = await started(api, clock, "pod-2", seconds=3)
     second.resign.set()
@@ -447,7 +449,7 @@ async def test_who_resigns_before_being_elected_just_ends(api, clock):
 
 
 @story
-async def test_a_release_that_hangs_does_not_hold_up_the_end(api, clock):
+async def test_a_hung_release_of_the_lease_does_not_delay_the_end(api, clock):
     first = await started(api, clock, seconds=4)
     api.before = hang
     first.resign.set()
@@ -457,7 +459,7 @@ async def test_a_release_that_hangs_does_not_hold_up_the_end(api, clock):
 
 
 @story
-async def test_a_candidate_who_loses_the_race_for_a_free_lease_stands_by(api, clock):
+async def test_a_candidate_that_loses_the_race_for_a_free_lease_is_standby(api, clock):
     both = [Candidate(api, clock, "pod-1"), Candidate(api, clock, "pod-2")]
     await clock.turn(0)
     assert sum(candidate.leads for candidate in both) == 1
@@ -468,6 +470,6 @@ async def test_a_candidate_who_loses_the_race_for_a_free_lease_stands_by(api, cl
 @pytest.mark.parametrize(
     "times", [{"renew": 11.0}, {"deadline": 15.0}, {"renew": 0.0}, {"duration": 9.0}]
 )
-def test_times_that_do_not_fit_together_cannot_be_built(times: dict[str, float]) -> None:
+def test_inconsistent_durations_are_rejected(times: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="renew < deadline < duration"):
         election(**times)

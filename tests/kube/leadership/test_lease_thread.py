@@ -194,7 +194,7 @@ def test_a_loop_that_hangs_loses_the_lease_and_its_process_before_another_leads(
     story(test)
 
 
-def test_a_candidate_whose_loop_hangs_does_not_take_the_lease() -> None:
+def test_a_candidate_with_a_hung_loop_does_not_acquire_the_lease() -> None:
     async def test(api: SharedApi) -> None:
         holder = Candidate(api, "pod-2")
         await asyncio.to_thread(holder.wait_elected)
@@ -212,7 +212,7 @@ def test_a_candidate_whose_loop_hangs_does_not_take_the_lease() -> None:
     story(test)
 
 
-def test_what_cannot_be_renewed_is_lost_in_time_although_the_loop_is_blocked() -> None:
+def test_a_lease_that_cannot_be_renewed_is_lost_in_time_although_the_loop_is_blocked() -> None:
     async def test(api: SharedApi) -> None:
         program = Program(api)
         await program.lead()
@@ -233,7 +233,9 @@ def test_what_cannot_be_renewed_is_lost_in_time_although_the_loop_is_blocked() -
     story(test)
 
 
-def test_it_is_given_back_in_order_and_reported_in_the_programs_own_loop() -> None:
+def test_the_lease_is_released_and_the_change_is_reported_in_the_event_loop_of_the_program() -> (
+    None
+):
     async def test(api: SharedApi) -> None:
         program = Program(api)
         await program.lead()
@@ -249,7 +251,7 @@ def test_it_is_given_back_in_order_and_reported_in_the_programs_own_loop() -> No
     story(test)
 
 
-def test_it_gives_nothing_back_when_it_is_cancelled() -> None:
+def test_a_cancelled_lease_thread_does_not_release_the_lease() -> None:
     async def test(api: SharedApi) -> None:
         program = Program(api)
         await program.lead()
@@ -262,7 +264,7 @@ def test_it_gives_nothing_back_when_it_is_cancelled() -> None:
     story(test)
 
 
-def test_it_ends_before_it_leads_when_it_is_told_to_at_once() -> None:
+def test_a_lease_thread_that_resigns_at_the_start_ends_before_it_leads() -> None:
     async def test(api: SharedApi) -> None:
         program = Program(api)
         program.resign.set()
@@ -271,7 +273,7 @@ def test_it_ends_before_it_leads_when_it_is_told_to_at_once() -> None:
     story(test)
 
 
-def test_a_candidate_without_a_way_to_the_api_server_says_so() -> None:
+def test_a_missing_kubeconfig_is_raised_by_the_lease_thread() -> None:
     async def connect() -> Any:
         raise ConfigError("there is no kubeconfig")
 

@@ -10,7 +10,7 @@ def watchdog(clock: FakeClock, until: float | None) -> Watchdog:
     return Watchdog(lambda: until, clock=clock, grace=3.0, end=lambda: None)
 
 
-def test_it_is_overdue_only_after_the_grace() -> None:
+def test_the_watchdog_is_overdue_only_after_the_grace_time() -> None:
     clock = FakeClock()
     dog = watchdog(clock, clock.monotonic() + 10)
     assert not dog.overdue()
@@ -20,21 +20,21 @@ def test_it_is_overdue_only_after_the_grace() -> None:
     assert dog.overdue()
 
 
-def test_who_does_not_lead_is_never_overdue() -> None:
+def test_without_leadership_the_watchdog_is_never_overdue() -> None:
     clock = FakeClock()
     dog = watchdog(clock, None)
     clock.advance(10**6)
     assert not dog.overdue()
 
 
-def test_its_thread_ends_the_process_while_the_loop_stands_still() -> None:
+def test_the_thread_ends_the_process_while_the_loop_is_blocked() -> None:
     clock, ended = FakeClock(), threading.Event()
     dog = Watchdog(lambda: clock.monotonic() - 4, clock=clock, grace=3.0, end=ended.set)
     with dog:
         assert ended.wait(10)
 
 
-def test_it_goes_quietly() -> None:
+def test_a_closed_watchdog_does_not_end_the_process() -> None:
     ended = threading.Event()
     clock = FakeClock()
     with Watchdog(lambda: None, clock=clock, end=ended.set):

@@ -136,7 +136,9 @@ DOCUMENTS = st.dictionaries(
 
 
 @given(FEW, FEW, DOCUMENTS, DOCUMENTS, st.booleans())
-def test_parts_that_are_encoded_alone_are_those_of_everything(first, second, some, uids, mark):
+def test_parts_encoded_separately_equal_parts_of_the_complete_encoding(
+    first, second, some, uids, mark
+):
     before, objects = config_maps(
         stored_records(*many(300), *first, uids=some), namespace="x", limits=SMALL
     )
@@ -147,7 +149,7 @@ def test_parts_that_are_encoded_alone_are_those_of_everything(first, second, som
 
 
 @given(FEW, st.randoms())
-def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
+def test_equal_content_gives_equal_bytes_for_any_history(changes, dice):
     value = stored_records(*changes)
     mixed = {
         name: dict(sorted(getattr(value.owned, name).items(), key=lambda _: dice.random()))
@@ -158,7 +160,7 @@ def test_equal_content_is_equal_bytes_whatever_its_history(changes, dice):
     assert diff(maps(value), maps(shuffled)).writes == 0
 
 
-def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing():
+def test_without_config_maps_records_are_unknown_and_written_empty_records_are_known():
     assert read(ID, ()) == replace(NOTHING, layout=ONE, takes_statuses=True)
     objects = maps(NOTHING)
     assert len(objects) == 1
@@ -167,7 +169,7 @@ def test_nothing_known_is_nothing_there_and_afterwards_it_is_known_to_be_nothing
     assert back.owned.records == {}
 
 
-def test_they_are_found_by_label_and_owned_by_nobody():
+def test_config_maps_are_found_by_label_and_have_no_owner_reference():
     value = stored_records(*many(3))
     for name, config_map in maps(value, namespace="operators").items():
         metadata = config_map["metadata"]
@@ -190,7 +192,7 @@ def sizes(objects):
     return [len(config_map["binaryData"]["content"]) for config_map in objects.values()]
 
 
-def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
+def test_content_too_large_for_one_part_is_distributed_and_reads_back():
     value = stored_records(*many(8000))
     laid_out, objects = config_maps(value, namespace="kquota")
     assert laid_out.layout.parts >= 2
@@ -199,7 +201,7 @@ def test_what_is_too_large_for_one_part_is_spread_and_reads_back():
     assert read(ID, objects.values()).owned == value.owned
 
 
-def test_five_thousand_documents_with_three_keys_under_way_fit_and_leave_one_part_behind():
+def test_five_thousand_documents_with_three_open_keys_fit_and_leave_one_part_afterwards():
     dice = random.Random(3)
     owners = [
         Owner(document=f"team-{n % 40}/{dice.randbytes(6).hex()}", since=float(n))
@@ -244,7 +246,7 @@ def test_a_batch_of_a_hundred_documents_writes_each_part_once():
     assert diff(during, objects).writes == 4
 
 
-def test_one_changed_pair_touches_one_part_of_many():
+def test_one_changed_pair_changes_one_part_of_many():
     value, objects = config_maps(stored_records(*many(500)), namespace="x", limits=SMALL)
     subject = next(iter(value.owned.records))
     changed = replace(value, owned=value.owned.with_changes([Orphaned(entity=subject, key=RATE)]))
@@ -253,7 +255,7 @@ def test_one_changed_pair_touches_one_part_of_many():
     assert len(difference.update) == 1
 
 
-def test_more_than_the_largest_layout_takes_is_an_error():
+def test_content_above_the_largest_layout_is_an_error():
     with pytest.raises(InventoryError, match="do not fit"):
         maps(stored_records(*many(300)), limits=PartLimits(packed=2000, parts=2))
 
@@ -263,7 +265,7 @@ def test_more_than_the_largest_layout_takes_is_an_error():
 
 @pytest.mark.parametrize("deleted", [True, False])
 @pytest.mark.parametrize("written", [set(), {0}, {1}, {0, 1}, {0, 2, 3}, set(range(64))])
-def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
+def test_after_a_crash_between_two_layouts_one_of_them_is_read(written, deleted):
     """New parts are created before old ones go: until all are there, the old layout counts."""
     old, old_objects = config_maps(stored_records(*many(40)), namespace="x", limits=SMALL)
     grown = replace(old, owned=old.owned.with_changes(many(500, seed=2)))
@@ -288,7 +290,7 @@ def test_a_crash_between_two_layouts_leaves_one_of_them(written, deleted):
     assert back.layout == new.layout
 
 
-def test_a_missing_part_is_damage_and_not_less():
+def test_a_missing_part_is_damage_and_not_a_smaller_state():
     _, objects = config_maps(stored_records(*many(500)), namespace="x", limits=SMALL)
     lost = next(name for name in objects if "-ledger-" in name)
     with pytest.raises(InventoryError, match="missing"):
@@ -296,7 +298,7 @@ def test_a_missing_part_is_damage_and_not_less():
 
 
 @pytest.mark.parametrize("is_partial", [True, False])
-def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write(is_partial):
+def test_parts_of_an_older_layout_after_a_crash_are_deleted_by_the_next_write(is_partial):
     old, old_objects = config_maps(stored_records(*many(40)), namespace="x", limits=SMALL)
     new_objects = maps(replace(old, owned=old.owned.with_changes(many(500, seed=2))), "x", SMALL)
     objects = {**old_objects, **new_objects}
@@ -310,13 +312,13 @@ def test_what_a_crash_left_of_an_older_layout_is_deleted_by_the_next_write(is_pa
 
 
 @given(st.integers(0, 9), st.integers(1, 9))
-def test_names_tell_their_layout(serial, parts):
+def test_names_of_parts_contain_their_layout(serial, parts):
     layout = SeriesLayout(serial=serial, parts=parts)
     names = {name_of_part("p", layout, number) for number in range(parts)}
     assert current("p", names)[0] == layout
 
 
-def test_a_foreign_name_with_our_labels_is_an_error():
+def test_a_foreign_name_with_the_labels_of_kquota_is_an_error():
     with pytest.raises(InventoryError, match="but another name"):
         current("kquota-x-records", {"somebody-elses"})
     with pytest.raises(InventoryError, match="but another name"):
@@ -324,11 +326,11 @@ def test_a_foreign_name_with_our_labels_is_an_error():
 
 
 @given(ENTITIES)
-def test_an_entity_is_always_filed_in_the_same_part(subject):
+def test_the_part_of_an_entity_is_deterministic(subject):
     assert part_of(subject, 8) == part_of(subject, 8) < 8
 
 
-def test_where_entities_are_filed_never_changes():
+def test_the_parts_of_entities_never_change_between_releases():
     assert [part_of(ALICE, 1024), part_of(entity(ip=None), 1024)] == [627, 767]
 
 
@@ -374,7 +376,7 @@ def test_damage_is_an_error_that_names_the_config_map(case):
         read(ID, [config_map])
 
 
-def test_a_bomb_is_not_unpacked(monkeypatch):
+def test_a_decompression_bomb_is_not_unpacked(monkeypatch):
     monkeypatch.setattr(config_map_reader, "UNPACKED_BYTES", 1000)
     config_map = copy.deepcopy(good())
     config_map["binaryData"] = packed(gzip.compress(b"x" * 100_000))
@@ -410,7 +412,7 @@ def test_damaged_removals_are_an_error(text):
         read(ID, [{**config_map, "data": {"removals": text}}])
 
 
-def test_a_label_that_says_something_else_is_an_error():
+def test_an_unexpected_label_value_is_an_error():
     config_map = copy.deepcopy(good())
     config_map["metadata"]["labels"]["kafka-quotas.io/records"] = "other"
     with pytest.raises(InventoryError, match="other"):
@@ -420,7 +422,7 @@ def test_a_label_that_says_something_else_is_an_error():
 # ---- comparing -----------------------------------------------------------------------------------
 
 
-def test_a_difference_lists_what_to_create_update_and_delete():
+def test_a_difference_lists_objects_to_create_update_and_delete():
     before, after = maps(stored_records(*many(3))), maps(stored_records(*many(4)))
     before = {
         name: {**o, "metadata": {**o["metadata"], "resourceVersion": "7"}}
@@ -433,7 +435,7 @@ def test_a_difference_lists_what_to_create_update_and_delete():
     assert len(diff({}, after).create) == 1
 
 
-def test_what_another_zlib_packed_is_the_same():
+def test_content_compressed_by_another_zlib_counts_as_equal():
     objects = maps(stored_records(*many(30)))
     repacked = copy.deepcopy(objects)
     for config_map in repacked.values():
@@ -442,7 +444,7 @@ def test_what_another_zlib_packed_is_the_same():
     assert diff(repacked, objects).writes == 0
 
 
-def test_what_is_damaged_is_written_anew():
+def test_a_damaged_part_is_written_again():
     objects = maps(stored_records(*many(3)))
     broken = copy.deepcopy(objects)
     name = next(iter(broken))
@@ -450,7 +452,7 @@ def test_what_is_damaged_is_written_anew():
     assert [config_map["metadata"]["name"] for config_map in diff(broken, objects).update] == [name]
 
 
-def test_removals_are_readable_without_a_tool():
+def test_removals_are_readable_as_plain_text():
     counts = [
         RemovalCount(at=at, tenant=tenant, count=count, owned=20, owned_by_all=90)
         for at, tenant, count in ((1.0, "a", 3), (5.5, "a", 2), (5.5, "b", 1))
@@ -470,7 +472,7 @@ def test_removals_of_an_earlier_version_are_read():
     assert [(count.at, count.tenant, count.count) for count in removals] == [(1.0, "", 3)]
 
 
-def test_a_part_is_decoded_once_for_each_version():
+def test_a_part_is_decoded_once_for_each_resource_version():
     parts_by_name = maps(stored_records(*many(300)), limits=SMALL)
     objects = [
         {**config_map, "metadata": {**config_map["metadata"], "uid": name, "resourceVersion": "1"}}
@@ -510,7 +512,7 @@ def old_form(holdings, remainder, *, has_list=True, intents=()):
     return objects
 
 
-def test_an_older_form_is_read_with_what_live_documents_own_and_what_was_left_behind():
+def test_the_previous_form_is_read_with_records_of_live_documents_and_orphans():
     remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
     holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
     stored = read(ID, old_form(holdings, remainder).values())
@@ -519,12 +521,12 @@ def test_an_older_form_is_read_with_what_live_documents_own_and_what_was_left_be
     assert stored.uids == {"team-0/0": "", "team-1/1": ""}
 
 
-def test_an_older_form_without_a_list_leaves_it_to_the_statuses():
+def test_without_a_list_in_the_previous_form_records_are_taken_from_statuses():
     stored = read(ID, old_form({}, OwnershipRecords(cluster_id=ID), has_list=False).values())
     assert (stored.is_old_form, stored.takes_statuses) == (True, True)
 
 
-def test_an_older_form_is_replaced_by_a_new_layout_and_a_crash_in_between_loses_nothing():
+def test_the_previous_form_is_replaced_by_a_new_layout_and_a_crash_between_loses_nothing():
     remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
     holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
     old_objects = old_form(holdings, remainder)
@@ -542,7 +544,7 @@ def test_an_older_form_is_replaced_by_a_new_layout_and_a_crash_in_between_loses_
         assert back.is_old_form is False
 
 
-def test_a_record_that_an_intent_carried_is_taken_over():
+def test_a_record_inside_an_intent_is_migrated():
     subject, owner = entity(user="alice"), Owner(document="team/alice")
     backing = IntentBacking(applied=5.0, owner=owner)
     intent = Intent(value=6.0, owner=owner, backing=backing)

@@ -25,11 +25,11 @@ from reconciler.quota.entity import DEFAULT, entity
         ({"user": {"name": "a"}, "ip": {"name": "10.0.0.1"}}, None),
     ],
 )
-def test_a_spec_shows_its_entity_or_none(parts: object, expected: object) -> None:
+def test_the_entity_of_a_spec_is_returned_or_none(parts: object, expected: object) -> None:
     assert declared_entity({"spec": {"entity": parts, "limits": "broken"}}) == expected
 
 
-def test_the_status_is_asked_where_the_spec_cannot_be_read() -> None:
+def test_the_entity_is_read_from_the_status_if_the_spec_is_unreadable() -> None:
     obj = {"spec": {"entity": {"user": []}}, "status": {"entity": "user=alice,client-id=<default>"}}
     assert entity_of(obj) == entity(user="alice", client_id=DEFAULT)
     assert entity_of(obj | {"spec": {"entity": {"user": {"name": "bob"}}}}) == entity(user="bob")

@@ -72,12 +72,12 @@ def owner(documents: DocumentPresence, key: Key = RATE) -> tuple[str, DeletionPo
     return judged.document, judged.deletion_policy
 
 
-def test_a_document_that_disappeared_unseen_leaves_its_limits() -> None:
+def test_the_limits_of_a_document_whose_deletion_was_not_observed_are_kept() -> None:
     assert owner(presence()) == (NAME, DeletionPolicy.RETAIN)
     assert owner(presence(complete=False)) == (NAME, DeletionPolicy.DELETE), "perhaps not listed"
 
 
-def test_a_document_whose_deletion_was_seen_is_judged_by_its_record() -> None:
+def test_a_document_whose_deletion_was_observed_is_handled_by_its_record() -> None:
     assert owner(presence(deleted=quota())) == (NAME, DeletionPolicy.DELETE)
     assert owner(presence(uid=None)) == (NAME, DeletionPolicy.DELETE)
     assert owner(presence(quota("u2"), deleted=quota())) == (
@@ -90,11 +90,11 @@ def test_a_document_whose_deletion_was_seen_is_judged_by_its_record() -> None:
     "documents",
     [presence(quota(terminating=True), removes=False), presence(uid=None, removes=False)],
 )
-def test_a_right_that_was_taken_back_removes_nothing(documents) -> None:
+def test_a_revoked_right_to_delete_removes_nothing(documents) -> None:
     assert owner(documents) == (NAME, DeletionPolicy.RETAIN)
 
 
-def test_the_last_spec_counts_where_it_keeps_more() -> None:
+def test_the_last_spec_applies_if_it_keeps_more() -> None:
     assert owner(presence(quota(terminating=True, deletionPolicy="Retain")))[1] is (
         DeletionPolicy.RETAIN
     )
@@ -103,7 +103,7 @@ def test_the_last_spec_counts_where_it_keeps_more() -> None:
     assert going.owner(retained, ALICE, RATE) == retained
 
 
-def test_a_restored_document_goes_on_owning_what_it_declares_and_nothing_else() -> None:
+def test_a_restored_document_owns_only_the_pairs_that_it_declares() -> None:
     restored = presence(quota("u2"))
     assert owner(restored, RATE) == (NAME, DeletionPolicy.DELETE)
     assert owner(restored, SHARE) == (NAME + DEPARTED, DeletionPolicy.RETAIN)

@@ -42,7 +42,7 @@ DELETE, RETAIN = DeletionPolicy.DELETE, DeletionPolicy.RETAIN
         (Policy.SYNC, None, True),
     ],
 )
-def test_deletion_has_an_effect_where_something_will_be_removed(policy, deletion, effect):
+def test_deletion_has_an_effect_if_a_limit_will_be_removed(policy, deletion, effect):
     assert finalizers.deletion_has_effect(deletion, policy) is effect
 
 
@@ -50,7 +50,7 @@ def obj(*present):
     return {"metadata": {"resourceVersion": "7", **({"finalizers": [*present]} if present else {})}}
 
 
-def test_the_first_finalizer_makes_the_list_and_a_further_one_is_appended():
+def test_the_first_finalizer_creates_the_list_and_a_further_one_is_appended():
     assert finalizers.adding(obj())[1] == {
         "op": "add",
         "path": "/metadata/finalizers",
@@ -59,7 +59,7 @@ def test_the_first_finalizer_makes_the_list_and_a_further_one_is_appended():
     assert finalizers.adding(obj("other"))[1]["path"] == "/metadata/finalizers/-"
 
 
-def test_adding_fits_one_version_of_the_object_only():
+def test_the_patch_that_adds_a_finalizer_tests_the_resource_version():
     assert finalizers.adding(obj())[0] == {
         "op": "test",
         "path": "/metadata/resourceVersion",
@@ -67,7 +67,7 @@ def test_adding_fits_one_version_of_the_object_only():
     }
 
 
-def test_ours_is_taken_off_wherever_it_stands_and_no_other():
+def test_only_the_finalizer_of_kquota_is_removed_at_any_position():
     patch = finalizers.removing(obj("other", FINALIZER))
     assert patch == [
         {"op": "test", "path": "/metadata/finalizers/1", "value": FINALIZER},
@@ -102,18 +102,18 @@ def report(*keys, complete=True, error=None):
     return Reconciliation(cluster="prod", preview=preview, error=error)
 
 
-def test_what_is_still_to_be_removed_holds_a_document_back():
+def test_pending_removals_keep_a_document():
     pairs_by_document = finalizers.holds_back(["team/a"], owned(RATE, SHARE), report(RATE))
     assert pairs_by_document == {"team/a": {(ALICE, RATE)}}
 
 
-def test_what_was_removed_or_will_never_be_holds_nobody_back():
+def test_completed_and_impossible_removals_do_not_keep_a_document():
     assert finalizers.holds_back(["team/a"], owned(), report()) == {}
     assert finalizers.holds_back(["team/a"], owned(RATE), report()) == {}
     assert finalizers.holds_back(["team/a"], owned(RATE, orphaned=[RATE]), report(RATE)) == {}
 
 
-def test_documents_of_others_are_no_business_of_this():
+def test_pairs_of_other_documents_do_not_keep_a_document():
     assert finalizers.holds_back(["team/b"], owned(RATE), report(RATE)) == {}
     assert finalizers.holds_back([], owned(RATE), report(RATE)) == {}
 
@@ -126,12 +126,12 @@ def test_documents_of_others_are_no_business_of_this():
         report(error=ConnectError("away")),
     ],
 )
-def test_a_pass_that_could_not_tell_holds_everything_back(failed):
+def test_an_inconclusive_reconciliation_keeps_every_document(failed):
     assert finalizers.holds_back(["team/a"], owned(RATE), failed) == {"team/a": {(ALICE, RATE)}}
 
 
 @pytest.mark.parametrize("deletion", [DELETE, None])
-def test_what_is_given_up_is_orphaned_and_retained_from_then_on(deletion):
+def test_pairs_of_a_removal_that_timed_out_are_orphaned_and_retained(deletion):
     owner = Owner(document="team/a", since=1.0, deletion_policy=deletion)
     record = NO_RECORD.with_pair(RATE, 5.0, owner)
     changes = tuple(

@@ -72,7 +72,7 @@ def ended(api: FakeKubeApi, *pairs: Any, now: float = 500.0) -> Any:
     return asyncio.run(story())
 
 
-def test_an_override_knows_what_it_replaces() -> None:
+def test_an_override_records_the_value_that_it_replaces() -> None:
     api = world(live=2048)
     (override,) = begun(api)
     assert overrides_of(api) == {(ALICE, RATE): override}
@@ -80,13 +80,13 @@ def test_an_override_knows_what_it_replaces() -> None:
     assert (override.until, override.author, override.reason) == (1000.0, "me", "INC-1")
 
 
-def test_a_pair_that_is_not_set_comes_back_as_not_set() -> None:
+def test_a_pair_that_was_not_set_is_restored_as_not_set() -> None:
     api = world(live=None)
     (override,) = begun(api, None)
     assert (override.value, override.before, override.declared) == (None, None, MIB)
 
 
-def test_an_override_of_an_override_replaces_what_stood_before_the_first() -> None:
+def test_an_override_of_an_override_restores_the_value_from_before_the_first() -> None:
     api = world(live=2048)
     begun(api, 5 * MIB)
     obj = api.find(CLIENT_QUOTAS, "payments", "alice")
@@ -98,7 +98,7 @@ def test_an_override_of_an_override_replaces_what_stood_before_the_first() -> No
     assert third.before == 7.0
 
 
-def test_what_no_document_declares_is_not_overridden_blindly() -> None:
+def test_an_undeclared_pair_cannot_be_overridden() -> None:
     api = world()
     with pytest.raises(UsageError, match="no ClientQuota declares consumer_byte_rate"):
         begun(api, values={Key.CONSUMER_BYTE_RATE: 1.0})
@@ -107,7 +107,7 @@ def test_what_no_document_declares_is_not_overridden_blindly() -> None:
     assert overrides_of(api) == {}
 
 
-def test_documents_of_other_clusters_or_on_their_way_out_do_not_count() -> None:
+def test_documents_of_other_clusters_or_in_deletion_are_ignored() -> None:
     for change in ("cluster", "deletion"):
         api = world()
         obj = api.find(CLIENT_QUOTAS, "payments", "alice")
@@ -119,14 +119,14 @@ def test_documents_of_other_clusters_or_on_their_way_out_do_not_count() -> None:
             begun(api)
 
 
-def test_what_the_operator_has_not_looked_at_is_not_overridden_yet() -> None:
+def test_a_pair_that_the_operator_has_not_observed_cannot_be_overridden() -> None:
     api = world()
     del api.find(CLIENT_QUOTAS, "payments", "alice")["status"]
     with pytest.raises(KquotaError, match="has not observed"):
         begun(api)
 
 
-def test_an_override_is_ended_by_its_time_so_that_its_value_goes_first() -> None:
+def test_an_override_is_ended_by_setting_its_end_to_now() -> None:
     api = world()
     begun(api)
     (override,) = ended(api, (ALICE, RATE))
@@ -136,7 +136,7 @@ def test_an_override_is_ended_by_its_time_so_that_its_value_goes_first() -> None
         ended(api, (entity(user="bob"), RATE))
 
 
-def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
+def test_concurrent_writes_of_the_operator_are_not_lost() -> None:
     api = world()
     begun(api)
     second = Override(
@@ -166,7 +166,7 @@ def test_the_operators_own_writes_are_not_lost_in_a_race() -> None:
     assert overrides_by_pair[second.entity, RATE] == second
 
 
-def test_whoever_loses_every_race_is_told() -> None:
+def test_a_writer_that_loses_every_race_raises_an_error() -> None:
     api = world()
     begun(api)
 
@@ -179,7 +179,7 @@ def test_whoever_loses_every_race_is_told() -> None:
         begun(api, 6 * MIB)
 
 
-def test_a_cluster_that_is_unknown_or_was_never_reached_is_told() -> None:
+def test_an_unknown_cluster_and_one_without_an_id_are_reported() -> None:
     api = world()
     del api.find(QUOTA_CLUSTERS, None, "prod")["status"]
     with pytest.raises(ConfigError, match="no cluster id yet"):
@@ -196,7 +196,9 @@ TIMES = st.tuples(*[st.sampled_from([500.0, 999.0, 1000.0, 1500.0])] * 2).map(so
 
 
 @given(LIVE, LIVE, TIMES, st.booleans())
-def test_a_reconciliation_after_which_the_value_is_not_live_is_told(live, value, times, declared):
+def test_an_override_whose_value_is_not_live_after_the_reconciliation_is_reported(
+    live, value, times, declared
+):
     """Such as one under the policy Observe, of a broker that is away, or with a value that the broker rejects."""
     api, (recorded_at, now) = world(), times
     (override,) = begun(api, value)
@@ -221,7 +223,7 @@ def test_a_reconciliation_after_which_the_value_is_not_live_is_told(live, value,
     assert all(text.endswith(": policy Observe") for text in sentences)
 
 
-def test_the_operator_is_asked_for_a_pass() -> None:
+def test_a_reconciliation_of_the_operator_is_requested() -> None:
     api, clock = world(), FakeClock()
 
     async def story() -> bool:

@@ -79,7 +79,7 @@ def writes(api: FakeKubeApi) -> list[Any]:
     return [call for call in api.calls if call[0] not in {"list", "get"}]
 
 
-def test_documents_are_free_and_their_records_orphaned() -> None:
+def test_documents_are_released_and_their_records_orphaned() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
         api.put(CLIENT_QUOTAS, quota_with_finalizer(name, finalizers=[OTHER_FINALIZER, FINALIZER]))
@@ -95,7 +95,7 @@ def test_documents_are_free_and_their_records_orphaned() -> None:
     assert ("finalizers", 2, 2) in steps
 
 
-def test_again_does_nothing() -> None:
+def test_a_second_release_changes_nothing() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice", deletionTimestamp="2026-01-01T00:00:00Z"))
     released(api)
@@ -106,7 +106,7 @@ def test_again_does_nothing() -> None:
     assert writes(api) == []
 
 
-def test_a_broken_off_release_is_taken_up_where_it_was() -> None:
+def test_an_interrupted_release_is_continued() -> None:
     api = FakeKubeApi()
     for name in ("alice", "bob"):
         api.put(CLIENT_QUOTAS, quota_with_finalizer(name))
@@ -127,7 +127,7 @@ def test_a_broken_off_release_is_taken_up_where_it_was() -> None:
     assert records(api).orphaned == {pair("alice"), pair("bob")}
 
 
-def test_a_document_that_stays_takes_its_record_back_and_one_that_went_leaves_an_orphan() -> None:
+def test_a_document_that_remains_owns_its_record_again_and_a_deleted_one_leaves_an_orphan() -> None:
     world = World()
     for name, user in (("alice", ALICE), ("bob", BOB)):
         world.put(resource(name, user, {RATE: 2048}, deletionPolicy="Delete"))
@@ -148,7 +148,7 @@ def test_a_document_that_stays_takes_its_record_back_and_one_that_went_leaves_an
     assert set(world.live()) == {BOB}
 
 
-def test_each_kafka_cluster_keeps_its_own() -> None:
+def test_each_kafka_cluster_has_its_own_records() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     api.put(CLIENT_QUOTAS, quota_with_finalizer("bob"))
@@ -159,7 +159,7 @@ def test_each_kafka_cluster_keeps_its_own() -> None:
     assert records(api, "cluster-2").orphaned == {pair("bob")}
 
 
-def test_only_the_named_namespaces_are_touched() -> None:
+def test_only_the_named_namespaces_are_changed() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     api.put(CLIENT_QUOTAS, quota_with_finalizer("bob", namespace="others"))
@@ -167,7 +167,7 @@ def test_only_the_named_namespaces_are_touched() -> None:
     assert api.find(CLIENT_QUOTAS, "others", "bob")["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_records_that_cannot_be_marked_hold_no_document_back_and_are_named() -> None:
+def test_records_that_cannot_be_orphaned_do_not_block_a_document_and_are_named() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     apply_limits(api, "alice")
@@ -183,19 +183,19 @@ def test_records_that_cannot_be_marked_hold_no_document_back_and_are_named() -> 
     assert result.unrecorded == {f"records of cluster {ID}": "no right to ConfigMaps"}
 
 
-def test_a_document_without_any_record_is_simply_free() -> None:
+def test_a_document_without_any_record_is_released() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     assert released(api)[0] == ReleaseResult(documents=("payments/alice",))
     assert all(plural == CLIENT_QUOTAS.plural for _, plural, *_ in writes(api))
 
 
-def test_finalizers_that_moved_meanwhile_are_found_again() -> None:
+def test_finalizers_that_moved_concurrently_are_removed() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice", finalizers=[FINALIZER]))
     moved = False
 
-    def somebody_else(verb: str, *_: str) -> None:
+    def move_finalizers(verb: str, *_: str) -> None:
         nonlocal moved
         if verb == "patch" and not moved:
             moved = True
@@ -204,14 +204,14 @@ def test_finalizers_that_moved_meanwhile_are_found_again() -> None:
                 quota_with_finalizer("alice", finalizers=[OTHER_FINALIZER, FINALIZER]),
             )
 
-    api.before = somebody_else
+    api.before = move_finalizers
     assert released(api)[0].documents == ("payments/alice",)
     assert api.find(CLIENT_QUOTAS, "payments", "alice")["metadata"]["finalizers"] == [
         OTHER_FINALIZER
     ]
 
 
-def test_a_document_that_goes_meanwhile_is_free() -> None:
+def test_a_document_that_is_deleted_concurrently_counts_as_released() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
 
@@ -223,7 +223,7 @@ def test_a_document_that_goes_meanwhile_is_free() -> None:
     assert released(api)[0].documents == ("payments/alice",)
 
 
-def test_an_operator_that_still_runs_is_noticed() -> None:
+def test_a_running_operator_is_detected() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
     patched = 0
@@ -240,7 +240,7 @@ def test_an_operator_that_still_runs_is_noticed() -> None:
     assert "an operator is running" in result.failed["payments/alice"]
 
 
-def test_what_cannot_be_listed_is_an_error_and_changes_nothing() -> None:
+def test_documents_that_cannot_be_listed_are_an_error_and_nothing_is_changed() -> None:
     api = FakeKubeApi()
     api.put(CLIENT_QUOTAS, quota_with_finalizer("alice"))
 

@@ -16,7 +16,7 @@ def names(layout: SeriesLayout) -> list[str]:
 
 
 @given(layouts, layouts, st.data())
-def test_the_newest_whole_layout_counts_while_a_newer_one_is_begun(old, new, data) -> None:
+def test_the_newest_complete_layout_is_used_while_a_newer_one_is_incomplete(old, new, data) -> None:
     if new.serial <= old.serial:
         new = SeriesLayout(serial=old.serial + 1, parts=new.parts)
     begun = data.draw(st.sets(st.sampled_from(names(new)), max_size=new.parts))
@@ -26,29 +26,29 @@ def test_the_newest_whole_layout_counts_while_a_newer_one_is_begun(old, new, dat
     assert list(parts) == names(expected)
 
 
-def test_nothing_is_the_first_layout_without_parts() -> None:
+def test_without_parts_the_first_layout_is_used() -> None:
     assert current("records", []) == (ONE, ())
 
 
 @given(layouts.filter(lambda layout: layout.parts > 1), st.data())
-def test_a_series_with_a_gap_is_never_taken_for_everything(layout, data) -> None:
+def test_a_series_with_a_missing_part_is_never_complete(layout, data) -> None:
     gap = data.draw(st.sampled_from(names(layout)))
     with pytest.raises(InventoryError, match="are missing"):
         current("records", [name for name in names(layout) if name != gap])
 
 
 @pytest.mark.parametrize("name", ["records", "records-0", "records-0-0of0", "records-01-0of1", "x"])
-def test_a_foreign_name_below_our_labels_is_refused(name: str) -> None:
+def test_a_foreign_name_with_the_labels_of_kquota_is_refused(name: str) -> None:
     with pytest.raises(InventoryError, match="but another name"):
         current("records", [name])
 
 
 @given(st.text(max_size=30), st.integers(1, 50))
-def test_an_entity_is_filed_in_one_of_the_parts(user: str, parts: int) -> None:
+def test_an_entity_belongs_to_one_of_the_parts(user: str, parts: int) -> None:
     assert 0 <= part_of(entity(user=user), parts) < parts
 
 
-def test_an_entity_stays_in_its_part_for_all_time() -> None:
+def test_the_part_of_an_entity_never_changes_between_releases() -> None:
     places = [part_of(entity(user=name), 16) for name in ("alice", "bob", "carol")]
     assert places == [3, 10, 5]
 

@@ -85,7 +85,7 @@ NAMES = st.lists(
 
 
 @given(NAMES, st.sampled_from([1, 2, 8, 64]), st.lists(RECORD_CHANGES, max_size=6))
-def test_everything_is_in_exactly_one_part_and_each_part_is_small_enough(names, parts, changes):
+def test_every_record_is_in_exactly_one_part_and_each_part_is_small_enough(names, parts, changes):
     owned = records(names).with_changes(changes)
     limits = PartLimits(packed=4096, unpacked=9000)
     layout, packed = lay_out(owned, {}, SeriesLayout(serial=3, parts=parts), limits=limits)
@@ -105,7 +105,7 @@ def test_everything_is_in_exactly_one_part_and_each_part_is_small_enough(names, 
 
 
 @given(NAMES, NAMES)
-def test_what_did_not_change_keeps_its_part_while_the_layout_stays(names, more):
+def test_unchanged_records_keep_their_part_while_the_layout_is_unchanged(names, more):
     limits = PartLimits(packed=8192)
     layout, before = lay_out(records(names), {}, SeriesLayout(parts=16), limits=limits)
     grown = records([*names, *more]) if set(names).isdisjoint(more) else records(names)
@@ -119,7 +119,7 @@ def test_what_did_not_change_keeps_its_part_while_the_layout_stays(names, more):
 
 
 @given(st.lists(RECORD_CHANGES, max_size=12), NAMES)
-def test_the_size_of_an_entity_is_never_less_than_what_its_rows_have(changes, names):
+def test_the_size_of_an_entity_is_never_smaller_than_that_of_its_rows(changes, names):
     owned = records(names).with_changes(changes)
     empty = size_of(OwnershipRecords(cluster_id=ID))
     assert sum(sizes_of(owned).values()) >= size_of(owned) - empty
@@ -129,7 +129,7 @@ def test_the_size_of_an_entity_is_never_less_than_what_its_rows_have(changes, na
 
 
 @pytest.mark.parametrize("count", [15, 60])
-def test_long_names_are_encoded_and_compressed_a_few_times_however_many_parts_they_need(count):
+def test_long_names_are_encoded_and_compressed_a_few_times_for_any_number_of_parts(count):
     owned = records(control_names(count))
     packer = Packer()
     layout, parts = lay_out(owned, {}, ONE, pack=packer)
@@ -138,7 +138,7 @@ def test_long_names_are_encoded_and_compressed_a_few_times_however_many_parts_th
     assert packer.bytes <= 4.2 * size_of(owned)
 
 
-def test_what_is_written_per_record_does_not_grow_with_the_number_of_records():
+def test_the_written_size_per_record_does_not_grow_with_the_number_of_records():
     shares = []
     for count in (200, 800, 3200):
         owned = records(control_names(count, length=400))
@@ -149,7 +149,7 @@ def test_what_is_written_per_record_does_not_grow_with_the_number_of_records():
     assert packer.calls <= 4 * 1024
 
 
-def test_a_layout_that_fits_is_packed_once():
+def test_a_layout_that_fits_is_compressed_once():
     owned = records(control_names(60))
     layout, _ = lay_out(owned, {}, ONE)
     packer = Packer()
@@ -158,7 +158,7 @@ def test_a_layout_that_fits_is_packed_once():
     assert packer.bytes <= 1.1 * size_of(owned)
 
 
-def test_records_are_not_spread_over_many_more_parts_than_they_fill():
+def test_records_use_few_more_parts_than_they_fill():
     limits = PartLimits(target=256 * 1024)
     layout, parts = lay_out(records(control_names(60)), {}, ONE, limits=limits)
     stored = sum(4 * len(part.packed) / 3 for part in parts)
@@ -168,7 +168,7 @@ def test_records_are_not_spread_over_many_more_parts_than_they_fill():
 # ---- what compresses too well ------------------------------------------------------------------
 
 
-def test_what_compresses_well_is_still_small_enough_to_be_read_again():
+def test_a_part_that_compresses_well_stays_below_the_reading_limit():
     owned = records([f"{number:05}" + "a" * 32_000 for number in range(3000)])
     assert size_of(owned) > UNPACKED_BYTES
     value, stored = config_maps(StoredRecords(owned=owned), namespace="x")
@@ -176,7 +176,7 @@ def test_what_compresses_well_is_still_small_enough_to_be_read_again():
     assert read(ID, stored.values()).owned.records == owned.records
 
 
-def test_a_part_that_unpacks_to_more_than_is_read_is_not_allowed():
+def test_a_part_above_the_reading_limit_is_refused():
     limits = PartLimits()
     part = SeriesPart(number=0, share=records([]), packed=b"x", size=limits.unpacked)
     assert limits.allows(part, 1)

@@ -26,7 +26,7 @@ def records_and_uids(*objects: Any, before: Any = None, granted: bool = True) ->
     return records_of_statuses("c", objects, before=before or {}, has_grant=lambda _: granted)
 
 
-def test_a_record_of_a_status_is_taken_over_with_its_owner_and_uid() -> None:
+def test_a_record_of_a_status_is_migrated_with_its_owner_and_uid() -> None:
     records, uids = records_and_uids(quota(deletionPolicy="Delete"))
     assert records[ALICE].applied[0] == 2048.0
     owner = records[ALICE].owners[0]
@@ -34,12 +34,12 @@ def test_a_record_of_a_status_is_taken_over_with_its_owner_and_uid() -> None:
     assert uids == {"team/alice": "uid-team-alice"}
 
 
-def test_nothing_is_taken_over_without_a_grant_or_from_another_cluster() -> None:
+def test_no_record_is_migrated_without_a_grant_or_from_another_cluster() -> None:
     assert records_and_uids(quota(), granted=False) == ({}, {})
     assert records_and_uids(quota(cluster_id="d")) == ({}, {})
 
 
-def test_what_config_maps_have_counts_more() -> None:
+def test_config_maps_take_precedence_over_statuses() -> None:
     owner = Owner(document="team/other")
     before = {ALICE: NO_RECORD.with_pair(RATE, 1.0, owner)}
     assert records_and_uids(quota(), before=before) == (before, {})
@@ -61,11 +61,11 @@ def test_of_two_documents_the_one_that_applied_later_owns_the_pair() -> None:
         {"deletionPolicy": "Keep"},
     ],
 )
-def test_a_damaged_status_is_not_taken_over(item) -> None:
+def test_a_damaged_status_is_not_migrated(item) -> None:
     assert records_and_uids(quota(**item)) == ({}, {})
 
 
-def test_a_write_under_way_is_no_record() -> None:
+def test_an_open_write_is_not_migrated_as_a_record() -> None:
     obj = quota()
     obj["status"]["keys"] = [{"key": RATE.value, "intended": 5}]
     assert records_and_uids(obj) == ({}, {})

@@ -22,26 +22,26 @@ def keepers(*clusters: dict[str, Any]) -> tuple[ClusterAssignments, ResourceCach
     return ClusterAssignments(cache), cache
 
 
-def test_the_first_that_asks_has_it():
+def test_the_first_quota_cluster_that_requests_a_kafka_cluster_is_assigned():
     assignments, _ = keepers(cluster("prod"), cluster("also"))
     assert assignments.of("X", "prod") == "prod"
     assert assignments.of("X", "also") == "prod"
     assert assignments.of("Y", "also") == "also"
 
 
-def test_after_a_restart_the_one_that_had_it_has_it_whoever_asks_first():
+def test_after_a_restart_the_previously_assigned_quota_cluster_is_assigned_in_any_order():
     assignments, _ = keepers(cluster("prod", had="X"), cluster("also"))
     assert assignments.of("X", "also") == "prod"
     assert assignments.of("X", "prod") == "prod"
 
 
-def test_of_two_that_had_it_the_older_one_has_it():
+def test_of_two_previously_assigned_quota_clusters_the_older_one_is_assigned():
     older = cluster("z", had="X", created="2023-01-01T00:00:00Z")
     assignments, _ = keepers(cluster("a", had="X"), older)
     assert assignments.of("X", "a") == "z"
 
 
-def test_who_is_deleted_or_looks_after_another_one_leaves_it_to_the_next():
+def test_a_quota_cluster_that_is_deleted_or_changes_its_kafka_cluster_releases_the_assignment():
     assignments, cache = keepers(cluster("prod"), cluster("also"))
     assert assignments.of("X", "prod") == "prod"
     assert assignments.of("Y", "prod") == "prod"

@@ -27,7 +27,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-def test_a_cluster_that_is_given_to_another_operator_is_looked_after_no_longer():
+def test_a_cluster_that_is_assigned_to_another_operator_is_no_longer_reconciled():
     cache = ResourceCache()
     passes: list[str] = []
     ended: list[str] = []

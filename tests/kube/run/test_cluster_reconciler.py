@@ -35,7 +35,7 @@ def limits(rate: float | None = None, share: float | None = None) -> Sequence[fl
     return (rate, None, share, None, None)
 
 
-def test_what_is_declared_is_applied_and_the_status_holds_the_record():
+def test_declared_limits_are_applied_and_recorded():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     assert world.turn() == LoopOutcome()
@@ -46,7 +46,7 @@ def test_what_is_declared_is_applied_and_the_status_holds_the_record():
     assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED", "APPLIED"]
 
 
-def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none():
+def test_a_batch_needs_three_writes_beside_the_statuses_and_the_next_reconciliation_none():
     world = World()
     for name in ("a", "b", "c"):
         world.put(resource(name, entity(user=name), {RATE: 2048}))
@@ -58,7 +58,7 @@ def test_a_batch_takes_three_writes_beside_the_statuses_and_the_next_pass_none()
     assert world.writes() == []
 
 
-def test_the_quota_cluster_says_when_it_is_due_again_and_not_while_it_fails():
+def test_the_quota_cluster_shows_the_next_sync_time_except_while_it_fails():
     world = World(interval="5m")
     due = world.kafka.clock.now() + 290.0
     world.turn(resync=True, next_resync_at=due)
@@ -104,7 +104,7 @@ def test_a_crash_between_sending_and_the_status_loses_no_ownership():
     assert world.obj("alice")["status"]["keys"][0]["applied"] == 2048
 
 
-def test_a_finalizer_stands_before_the_first_write_and_goes_after_the_removal():
+def test_a_finalizer_is_added_before_the_first_write_and_removed_after_the_removal():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn()
@@ -117,7 +117,7 @@ def test_a_finalizer_stands_before_the_first_write_and_goes_after_the_removal():
     assert not world.exists("alice")
 
 
-def test_what_is_retained_stays_and_is_remembered_as_orphaned():
+def test_a_retained_limit_remains_and_is_recorded_as_orphaned():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -133,7 +133,7 @@ def test_what_is_retained_stays_and_is_remembered_as_orphaned():
     assert status["counts"]["orphaned"] == 1
 
 
-def test_a_key_that_left_its_document_is_removed_and_another_writers_is_not():
+def test_a_key_removed_from_its_document_is_removed_and_one_of_another_writer_is_not():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048, SHARE: 50}))
     world.turn()
@@ -143,7 +143,7 @@ def test_a_key_that_left_its_document_is_removed_and_another_writers_is_not():
     assert world.live() == {ALICE: (2048.0, 7000.0, None, None, None)}
 
 
-def test_drift_that_one_pass_observed_asks_for_another_pass_soon_and_is_confirmed_by_it():
+def test_drift_after_one_observation_requests_another_reconciliation_that_confirms_it():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     assert not world.turn().confirm
@@ -175,7 +175,7 @@ def test_a_listing_that_fails_removes_nothing():
     assert world.live() == {ALICE: limits(2048.0)}
 
 
-def test_two_documents_for_one_pair_have_a_winner_and_the_next_takes_its_place():
+def test_of_two_documents_for_one_pair_one_wins_and_the_other_takes_over_later():
     world = World()
     world.put(resource("first", ALICE, {RATE: 2048}))
     world.turn()
@@ -189,7 +189,7 @@ def test_two_documents_for_one_pair_have_a_winner_and_the_next_takes_its_place()
     assert world.reason("second") == "Synced"
 
 
-def test_a_broker_that_is_away_is_told_and_tried_again_and_holds_no_deletion_for_ever():
+def test_an_unreachable_broker_is_reported_and_retried_and_does_not_block_a_deletion_forever():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn()
@@ -210,7 +210,7 @@ def test_a_broker_that_is_away_is_told_and_tried_again_and_holds_no_deletion_for
     assert world.live() == {ALICE: limits(2048.0)}
 
 
-def test_a_wrong_cluster_is_never_written_to():
+def test_a_wrong_cluster_is_never_written():
     world = World(expectedClusterId="another")
     world.put(resource("alice", ALICE, {RATE: 2048}))
     turn = world.turn()
@@ -231,7 +231,7 @@ def test_a_reference_in_a_custom_resource_is_refused():
     assert ready["reason"] == "ReferenceRefused"
 
 
-def test_an_invalid_document_freezes_what_it_owns_and_blocks_nobody():
+def test_an_invalid_document_keeps_its_limits_and_does_not_block_others():
     world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
     world.kafka.cluster_id = "fake"
     world.put(resource("alice", ALICE, {RATE: 2048}))
@@ -261,7 +261,7 @@ def applied_before_the_bound(**spec: Any) -> World:
     return world
 
 
-def test_what_a_document_with_too_long_a_name_applied_stays_and_others_go_on():
+def test_limits_of_a_document_with_too_long_a_name_are_kept_and_others_are_reconciled():
     world = applied_before_the_bound()
     world.put(resource("bob", BOB, {RATE: 4096}))
     for _ in range(2):
@@ -284,7 +284,7 @@ def test_a_document_with_too_long_a_name_is_deleted_by_its_policy(policy: str, l
     assert world.live() == live
 
 
-def test_removals_are_counted_over_the_window_and_a_restart_forgets_none():
+def test_removals_are_counted_over_the_window_across_restarts():
     world = World(guards={"maxRemovals": 2}, patience=10_000.0)
     for name in ("a", "b", "c"):
         world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
@@ -305,7 +305,7 @@ def test_removals_are_counted_over_the_window_and_a_restart_forgets_none():
     assert world.live() == {}
 
 
-def test_an_override_that_somebody_wrote_meanwhile_is_kept():
+def test_an_override_that_was_written_concurrently_is_kept():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     raced = []
@@ -324,7 +324,7 @@ def test_an_override_that_somebody_wrote_meanwhile_is_kept():
 
 
 @pytest.mark.parametrize("policy", ["Observe", "CreateOnly"])
-def test_policies_that_write_less_leave_the_rest(policy):
+def test_stricter_policies_do_not_write_the_rest(policy):
     world = World(policy=policy)
     world.kafka.write(BOB, RATE, 9000.0)
     world.put(resource("alice", ALICE, {RATE: 2048}))
@@ -337,7 +337,7 @@ def test_policies_that_write_less_leave_the_rest(policy):
     assert world.reason("bob") == ("ObserveOnly" if policy == "Observe" else "PolicyRestricted")
 
 
-def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_audit_log():
+def test_results_that_cannot_be_recorded_are_reported_and_written_to_the_audit_log():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -374,7 +374,7 @@ def test_results_that_cannot_be_written_down_are_still_told_and_stand_in_the_aud
     assert world.reason("alice") == "Synced"
 
 
-def test_records_that_may_not_be_written_are_no_secret_of_the_log():
+def test_a_forbidden_write_of_records_is_shown_in_the_status():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -394,7 +394,7 @@ def test_records_that_may_not_be_written_are_no_secret_of_the_log():
     assert world.reason("bob") == "KubernetesRefused"
 
 
-def test_the_window_of_the_guards_is_the_one_that_the_cluster_says_now():
+def test_the_window_of_the_guards_follows_the_current_spec():
     world = World(guards={"maxRemovals": 1, "window": "2h"}, patience=100_000.0)
     for name in ("a", "b", "c"):
         world.put(resource(name, entity(user=name), {RATE: 2048}, deletionPolicy="Delete"))
@@ -413,7 +413,7 @@ def test_the_window_of_the_guards_is_the_one_that_the_cluster_says_now():
     assert list(world.live()) == [entity(user="c")]
 
 
-def test_what_a_suspended_document_owns_makes_nobody_list_everything_at_every_pass():
+def test_records_of_a_suspended_document_cause_no_listing_of_all_documents():
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -428,7 +428,7 @@ def test_what_a_suspended_document_owns_makes_nobody_list_everything_at_every_pa
     assert set(world.live()) == {ALICE, BOB}
 
 
-def test_a_namespace_of_hundreds_that_is_let_go_posts_no_event_for_each():
+def test_releasing_a_namespace_with_hundreds_of_documents_posts_no_event_for_each():
     world = World(patience=100)
     for number in range(110):
         name = f"user-{number}"
@@ -445,9 +445,7 @@ def test_a_namespace_of_hundreds_that_is_let_go_posts_no_event_for_each():
     assert notes[-1].startswith("10 more ClientQuotas are released: 10 limits stay in Kafka")
 
 
-def test_a_deletion_while_the_cluster_is_suspended_is_carried_out_later_by_another_process() -> (
-    None
-):
+def test_a_deletion_while_the_cluster_is_suspended_is_executed_later_by_another_process() -> None:
     world = World()
     world.put(resource("a", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.put(resource("b", BOB, {RATE: 2048}))

@@ -18,7 +18,7 @@ ALICE = entity(user="alice")
 CHANGE = (Alteration(entity=ALICE, operations=((Key.PRODUCER_BYTE_RATE, 2048.0),)),)
 
 
-def test_nothing_is_altered_from_the_moment_on_at_which_the_lease_is_not_certain() -> None:
+def test_no_alteration_is_sent_once_the_lease_is_uncertain() -> None:
     kafka, leads = FakeCluster(), [True]
     store = LeadingStore(kafka, lambda: leads[0], KafkaWrites())
     asyncio.run(store.alter(CHANGE))
@@ -28,7 +28,7 @@ def test_nothing_is_altered_from_the_moment_on_at_which_the_lease_is_not_certain
     assert kafka.sent == [CHANGE]
 
 
-def test_a_write_is_counted_from_before_the_question_whether_we_lead_until_its_end() -> None:
+def test_a_write_is_counted_before_the_leadership_is_checked_and_until_its_end() -> None:
     kafka, writes, counts = FakeCluster(), KafkaWrites(), []
 
     def leads() -> bool:
@@ -44,7 +44,7 @@ def test_a_write_is_counted_from_before_the_question_whether_we_lead_until_its_e
     assert writes.count == 0
 
 
-def test_a_deposed_leader_still_describes_and_validates() -> None:
+def test_a_former_leader_still_describes_and_validates() -> None:
     kafka = FakeCluster()
     store = LeadingStore(kafka, lambda: False, KafkaWrites())
     assert asyncio.run(store.cluster()).id == kafka.cluster_id
@@ -53,9 +53,9 @@ def test_a_deposed_leader_still_describes_and_validates() -> None:
     assert kafka.sent == []
 
 
-def test_documents_do_not_say_that_they_failed_because_another_leads() -> None:
+def test_documents_do_not_show_a_failure_because_another_process_leads() -> None:
     assert trouble_of(LeaseLost("x")).reason is Reason.PENDING
 
 
-def test_what_a_pause_refused_is_tried_again_soon() -> None:
+def test_a_write_refused_without_the_lease_is_retriable() -> None:
     assert LeaseLost("x").retriable

@@ -39,7 +39,7 @@ def look(world: World) -> LoopOutcome:
     return asyncio.run(run())
 
 
-def test_what_a_released_document_owned_is_orphaned_and_stays_when_the_cluster_comes_back() -> None:
+def test_pairs_of_a_released_document_are_orphaned_and_kept_when_the_cluster_returns() -> None:
     world = lonely_world()
     assert look(world) == LoopOutcome()
     assert not world.exists("alice")
@@ -52,7 +52,7 @@ def test_what_a_released_document_owned_is_orphaned_and_stays_when_the_cluster_c
     assert world.live() == {ALICE: limits(2048.0)}
 
 
-def test_a_document_is_held_while_its_records_cannot_be_marked() -> None:
+def test_a_document_is_kept_while_its_records_cannot_be_orphaned() -> None:
     world = lonely_world()
 
     def refuse(verb: str, plural: str, *_: str) -> None:

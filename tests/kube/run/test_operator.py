@@ -124,7 +124,7 @@ class RunningOperator:
         return self.kafka.truth.value(ALICE, Key.PRODUCER_BYTE_RATE)
 
 
-def test_a_change_that_an_answer_shows_before_its_event_is_reconciled_at_once() -> None:
+def test_a_change_that_a_response_shows_before_its_event_is_reconciled_immediately() -> None:
     running = RunningOperator()
     running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
 
@@ -147,7 +147,7 @@ def test_a_change_that_an_answer_shows_before_its_event_is_reconciled_at_once() 
     running.run(story)
 
 
-def test_a_start_lists_all_documents_from_the_database_before_it_removes_what_none_declares_any_more() -> (
+def test_a_start_lists_all_documents_from_the_database_before_it_removes_undeclared_limits() -> (
     None
 ):
     running = RunningOperator()
@@ -168,7 +168,7 @@ def test_a_start_lists_all_documents_from_the_database_before_it_removes_what_no
     following.run(remove)
 
 
-def test_a_start_that_has_nothing_to_do_writes_nothing() -> None:
+def test_a_start_without_changes_writes_nothing() -> None:
     running = RunningOperator()
     for number in range(50):
         name = f"user-{number}"
@@ -188,9 +188,7 @@ def test_a_start_that_has_nothing_to_do_writes_nothing() -> None:
     following.run(compare)
 
 
-def test_the_listing_of_a_start_serves_one_reconciliation_of_an_own_cluster_with_nothing_to_do() -> (
-    None
-):
+def test_the_listing_at_the_start_is_used_for_one_reconciliation_without_changes() -> None:
     running = RunningOperator()
     listing = FullListing(
         running.api,
@@ -242,7 +240,7 @@ def change_document(running: RunningOperator, limit: int) -> None:
     obj["spec"]["limits"] = {"producerByteRate": limit}
 
 
-def test_a_document_that_the_api_server_has_not_in_memory_yet_keeps_its_limits() -> None:
+def test_a_document_missing_in_the_watch_cache_keeps_its_limits() -> None:
     running = applied_documents("alice", "bob")
     running.api.memory = deepcopy(running.api.objects)
     del running.api.memory[CLIENT_QUOTAS.plural, "team", "alice"]
@@ -256,9 +254,7 @@ def test_a_document_that_the_api_server_has_not_in_memory_yet_keeps_its_limits()
     following.run(compare)
 
 
-def test_a_document_of_which_the_api_server_has_an_older_version_in_memory_is_not_set_back() -> (
-    None
-):
+def test_a_document_with_an_older_version_in_the_watch_cache_is_not_reverted() -> None:
     running = applied_documents("alice")
     running.api.memory = deepcopy(running.api.objects)
     change_document(running, 4096)
@@ -280,9 +276,7 @@ def test_a_document_of_which_the_api_server_has_an_older_version_in_memory_is_no
     third.run(compare)
 
 
-def test_a_change_that_the_api_server_has_not_in_memory_yet_is_applied_when_the_watch_lists_it() -> (
-    None
-):
+def test_a_change_missing_in_the_watch_cache_is_applied_when_the_watch_lists_it() -> None:
     running = applied_documents("alice")
     running.api.memory = deepcopy(running.api.objects)
     change_document(running, 4096)
@@ -300,9 +294,7 @@ def test_a_change_that_the_api_server_has_not_in_memory_yet_is_applied_when_the_
     following.run(apply)
 
 
-def test_drift_that_a_new_leader_observes_behind_its_fence_is_confirmed_when_the_fence_ends() -> (
-    None
-):
+def test_drift_that_a_fenced_leader_observes_is_confirmed_after_the_fence() -> None:
     running = applied_documents("alice")
     running.kafka.write(ALICE, Key.PRODUCER_BYTE_RATE, 9000.0)
     following = RunningOperator(leader_elect=True, predecessor=running)
@@ -323,7 +315,7 @@ def test_drift_that_a_new_leader_observes_behind_its_fence_is_confirmed_when_the
     following.run(story)
 
 
-def test_next_sync_time_is_when_the_next_resync_begins() -> None:
+def test_next_sync_time_is_the_start_of_the_next_resync() -> None:
     running = RunningOperator()
     running.api.put(CLIENT_QUOTAS, resource("alice", ALICE, {Key.PRODUCER_BYTE_RATE: 2048}))
 
@@ -344,7 +336,7 @@ def test_next_sync_time_is_when_the_next_resync_begins() -> None:
     running.run(story)
 
 
-def test_a_quota_cluster_that_is_suspended_while_its_status_is_written_says_so_at_once() -> None:
+def test_a_quota_cluster_suspended_while_its_status_is_written_shows_it_immediately() -> None:
     running = RunningOperator()
 
     def suspend(verb: str, plural: str, *_: str) -> None:
@@ -363,7 +355,7 @@ def test_a_quota_cluster_that_is_suspended_while_its_status_is_written_says_so_a
     running.run(story)
 
 
-def test_a_leader_that_pauses_is_not_ready_and_a_standby_is() -> None:
+def test_a_paused_leader_is_not_ready_and_a_standby_is() -> None:
     running = RunningOperator(leader_elect=True)
     assert running.operator.unready() == ["first listing of the API server pending"]
 

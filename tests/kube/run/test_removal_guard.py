@@ -71,7 +71,7 @@ def ready(world: World) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ends", [going, gone])
 @pytest.mark.parametrize("restarts", [False, True])
-def test_while_the_definition_goes_every_limit_stays_and_no_document_is_held_for_ever(
+def test_while_the_definition_is_deleted_every_limit_is_kept_and_no_document_is_blocked_forever(
     ends: Callable[[World], None], restarts: bool
 ) -> None:
     world = world_of_two()
@@ -97,7 +97,7 @@ def test_while_the_definition_goes_every_limit_stays_and_no_document_is_held_for
     assert counts["orphaned"] == 4
 
 
-def test_documents_that_come_back_own_their_limits_again() -> None:
+def test_documents_that_are_created_again_own_their_limits_again() -> None:
     world = world_of_two()
     before = world.live()
     gone(world)
@@ -117,7 +117,7 @@ def test_documents_that_come_back_own_their_limits_again() -> None:
     assert set(world.live()) == {BOB}
 
 
-def test_the_definition_is_read_once_per_pass_with_removals_of_deleted_documents_and_never_otherwise() -> (
+def test_the_definition_is_read_once_per_reconciliation_with_removals_of_deleted_documents_only() -> (
     None
 ):
     world = world_of_two()
@@ -142,7 +142,7 @@ def failing(error: Exception) -> Callable[[str, str, str, str], None]:
     return before
 
 
-def test_without_the_right_to_read_the_definition_the_budgets_alone_decide() -> None:
+def test_without_the_right_to_read_the_definition_only_the_budgets_decide() -> None:
     world = world_of_two(guards={"maxRemovals": 2})
     world.api.before = failing(Forbidden("get customresourcedefinitions: not allowed", status=403))
     for name in NAMES:
@@ -152,7 +152,7 @@ def test_without_the_right_to_read_the_definition_the_budgets_alone_decide() -> 
     assert "the next is made at" in ready(world)["message"]
 
 
-def test_removals_wait_while_the_definition_cannot_be_read_and_everything_else_goes_on() -> None:
+def test_removals_wait_while_the_definition_cannot_be_read_and_other_changes_continue() -> None:
     world = world_of_two()
     world.api.before = failing(KubernetesUnavailable("no answer"))
     world.delete("alice")
@@ -168,7 +168,7 @@ def test_removals_wait_while_the_definition_cannot_be_read_and_everything_else_g
     assert ("clientquotas", "team", "alice") not in world.api.objects
 
 
-def test_another_definition_that_goes_is_no_reason_to_wait() -> None:
+def test_the_deletion_of_another_definition_delays_nothing() -> None:
     world = world_of_two()
     definition = {
         "metadata": {
@@ -200,7 +200,7 @@ def is_recorded_for(
     return is_recorded(owned, ResolvedClaims(desired=merge(declarations)), rules)
 
 
-def test_documents_that_declare_what_is_owned_are_recorded() -> None:
+def test_documents_that_declare_the_owned_values_are_recorded() -> None:
     suspended = replace(DECLARED, suspended=True)
     assert is_recorded_for(DECLARED)
     assert is_recorded_for(suspended)
@@ -221,13 +221,13 @@ def test_documents_that_declare_what_is_owned_are_recorded() -> None:
     ],
     ids=["missing", "value", "more", "key", "owner", "policy", "entity"],
 )
-def test_documents_that_differ_from_what_is_owned_are_not_recorded(
+def test_documents_that_differ_from_the_owned_values_are_not_recorded(
     declarations: tuple[Declaration, ...],
 ) -> None:
     assert not is_recorded_for(*declarations)
 
 
-def test_what_may_change_without_a_document_is_not_recorded() -> None:
+def test_pairs_with_an_intent_or_an_override_are_not_recorded_for_a_document() -> None:
     override = Override(
         entity=ALICE,
         key=RATE,

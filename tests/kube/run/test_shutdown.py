@@ -51,7 +51,7 @@ def stopped(answers: Any) -> tuple[bool, list[ReceivedRequest], FakeClock]:
     return asyncio.run(story())
 
 
-def test_the_deployment_is_scaled_to_nothing_by_its_scale_alone() -> None:
+def test_the_deployment_is_scaled_to_zero_through_its_scale_subresource() -> None:
     was_stopped, requests, _ = stopped(Deployment(looks=0))
     assert was_stopped
     (patch,) = [request for request in requests if request.method == "PATCH"]
@@ -59,7 +59,7 @@ def test_the_deployment_is_scaled_to_nothing_by_its_scale_alone() -> None:
     assert patch.json == {"spec": {"replicas": 0}}
 
 
-def test_it_is_stopped_when_its_last_pod_has_ended() -> None:
+def test_the_deployment_is_stopped_when_its_last_pod_has_ended() -> None:
     _, requests, clock = stopped(Deployment(looks=3))
     looks = [request for request in requests if request.path == "/api/v1/namespaces/ops/pods"]
     assert len(looks) == 4
@@ -76,13 +76,13 @@ def test_pods_that_do_not_end_are_named() -> None:
     assert LONGEST_STOP > 2 * 65
 
 
-def test_without_a_deployment_there_is_nothing_to_stop() -> None:
+def test_without_a_deployment_nothing_is_stopped() -> None:
     was_stopped, requests, _ = stopped(lambda _: status(404, "NotFound", "no such deployment"))
     assert not was_stopped
     assert [request.method for request in requests] == ["GET"]
 
 
-def test_a_missing_right_is_told() -> None:
+def test_a_missing_right_is_reported() -> None:
     with pytest.raises(Forbidden):
         stopped(
             lambda request: (

@@ -48,7 +48,7 @@ def after(report, previous, obj=CREATED, **more):
 # ---- keys --------------------------------------------------------------------------------------
 
 
-def test_what_was_written_is_told_with_value_time_and_result():
+def test_an_applied_limit_is_shown_with_value_time_and_result():
     world = kube_world(
         None, resource("a", ALICE, {RATE: "10Mi", SHARE: 50.5}, deletionPolicy="Delete")
     )
@@ -69,7 +69,7 @@ def test_what_was_written_is_told_with_value_time_and_result():
     assert world.status(DOCUMENT)["clusterId"] == "fake-cluster"
 
 
-def test_what_was_there_already_is_adopted_without_a_result():
+def test_an_existing_equal_limit_is_adopted_without_a_result():
     world = kube_world({ALICE: {RATE: 4096.0}})
     ran(world)
     assert world.kafka.writes == 0
@@ -78,7 +78,7 @@ def test_what_was_there_already_is_adopted_without_a_result():
     assert world.reason(DOCUMENT) == "Synced"
 
 
-def test_a_changed_limit_has_a_new_time_and_an_untouched_one_keeps_its_own():
+def test_a_changed_limit_has_a_new_time_and_an_unchanged_one_keeps_its_own():
     world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
     ran(world)
     world.put(resource("a", ALICE, {RATE: 8192, SHARE: 50}))
@@ -89,7 +89,7 @@ def test_a_changed_limit_has_a_new_time_and_an_untouched_one_keeps_its_own():
     assert world.status(DOCUMENT)["observedGeneration"] == 2
 
 
-def test_a_key_that_left_the_document_leaves_the_status_once_it_is_removed():
+def test_a_key_removed_from_the_document_is_in_the_status_until_it_is_removed():
     world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
     ran(world)
     world.put(resource("a", ALICE, {RATE: 4096}))
@@ -104,7 +104,7 @@ def test_a_key_that_left_the_document_leaves_the_status_once_it_is_removed():
     assert world.reason(DOCUMENT) == "Synced"
 
 
-def test_the_brokers_own_words_are_told_and_gone_once_it_accepts():
+def test_a_rejection_is_shown_with_the_message_of_the_broker_until_it_accepts():
     world = kube_world()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "Custom policy: too \x1b[31m much")
     ran(world)
@@ -118,14 +118,14 @@ def test_the_brokers_own_words_are_told_and_gone_once_it_accepts():
     assert "message" not in world.key(DOCUMENT, RATE)
 
 
-def test_a_missing_right_is_told_apart_from_a_refused_value():
+def test_a_missing_right_is_distinguished_from_a_rejected_value():
     world = kube_world()
     world.kafka.faults.rejected[ALICE] = (31, "CLUSTER_AUTHORIZATION_FAILED", "not allowed")
     ran(world)
     assert world.reason(DOCUMENT) == "AuthorizationFailed"
 
 
-def test_a_lost_answer_keeps_the_intent_until_it_is_settled():
+def test_a_lost_response_keeps_the_intent_until_it_is_settled():
     world = kube_world()
     world.kafka.faults.unknown[ALICE] = LOST
     ran(world)
@@ -137,7 +137,7 @@ def test_a_lost_answer_keeps_the_intent_until_it_is_settled():
     assert "intended" not in world.key(DOCUMENT, RATE)
 
 
-def test_a_lost_answer_whose_write_is_seen_is_applied():
+def test_a_lost_response_with_a_visible_write_is_applied():
     world = kube_world()
     world.kafka.faults.unknown[ALICE] = LANDED
     ran(world)
@@ -145,7 +145,7 @@ def test_a_lost_answer_whose_write_is_seen_is_applied():
     assert world.key(DOCUMENT, RATE)["result"] == "Applied"
 
 
-def test_a_live_value_that_json_cannot_say_is_left_out():
+def test_a_live_value_that_json_cannot_represent_is_omitted():
     world = kube_world({ALICE: {RATE: math.nan}}, policy="CreateOnly")
     ran(world)
     assert "live" not in world.key(DOCUMENT, RATE)
@@ -153,7 +153,7 @@ def test_a_live_value_that_json_cannot_say_is_left_out():
     assert "nan" in world.condition(DOCUMENT)["message"]
 
 
-def test_the_worst_key_gives_the_reason_and_is_told_first():
+def test_the_worst_key_determines_the_reason_and_is_listed_first():
     world = kube_world(
         {ALICE: {SHARE: 5000.0}},
         resource("a", ALICE, {RATE: 4096, SHARE: 50}),
@@ -195,7 +195,7 @@ def test_an_override_is_shown_beside_the_declared_value():
 # ---- drift -------------------------------------------------------------------------------------
 
 
-def test_drift_is_listed_at_once_and_spoken_of_after_enough_looks():
+def test_drift_is_listed_immediately_and_shown_as_condition_after_enough_observations():
     world = KubeWorld(confirm_after=2)
     world.put(CREATED)
     ran(world)
@@ -225,7 +225,7 @@ def test_a_restart_forgets_no_drift_and_writes_nothing():
     assert world.writes == []
 
 
-def test_corrected_drift_is_gone_and_its_time_is_that_of_the_correction():
+def test_corrected_drift_is_removed_and_the_time_is_that_of_the_correction():
     world = kube_world(driftDetection="Correct")
     ran(world)
     before = world.key(DOCUMENT, RATE)["appliedAt"]
@@ -237,7 +237,7 @@ def test_corrected_drift_is_gone_and_its_time_is_that_of_the_correction():
     assert world.key(DOCUMENT, RATE)["appliedAt"] > before
 
 
-def test_drift_that_nobody_wants_to_hear_of_is_in_the_key_alone():
+def test_with_disabled_detection_drift_is_shown_at_the_key_only():
     world = kube_world(driftDetection="Disabled")
     ran(world)
     meddle(world)
@@ -260,7 +260,7 @@ def test_ignored_drift_has_its_reason():
 # ---- conflicts ---------------------------------------------------------------------------------
 
 
-def test_when_the_winner_goes_the_loser_has_its_value_set_in_place():
+def test_when_the_winner_is_deleted_the_value_of_the_loser_is_set_without_a_removal():
     world = kube_world(
         None, CREATED, resource("b", ALICE, {RATE: 5000}, created="2025-01-01T00:00:00Z")
     )
@@ -273,7 +273,7 @@ def test_when_the_winner_goes_the_loser_has_its_value_set_in_place():
     assert world.condition("team/b", "Conflict")["status"] == "False"
 
 
-def test_a_pair_that_a_suspended_document_holds_is_not_another_ones():
+def test_a_pair_of_a_suspended_document_cannot_be_claimed_by_another():
     world = kube_world()
     ran(world)
     world.put(
@@ -296,7 +296,7 @@ FROZEN = {
 
 
 @pytest.mark.parametrize("case", FROZEN)
-def test_a_document_that_freezes_keeps_its_records_and_moves_on_in_generation(case):
+def test_a_frozen_document_keeps_its_records_and_updates_its_observed_generation(case):
     world = kube_world()
     ran(world)
     world.put(FROZEN[case])
@@ -312,7 +312,7 @@ def test_a_document_that_freezes_keeps_its_records_and_moves_on_in_generation(ca
     assert world.reason(DOCUMENT) == "Synced"
 
 
-def test_a_deleted_document_says_what_its_removal_waits_for():
+def test_a_deleted_document_shows_the_reason_of_a_pending_removal():
     world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
     ran(world)
     world.delete(DOCUMENT, finalizer=True)
@@ -324,7 +324,7 @@ def test_a_deleted_document_says_what_its_removal_waits_for():
     assert DOCUMENT not in world.objects
 
 
-def test_a_retained_document_leaves_an_orphan_that_a_new_one_of_its_name_does_not_remove():
+def test_an_orphan_of_a_retained_document_is_not_removed_by_a_new_document_of_its_name():
     world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}, deletionPolicy="Retain"))
     ran(world)
     world.delete(DOCUMENT, finalizer=False)
@@ -342,7 +342,7 @@ def test_a_retained_document_leaves_an_orphan_that_a_new_one_of_its_name_does_no
     assert world.kafka.truth.value(ALICE, RATE) == 4096.0
 
 
-def test_a_deleted_document_whose_broker_is_away_says_so():
+def test_a_deleted_document_with_an_unreachable_broker_shows_this_reason():
     world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
     ran(world)
     world.delete(DOCUMENT, finalizer=True)
@@ -360,7 +360,7 @@ def test_a_deleted_document_whose_broker_is_away_says_so():
     assert world.key(DOCUMENT, RATE)["applied"] == 4096
 
 
-def test_somebody_who_fights_us_is_told_with_values_and_times():
+def test_another_writer_that_reverts_corrections_is_reported_with_values_and_times():
     world = kube_world(driftDetection="Correct")
     ran(world)
     for value in (5001.0, 5002.0, 5003.0, 5004.0):
@@ -375,7 +375,7 @@ def test_somebody_who_fights_us_is_told_with_values_and_times():
     assert world.condition(DOCUMENT, "Drifted")["status"] == "True"
 
 
-def test_rights_that_are_not_granted_are_told_of_a_document_that_is_in_order():
+def test_missing_rights_are_shown_although_the_document_is_synced():
     tenants = [{"namespaces": ["team"], "entities": [{"user": {"exact": "alice"}}]}]
     world = kube_world(
         None,
@@ -393,7 +393,7 @@ def test_rights_that_are_not_granted_are_told_of_a_document_that_is_in_order():
 # ---- passes that failed ------------------------------------------------------------------------
 
 
-def test_a_failed_pass_leaves_keys_and_drift_as_they_were_found():
+def test_a_failed_reconciliation_keeps_keys_and_drift_of_the_previous_status():
     world = kube_world()
     ran(world)
     meddle(world)
@@ -406,7 +406,7 @@ def test_a_failed_pass_leaves_keys_and_drift_as_they_were_found():
     assert condition_of(status, "Drifted") == condition_of(before, "Drifted")
 
 
-def test_a_failed_pass_still_says_what_the_document_says_by_now():
+def test_a_failed_reconciliation_updates_the_desired_values():
     world = kube_world()
     ran(world)
     newer = resource("a", ALICE, {RATE: 8192, CONSUME: 1})
@@ -418,7 +418,7 @@ def test_a_failed_pass_still_says_what_the_document_says_by_now():
     assert status["observedGeneration"] == 2
 
 
-def test_a_blip_is_not_worth_a_write_to_every_document_and_an_outage_is():
+def test_a_short_failure_changes_no_status_and_an_outage_does():
     world = kube_world()
     ran(world)
     before = world.status(DOCUMENT)
@@ -430,7 +430,7 @@ def test_a_blip_is_not_worth_a_write_to_every_document_and_an_outage_is():
     assert condition_of(after(AWAY, before, newer, outage=0.0), "Ready")["status"] == "False"
 
 
-def test_what_needs_help_is_told_at_once():
+def test_an_error_that_needs_intervention_is_shown_immediately():
     world = kube_world()
     ran(world)
     refused = Reconciliation(cluster="prod", error=AuthenticationError("wrong password"))
@@ -438,14 +438,14 @@ def test_what_needs_help_is_told_at_once():
     assert condition_of(status, "Stalled")["reason"] == "AuthenticationFailed"
 
 
-def test_a_pass_that_begins_anew_says_nothing():
+def test_a_stale_plan_changes_no_status():
     world = kube_world()
     ran(world)
     before = world.status(DOCUMENT)
     assert after(Reconciliation(cluster="prod", error=StalePlan("changed")), before) == before
 
 
-def test_what_a_broken_pass_had_compared_already_counts():
+def test_results_before_a_failure_of_the_reconciliation_are_shown():
     """Sending failed: what was to be sent waits, what was in order is in order."""
     world = kube_world(None, CREATED, resource("b", BOB, {RATE: 5000}))
     ran(world)
@@ -465,7 +465,7 @@ def test_what_a_broken_pass_had_compared_already_counts():
 # ---- around ------------------------------------------------------------------------------------
 
 
-def test_a_pending_document_says_so_and_a_faulty_one_says_what_is_wrong():
+def test_a_pending_document_and_an_invalid_one_have_their_own_reasons():
     waiting = document_status(assess_eligibility(CREATED, CLUSTERS), previous={}, now=NOW)
     assert condition_of(waiting, "Ready")["reason"] == "Pending"
     assert condition_of(waiting, "Reconciling")["status"] == "True"
@@ -475,7 +475,7 @@ def test_a_pending_document_says_so_and_a_faulty_one_says_what_is_wrong():
     assert condition_of(faulty, "Ready")["reason"] == "Invalid"
 
 
-def test_a_request_is_answered_by_the_pass_that_saw_it_and_not_before():
+def test_a_request_is_handled_by_a_reconciliation_that_observed_it_and_not_before():
     obj = resource("a", ALICE, {RATE: 4096})
     obj["metadata"]["annotations"] = {REQUESTED_AT: "r" * 300}
     assert "lastHandledReconcileAt" not in document_status(
@@ -495,7 +495,7 @@ LONG = (
 
 
 @pytest.mark.parametrize("subject", LONG, ids=["both slots", "reordering", "quotes"])
-def test_the_longest_names_give_statuses_that_the_api_server_takes(subject):
+def test_the_longest_names_give_statuses_that_the_api_server_accepts(subject):
     world = kube_world(None, resource("a", subject, {RATE: 4096}))
     world.kafka.faults.rejected[subject] = (42, "INVALID_REQUEST", "no " * 20_000)
     obj = ran(world)
@@ -515,7 +515,7 @@ def test_a_name_stored_before_the_bound_gives_a_small_status_too():
     assert world.reason("team/a") == "Invalid"
 
 
-def test_held_documents_never_name_whom_they_wait_for():
+def test_messages_about_held_changes_do_not_name_the_other_document():
     world = kube_world(
         None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}, namespace="other")
     )
@@ -528,7 +528,7 @@ def test_held_documents_never_name_whom_they_wait_for():
 # ---- unchanged ---------------------------------------------------------------------------------
 
 
-def test_times_alone_are_no_change_and_everything_else_is():
+def test_a_status_with_changed_times_only_counts_as_unchanged():
     world = kube_world()
     before = ran(world)["status"]
     same = {**before, "keys": [{**key, "since": "2020-01-01T00:00:00Z"} for key in before["keys"]]}
@@ -546,12 +546,12 @@ def test_times_alone_are_no_change_and_everything_else_is():
     ("later", "same"),
     [("2024-01-01T00:09:59Z", True), ("2024-01-01T00:10:00Z", False), (None, False), ("x", False)],
 )
-def test_the_time_of_the_last_sync_is_refreshed_now_and_then(later, same):
+def test_the_time_of_the_last_sync_is_refreshed_at_intervals(later, same):
     before = {"lastSuccessfulSyncTime": "2024-01-01T00:00:00Z"}
     assert unchanged(before, {"lastSuccessfulSyncTime": later} if later else {}) is same
 
 
-def test_the_reasons_of_the_table_are_the_only_ones():
+def test_only_reasons_of_the_table_are_used():
     world = kube_world()
     ran(world)
     assert {reason.value for reason in Reason} >= {world.reason(DOCUMENT)}

@@ -8,7 +8,7 @@ READY = {"type": "Ready", "status": "True", "reason": "Synced", "message": ""}
 FOREIGN = {"type": "AcmeApproved", "status": "False", "reason": "No", "message": "ask again"}
 
 
-def test_a_condition_of_a_type_that_we_never_set_is_nobodys_reason_to_write():
+def test_a_foreign_condition_causes_no_write():
     own_status = {"entity": "user=a", "conditions": [READY]}
     assert unchanged({**own_status, "conditions": [FOREIGN, READY]}, own_status)
     assert not unchanged(
@@ -17,7 +17,7 @@ def test_a_condition_of_a_type_that_we_never_set_is_nobodys_reason_to_write():
     assert not unchanged({"entity": "user=a", "conditions": [FOREIGN]}, own_status)
 
 
-def test_every_type_that_we_set_is_known_as_ours():
+def test_every_condition_type_of_kquota_is_recognised():
     types = {
         condition["type"]
         for reason in Reason

@@ -29,7 +29,7 @@ def conditions_by_type(reason, previous=(), now=NOW, **more):
 
 
 @given(st.sampled_from(Reason), st.sampled_from(Reason))
-def test_a_time_changes_with_the_status_and_with_nothing_else(first, second):
+def test_a_transition_time_changes_with_the_condition_status_only(first, second):
     before = conditions_by_type(first, drifted="", conflict="")
     after = conditions_by_type(
         second, previous=before.values(), now=LATER, drifted="x", conflict=""
@@ -40,14 +40,14 @@ def test_a_time_changes_with_the_status_and_with_nothing_else(first, second):
 
 
 @given(st.sampled_from(Reason), st.sampled_from(["", "x", None]), st.sampled_from(["", "x", None]))
-def test_made_again_nothing_changes(reason, drifted, conflict):
+def test_conditions_built_again_are_equal(reason, drifted, conflict):
     before = conditions_by_type(reason, drifted=drifted, conflict=conflict)
     again = conditions_by_type(reason, before.values(), LATER, drifted=drifted, conflict=conflict)
     assert again == before
 
 
 @given(st.sampled_from(Reason))
-def test_reconciling_and_stalled_are_there_only_while_true(reason):
+def test_reconciling_and_stalled_exist_only_while_true(reason):
     by_type = conditions_by_type(reason)
     assert list(by_type)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
     assert ("Reconciling" in by_type, "Stalled" in by_type) == (
@@ -56,7 +56,7 @@ def test_reconciling_and_stalled_are_there_only_while_true(reason):
     )
 
 
-def test_what_was_not_compared_is_unknown_or_stays_where_nobody_could_ask():
+def test_a_condition_without_a_comparison_is_unknown_or_unchanged_if_the_cluster_was_unreachable():
     before = conditions_by_type(Reason.DRIFTED, drifted="x was applied", conflict="")
     unknown = conditions_by_type(Reason.SUSPENDED, before.values(), LATER)
     assert (unknown["Drifted"]["status"], unknown["Drifted"]["reason"]) == (
@@ -70,13 +70,13 @@ def test_what_was_not_compared_is_unknown_or_stays_where_nobody_could_ask():
     )
 
 
-def test_a_damaged_time_is_replaced():
+def test_a_malformed_time_is_replaced():
     before = [{"type": "Ready", "status": "True", "lastTransitionTime": "yesterday"}]
     assert conditions_by_type(Reason.SYNCED, before)["Ready"]["lastTransitionTime"] == THEN
 
 
 @given(st.text(max_size=3000), st.integers(60, 2000))
-def test_sentences_are_cut_and_say_so(text, most):
+def test_truncated_messages_are_marked(text, most):
     sentence, text = bounded(text, most), escaped_lines(text)
     assert len(sentence) <= most
     if len(text) <= most:
@@ -93,7 +93,7 @@ def test_messages_of_conditions_are_bounded():
     assert max(len(condition["message"]) for condition in items) == MOST_CHARACTERS
 
 
-def test_a_condition_that_is_not_there_is_empty():
+def test_a_missing_condition_is_an_empty_object():
     assert condition_of({}, "Ready") == {}
     assert condition_of({"conditions": [None, 5]}, "Ready") == {}
 
@@ -126,7 +126,7 @@ def test_each_error_has_its_row(reason):
     ],
     ids=lambda value: getattr(value, "value", type(value).__name__),
 )
-def test_relatives_of_an_error_go_with_it(error, reason):
+def test_subclasses_of_an_error_have_the_same_reason(error, reason):
     assert trouble_of(error).reason is reason
 
 
@@ -136,7 +136,7 @@ def _tree(kind):
         yield from _tree(subclass)
 
 
-def test_an_error_that_may_be_tried_again_is_never_told_as_stuck_nor_the_other_way_round():
+def test_retriable_errors_are_never_shown_as_stalled_and_final_ones_always():
     """Where the class says that a retry helps, the row says that it goes on; but for a lock, whose holder has to go."""
     for kind in _tree(errors.KquotaError):
         error = kind.__new__(kind)
@@ -149,12 +149,12 @@ def test_an_error_that_may_be_tried_again_is_never_told_as_stuck_nor_the_other_w
             assert kind in {errors.StalePlan, errors.Interrupted, errors.LeaseLost}, kind
 
 
-def test_the_hint_is_part_of_what_admins_read():
+def test_the_message_for_administrators_contains_the_hint():
     trouble = trouble_of(errors.ConfigError("wrong", hint="correct it"))
     assert trouble.message == "wrong; correct it"
 
 
-def test_a_second_spelling_of_an_address_that_is_in_sync_is_told_with_the_command_that_removes_it():
+def test_an_ip_alias_in_sync_is_reported_with_the_command_that_removes_it():
     rate = Key.CONNECTION_CREATION_RATE
     world = kube_world({}, resource("a", HOME, {rate: 7}))
     world.run()

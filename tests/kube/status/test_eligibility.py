@@ -122,7 +122,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("case", KINDS)
-def test_each_document_has_one_kind(case):
+def test_each_document_has_exactly_one_eligibility(case):
     obj, clusters, reason = KINDS[case]
     standing = assess_eligibility(obj, clusters)
     assert standing.reason is reason
@@ -145,13 +145,13 @@ def test_each_document_has_one_kind(case):
         assert standing.messages
 
 
-def test_a_cluster_with_faults_is_told_from_one_that_is_not_there():
+def test_an_invalid_cluster_is_distinguished_from_a_missing_one():
     standing = assess_eligibility(A, {}, unusable={"prod"})
     assert standing.reason is Reason.CLUSTER_INVALID
     assert "is invalid; see its status" in standing.messages[0]
 
 
-def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_said():
+def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are_reported():
     obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete", suspend=True)
     standing = assess_eligibility(obj, cluster(tenants=tenants()))
     assert standing.claim is not None
@@ -161,7 +161,7 @@ def test_without_allow_delete_acts_as_retain_and_suspend_is_ignored_and_both_are
     assert "suspend is not granted" in standing.messages[1]
 
 
-def test_with_allow_both_count():
+def test_with_allow_delete_and_suspend_apply():
     obj = resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete")
     claim = assess_eligibility(obj, cluster(tenants=tenants("Delete"))).claim
     assert claim.declaration.deletion_policy is DeletionPolicy.DELETE
@@ -197,7 +197,7 @@ def test_a_name_of_512_bytes_may_be_declared(name):
     ("name", "says"),
     [("x" * 513, "512 characters"), ("é" * 257, "512 bytes"), ("x" * 32_767, "512")],
 )
-def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(name, says):
+def test_a_longer_name_from_before_the_bound_is_reported_as_too_long(name, says):
     standing = assess_eligibility(resource("a", entity(user=name), {RATE: 4096}), cluster())
     assert standing.reason is Reason.INVALID
     assert standing.freezes
@@ -206,12 +206,12 @@ def test_a_longer_name_that_was_stored_before_the_bound_is_said_to_be_too_long(n
     assert len(message) < 200
 
 
-def test_a_claim_that_does_not_fit_its_kind_cannot_be_built():
+def test_a_claim_that_contradicts_the_eligibility_is_rejected():
     with pytest.raises(ValueError, match="does not fit"):
         Eligibility(document="a/b", obj={}, reason=None)
 
 
-def test_long_lists_of_faults_are_counted():
+def test_long_lists_of_errors_are_shortened_with_a_count():
     assert shortened(["same", "same"]) == ("same",)
     many = shortened([f"fault {number}" for number in range(20)])
     assert len(many) == MOST_PROBLEMS + 1
@@ -239,7 +239,7 @@ def gathered(*objects, owned=NOBODY, **spec):
     )
 
 
-def test_a_loser_claims_and_freezes_nothing_and_keeps_its_other_keys():
+def test_a_losing_document_claims_and_freezes_nothing_and_keeps_its_other_keys():
     older = resource("a", ALICE, {RATE: 1000})
     younger = resource("b", ALICE, {RATE: 2000, SHARE: 50}, created="2025-01-01T00:00:00Z")
     settled = gathered(younger, older)
@@ -249,7 +249,7 @@ def test_a_loser_claims_and_freezes_nothing_and_keeps_its_other_keys():
     assert settled.desired.conflicts == ()
 
 
-def test_the_present_holder_beats_age():
+def test_the_current_owner_takes_precedence_over_age():
     older = resource("a", ALICE, {RATE: 1000})
     younger = resource("b", ALICE, {RATE: 2000}, created="2025-01-01T00:00:00Z")
     owned = records(("team/b", ALICE, RATE, 2000.0))
@@ -265,7 +265,7 @@ FROZEN = {
 
 
 @pytest.mark.parametrize("case", FROZEN)
-def test_a_document_that_cannot_be_used_freezes_what_is_recorded_as_its_own_and_nothing_else(case):
+def test_an_unusable_document_freezes_only_the_pairs_recorded_as_its_own(case):
     obj, spec = FROZEN[case]
     owned = records(
         ("team/a", ALICE, RATE, 4096.0),
@@ -279,7 +279,7 @@ def test_a_document_that_cannot_be_used_freezes_what_is_recorded_as_its_own_and_
     assert [(change.key, change.after) for change in plan.changes] == [(CONSUME, None)]
 
 
-def test_an_ungranted_document_of_a_stranger_changes_nothing_for_others():
+def test_a_document_without_a_grant_changes_nothing_for_others():
     document = resource("a", ALICE, {RATE: 4096})
     stranger = resource("b", ALICE, {RATE: 1}, namespace="stranger")
     settled = gathered(document, stranger, tenants=tenants())
@@ -297,7 +297,7 @@ def test_an_ungranted_document_of_a_stranger_changes_nothing_for_others():
         (None, Policy.SYNC, Cause.PRUNE, True),
     ],
 )
-def test_a_document_on_its_way_out_is_judged_by_the_policy_recorded_last(
+def test_a_deleted_document_is_handled_by_the_deletion_policy_recorded_last(
     policy, in_force, cause, removed
 ):
     obj = terminating(resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
@@ -314,14 +314,14 @@ def test_a_document_on_its_way_out_is_judged_by_the_policy_recorded_last(
     assert {entry.cause for entry in (*plan.changes, *plan.findings)} == {cause}
 
 
-def test_under_exclusive_sync_what_a_suspended_document_asks_for_is_nobodys_prey():
+def test_under_exclusive_sync_pairs_of_a_suspended_document_are_not_removed():
     obj = resource("a", ALICE, {RATE: 4096}, suspend=True)
     settled = gathered(obj)
     assert settled.desired.halted == {(ALICE, RATE)}
 
 
 @given(st.permutations(range(6)))
-def test_the_order_of_documents_never_matters(order):
+def test_the_result_does_not_depend_on_the_order_of_documents(order):
     objects = [
         resource("a", ALICE, {RATE: 1000}),
         resource("b", ALICE, {RATE: 2000, SHARE: 50}),

@@ -32,14 +32,14 @@ def happened(world, name=DOCUMENT):
     return events
 
 
-def test_the_first_ready_is_no_event():
+def test_the_first_ready_posts_no_event():
     world = kube_world(None, CREATED, resource("b", BOB, {RATE: 4096}))
     world.run()
     assert world.happened == []
 
 
 @pytest.mark.parametrize("reason", DOCUMENTS)
-def test_a_document_that_begins_badly_says_so_once_unless_its_cluster_does(reason):
+def test_a_new_document_with_an_error_posts_one_event_unless_its_cluster_has_the_error(reason):
     status = DOCUMENTS[reason]()["status"]
     row = reason
     reasons = [
@@ -60,14 +60,14 @@ def test_a_document_that_begins_badly_says_so_once_unless_its_cluster_does(reaso
 
 
 @pytest.mark.parametrize("reason", CLUSTERS)
-def test_a_quota_cluster_says_what_is_wrong_with_it_once(reason):
+def test_a_quota_cluster_posts_one_event_for_its_error(reason):
     status = CLUSTERS[reason]()["status"]
     reasons = [event.reason for event in transitions({}, status, on="C")]
     assert reasons == ([reason.event] if reason.event else [])
     assert list(transitions(status, status, on="C")) == []
 
 
-def test_drift_is_told_when_it_begins_and_when_it_is_written_back():
+def test_drift_posts_an_event_when_it_begins_and_when_it_is_corrected():
     world = KubeWorld(driftDetection="Correct", confirm_after=2)
     world.put(CREATED)
     ran(world)
@@ -78,7 +78,7 @@ def test_drift_is_told_when_it_begins_and_when_it_is_written_back():
     assert happened(world) == [("Normal", "DriftCorrected")]
 
 
-def test_drift_that_is_only_reported_begins_and_ends():
+def test_uncorrected_drift_posts_events_when_it_begins_and_ends():
     world = kube_world()
     ran(world)
     meddle(world)
@@ -93,7 +93,7 @@ def test_drift_that_is_only_reported_begins_and_ends():
     assert happened(world) == [("Normal", "DriftOver")]
 
 
-def test_a_changed_document_that_is_in_force_is_reconciled():
+def test_a_changed_document_in_effect_posts_reconciled():
     world = kube_world()
     ran(world)
     world.put(resource("a", ALICE, {RATE: 8192}))
@@ -103,7 +103,7 @@ def test_a_changed_document_that_is_in_force_is_reconciled():
     assert event.note == "in force as declared: producer_byte_rate"
 
 
-def test_a_refusal_is_told_once_and_so_is_its_end():
+def test_a_rejection_posts_one_event_and_one_when_it_ends():
     world = kube_world()
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
     ran(world, passes=3)
@@ -113,7 +113,7 @@ def test_a_refusal_is_told_once_and_so_is_its_end():
     assert happened(world) == [("Normal", "Reconciled")]
 
 
-def test_suspending_and_resuming_are_told():
+def test_suspending_and_resuming_post_events():
     world = kube_world()
     ran(world)
     world.put(resource("a", ALICE, {RATE: 4096}, suspend=True))
@@ -124,7 +124,7 @@ def test_suspending_and_resuming_are_told():
     assert happened(world) == [("Normal", "Resumed")]
 
 
-def test_a_broker_that_is_away_is_told_once_on_the_quota_cluster():
+def test_an_unreachable_broker_posts_one_event_on_the_quota_cluster():
     world = kube_world(None, CREATED, resource("b", BOB, {RATE: 4096}))
     ran(world)
 
@@ -143,7 +143,7 @@ def test_a_broker_that_is_away_is_told_once_on_the_quota_cluster():
     assert [(where, event.reason) for where, event in world.happened] == [("prod", "Reconciled")]
 
 
-def test_a_withheld_change_is_told_on_the_document():
+def test_a_withheld_change_posts_an_event_on_the_document():
     world = kube_world(guards=None)
     ran(world)
     world.put(resource("a", ALICE, {RATE: 40960000}))
@@ -151,7 +151,7 @@ def test_a_withheld_change_is_told_on_the_document():
     assert happened(world) == [("Warning", "GuardRefused")]
 
 
-def test_what_was_released_is_told():
+def test_a_release_posts_an_event():
     event = released("team/a", 2, "the broker was away for 10 minutes")
     assert event.reason == "Released"
     assert event.note == (
@@ -160,17 +160,17 @@ def test_what_was_released_is_told():
 
 
 @given(st.text(min_size=1, max_size=3000))
-def test_a_note_is_never_longer_than_the_api_server_takes(note):
+def test_a_note_stays_within_the_limit_of_the_api_server(note):
     event = ResourceEvent(kind="Normal", reason="X", note=note)
     assert 0 < len(event.note.encode()) <= MOST_BYTES
 
 
-def test_an_event_without_words_cannot_be_built():
+def test_an_event_without_a_message_is_rejected():
     with pytest.raises(ValueError, match="needs a note"):
         ResourceEvent(kind="Normal", reason="X", note="")
 
 
-def test_a_status_of_somebody_elses_making_breaks_nothing():
+def test_a_malformed_foreign_status_causes_no_error():
     odd = {"conditions": [{"type": "Ready", "status": "True", "reason": "Elsewhere"}]}
     assert list(transitions(odd, odd, on="Q")) == []
     assert list(transitions({}, odd, on="Q")) == []

@@ -16,7 +16,7 @@ DOCUMENTS = 60
 
 
 @pytest.mark.parametrize("ends_after", [0, 5, DOCUMENTS])
-def test_documents_are_called_pending_only_while_the_reconciliation_goes_on(
+def test_documents_are_pending_only_while_the_reconciliation_runs(
     ends_after: int,
 ) -> None:
     world = KubeWorld()

@@ -25,7 +25,7 @@ def ready(world):
     return condition_of(world.obj["status"], "Ready")
 
 
-def test_everything_is_counted():
+def test_documents_pairs_and_drift_are_counted():
     stranger = entity(user="stranger")
     world = kube_world(
         {stranger: {RATE: 5.0, SHARE: 5.0}},
@@ -74,7 +74,7 @@ def test_foreign_entities_and_keys_are_counted():
     assert status["counts"]["foreign"] == 3
 
 
-def test_drift_is_listed_as_far_as_it_goes_and_counted_whole():
+def test_listed_drift_is_bounded_and_counted_completely():
     subjects = [entity(user=f"user-{number:02}") for number in range(MOST_DRIFT + 5)]
     world = kube_world(
         None, *(resource(f"d{n}", subject, {RATE: 4096}) for n, subject in enumerate(subjects))
@@ -103,7 +103,7 @@ def test_drift_is_listed_as_far_as_it_goes_and_counted_whole():
     assert world.obj["status"]["counts"]["drifted"] == 0
 
 
-def test_trouble_of_a_document_is_not_the_clusters():
+def test_errors_of_a_document_are_not_errors_of_the_cluster():
     world = kube_world(
         None,
         CREATED,
@@ -119,7 +119,7 @@ def test_trouble_of_a_document_is_not_the_clusters():
     assert "lastSuccessfulSyncTime" not in world.obj["status"]
 
 
-def test_removals_that_a_guard_withholds_are_told_where_an_object_is_left_to_tell():
+def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():
     world = kube_world(
         None,
         *(
@@ -143,7 +143,7 @@ def test_removals_that_a_guard_withholds_are_told_where_an_object_is_left_to_tel
     assert len(world.kafka.truth.limits) == 5
 
 
-def test_a_failed_pass_leaves_facts_as_they_were_found():
+def test_a_failed_reconciliation_keeps_facts_of_the_previous_status():
     world = kube_world()
     ran(world)
     before = world.obj["status"]
@@ -155,7 +155,7 @@ def test_a_failed_pass_leaves_facts_as_they_were_found():
     assert condition_of(status, "Drifted") == condition_of(before, "Drifted")
 
 
-def test_a_failure_after_sending_is_told():
+def test_a_failure_after_sending_is_reported():
     world = kube_world()
     world.kafka.faults.lag = dict.fromkeys((1, 2, 3), 1e9)
     ran(world)
@@ -163,7 +163,7 @@ def test_a_failure_after_sending_is_told():
     assert "lastSuccessfulSyncTime" not in world.obj["status"]
 
 
-def test_the_digest_is_that_of_the_last_plan_that_did_something():
+def test_the_digest_is_that_of_the_last_plan_with_changes():
     world = kube_world()
     ran(world)
     digest = world.obj["status"]["planDigest"]
@@ -176,7 +176,7 @@ def test_the_digest_is_that_of_the_last_plan_that_did_something():
     assert world.obj["status"]["planDigest"] != digest
 
 
-def test_credentials_are_told_by_version():
+def test_credentials_are_shown_by_resource_version():
     use = SecretState(
         version="7", rotated_at=NOW, rejected_version="8", problem=ConfigError("wrong password")
     )
@@ -190,7 +190,7 @@ def test_credentials_are_told_by_version():
     assert again["secret"] == status["secret"]
 
 
-def test_a_rejected_secret_does_not_hide_a_worse_thing():
+def test_a_rejected_secret_does_not_hide_a_worse_reason():
     use = SecretState(version="7", rotated_at=NOW, rejected_version="8")
     status = cluster_status(
         quota_cluster(suspend=True), report=None, previous={}, now=NOW, secret=use
@@ -198,7 +198,7 @@ def test_a_rejected_secret_does_not_hide_a_worse_thing():
     assert condition_of(status, "Ready")["reason"] == "Suspended"
 
 
-def test_what_the_rim_knows_is_told():
+def test_the_version_line_and_the_next_sync_time_are_shown():
     status = cluster_status(
         quota_cluster(),
         report=None,
@@ -212,7 +212,7 @@ def test_what_the_rim_knows_is_told():
     assert faults("QuotaCluster", status) == []
 
 
-def test_a_request_is_answered_by_the_pass_that_saw_it():
+def test_a_request_is_handled_by_the_reconciliation_that_observed_it():
     world = KubeWorld()
     world.obj["metadata"]["annotations"] = {REQUESTED_AT: "now"}
     assert "lastHandledReconcileAt" not in cluster_status(
@@ -223,7 +223,7 @@ def test_a_request_is_answered_by_the_pass_that_saw_it():
 
 
 @pytest.mark.parametrize("seconds", [0, 100, 599])
-def test_a_pass_that_found_nothing_new_writes_nothing(seconds):
+def test_a_reconciliation_without_news_writes_no_status(seconds):
     world = kube_world()
     ran(world)
     before = world.obj["status"]
@@ -234,7 +234,7 @@ def test_a_pass_that_found_nothing_new_writes_nothing(seconds):
     assert unchanged(before, world.obj["status"])
 
 
-def test_the_last_sync_is_told_again_when_it_has_grown_old():
+def test_the_time_of_the_last_sync_is_refreshed_when_it_is_old():
     world = kube_world()
     ran(world)
     world.writes.clear()
@@ -243,7 +243,7 @@ def test_the_last_sync_is_told_again_when_it_has_grown_old():
     assert world.writes == ["cluster"]
 
 
-def test_under_observe_a_limit_that_is_live_as_declared_is_no_difference():
+def test_under_observe_a_live_limit_equal_to_the_declared_one_is_synced():
     world = kube_world(
         {ALICE: {RATE: 5000.0}}, resource("a", ALICE, {RATE: 5000}), policy="Observe"
     )

@@ -21,7 +21,7 @@ NAMES = [f"{kind} {reason}" for kind, reason, _ in CASES]
 
 
 @pytest.mark.parametrize(("kind", "reason", "make"), CASES, ids=NAMES)
-def test_the_conditions_of_every_reason_are_those_of_its_row(kind, reason, make):
+def test_the_conditions_of_every_reason_equal_its_row(kind, reason, make):
     obj, row = make(), reason
     status = obj["status"]
     ready = condition_of(status, "Ready")
@@ -44,18 +44,18 @@ def test_the_conditions_of_every_reason_are_those_of_its_row(kind, reason, make)
 
 
 @pytest.mark.parametrize(("kind", "reason", "make"), CASES, ids=NAMES)
-def test_the_schema_takes_the_status_of_every_reason_whole(kind, reason, make):
+def test_the_schema_accepts_the_status_of_every_reason(kind, reason, make):
     assert faults(kind, make()["status"]) == []
 
 
-def test_every_reason_has_a_resource_that_shows_it():
+def test_every_reason_occurs_in_a_status():
     assert {row for row in Reason if "Q" in row.on} == set(DOCUMENTS)
     assert {row for row in Reason if "C" in row.on} == set(CLUSTERS)
     assert all(row.on in {"Q", "C", "QC"} for row in Reason)
 
 
 @pytest.mark.parametrize("row", Reason, ids=lambda row: row.value)
-def test_rows_agree_with_what_readers_of_conditions_make_of_them(row):
+def test_rows_match_the_interpretation_of_conditions_by_kstatus(row):
     """kstatus: Reconciling is InProgress, Stalled is Failed, Ready alone decides the rest."""
     if row is Reason.DELETING:
         assert row.kstatus == "Terminating"
@@ -79,7 +79,7 @@ PRODUCT = {
 """What is promised to users, by reason."""
 
 
-def test_what_was_promised_holds():
+def test_the_documented_properties_of_reasons_hold():
     for word, names in PRODUCT.items():
         for name in names.split():
             row = Reason(name)
@@ -88,12 +88,12 @@ def test_what_was_promised_holds():
 
 
 @given(st.sets(st.sampled_from(Reason), min_size=1))
-def test_of_several_reasons_the_first_of_the_table_is_shown(reasons):
+def test_of_several_reasons_the_first_in_the_table_is_shown(reasons):
     assert worst(*reasons) is min(reasons, key=lambda reason: PRECEDENCE[reason])
     assert worst() is Reason.SYNCED
 
 
-def test_what_stops_everything_comes_before_what_waits_and_what_waits_before_what_is_fine():
+def test_stalled_reasons_precede_reconciling_ones_and_these_precede_ready_ones():
     rank = {"stuck": 0, "waits": 1, "fine": 2}
     of_keys = [row for row in Reason if PRECEDENCE[row] >= PRECEDENCE[Reason.CONFLICT]]
     order = [
@@ -102,7 +102,7 @@ def test_what_stops_everything_comes_before_what_waits_and_what_waits_before_wha
     assert order == sorted(order)
 
 
-def test_sentences_for_tenants_name_nobody():
+def test_messages_for_tenants_name_no_other_tenant():
     for row in Reason:
         assert not any(word in row.message for word in ("{", "%", "User:", "@"))
         assert row.helps.endswith(".")

@@ -38,7 +38,7 @@ def ready(status: dict[str, Any]) -> tuple[str, str, str]:
     return condition["status"], condition["reason"], condition["message"]
 
 
-def test_a_document_is_pending_until_every_cluster_has_spoken() -> None:
+def test_a_document_is_pending_until_every_cluster_has_reported() -> None:
     status = after(("a", part(Reason.SYNCED)))
     assert ready(status)[:2] == ("Unknown", "Pending")
     assert ready(status)[2].startswith("b: ")
@@ -48,7 +48,7 @@ def test_a_document_is_pending_until_every_cluster_has_spoken() -> None:
     assert status["clustersReady"] == "2/2"
 
 
-def test_what_a_cluster_said_of_an_older_generation_does_not_count() -> None:
+def test_a_report_about_an_older_generation_is_ignored() -> None:
     older = {"name": "b", **part(Reason.SYNCED)}
     status = selection_status(
         document(2, clusters=[older]),
@@ -62,7 +62,7 @@ def test_what_a_cluster_said_of_an_older_generation_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
-def test_the_worst_reason_is_shown_with_the_clusters_that_give_it(order: tuple[str, str]) -> None:
+def test_the_worst_reason_is_shown_with_its_clusters(order: tuple[str, str]) -> None:
     parts = {"a": part(Reason.DRIFTED), "b": part(Reason.CONFLICT, "taken")}
     status = after(*((name, parts[name]) for name in order))
     assert ready(status) == ("False", "Conflict", "b: taken")
@@ -81,7 +81,7 @@ def test_a_message_names_few_of_many_clusters() -> None:
     assert ready(status)[2] == "c0: x; c1: x; c2: x; and 3 more clusters"
 
 
-def test_a_cluster_that_is_no_longer_selected_is_left_out() -> None:
+def test_a_deselected_cluster_is_omitted() -> None:
     status = after(("a", part(Reason.SYNCED)), ("b", part(Reason.CONFLICT)))
     obj = document(**status)
     now = selection_status(obj, clusters=("a",), cluster="a", part=part(Reason.SYNCED), now=NOW)

@@ -36,7 +36,7 @@ def versions(events):
     ]
 
 
-def test_of_many_events_of_one_object_the_newest_is_handed_over():
+def test_of_many_events_of_one_object_the_newest_is_delivered():
     async def test(buffer, events):
         for number in range(10_000):
             buffer.put("MODIFIED", quota("a", number))
@@ -48,7 +48,7 @@ def test_of_many_events_of_one_object_the_newest_is_handed_over():
     story(test)
 
 
-def test_what_nobody_reads_is_not_kept_while_events_wait():
+def test_unused_fields_are_dropped_while_events_wait():
     async def test(buffer, events):
         buffer.put("ADDED", quota("a", annotations={"x": "y" * 250_000}, managedFields=[{}]))
         await idle_turns()
@@ -58,7 +58,7 @@ def test_what_nobody_reads_is_not_kept_while_events_wait():
     story(test)
 
 
-def test_a_deletion_and_what_was_made_since_by_the_same_name_both_arrive_in_order():
+def test_a_deletion_and_a_later_creation_with_the_same_name_are_delivered_in_order():
     async def test(buffer, events):
         buffer.put("MODIFIED", quota("a", 1))
         buffer.put("DELETED", quota("a", 2))
@@ -69,7 +69,7 @@ def test_a_deletion_and_what_was_made_since_by_the_same_name_both_arrive_in_orde
     story(test)
 
 
-def test_a_listing_does_not_hide_that_something_changed_before_it():
+def test_a_listing_does_not_hide_an_earlier_change():
     async def test(buffer, events):
         buffer.put("MODIFIED", quota("a", 1))
         buffer.put("", quota("a", 2))
@@ -80,7 +80,7 @@ def test_a_listing_does_not_hide_that_something_changed_before_it():
     story(test)
 
 
-def test_other_work_gets_its_turn_between_two_helpings():
+def test_other_tasks_run_between_two_batches_of_events():
     async def test(buffer, events):
         for number in range(3 * AT_ONCE):
             buffer.put("ADDED", quota(f"q-{number}"))
@@ -93,7 +93,7 @@ def test_other_work_gets_its_turn_between_two_helpings():
     story(test)
 
 
-def test_events_that_come_while_others_are_handed_over_are_handed_over_too():
+def test_events_that_arrive_during_delivery_are_delivered():
     async def test(buffer, events):
         buffer.put("ADDED", quota("a"))
         await asyncio.to_thread(buffer.put, "ADDED", quota("b"))

@@ -23,7 +23,7 @@ from reconciler.kube.watch.kopf_watcher import settings
 BODY = kopf.Body({"metadata": {"name": "a", "annotations": {"x": "y"}}, "spec": {"z": 1}})
 
 
-def test_nothing_is_compared_and_nothing_is_remembered():
+def test_the_diff_store_stores_and_returns_nothing():
     store, patch = NoDifferences(), kopf.Patch()
     essence = store.build(body=BODY)
     store.store(body=BODY, patch=patch, essence=essence)
@@ -32,7 +32,7 @@ def test_nothing_is_compared_and_nothing_is_remembered():
     assert patch == {}
 
 
-def test_no_progress_is_written_read_or_taken_out():
+def test_the_progress_store_stores_and_returns_nothing():
     store, patch = NoProgress(), kopf.Patch()
     store.store(key="k", record={"started": "now"}, body=BODY, patch=patch)
     store.touch(body=BODY, patch=patch, value="now")
@@ -43,7 +43,7 @@ def test_no_progress_is_written_read_or_taken_out():
     assert store.clear(essence=essence) is essence
 
 
-def test_the_watcher_has_these_stores():
+def test_the_watcher_uses_these_stores():
     stores = settings().persistence
     assert isinstance(stores.diffbase_storage, NoDifferences)
     assert isinstance(stores.progress_storage, NoProgress)
@@ -58,7 +58,7 @@ print(kubernetes.__version__ != "")
 """
 
 
-def test_the_official_client_is_not_imported_and_can_still_be() -> None:
+def test_the_official_client_is_not_imported_and_remains_importable() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=60
     )
@@ -184,13 +184,13 @@ async def events_until(configure, *, served: bool = True) -> tuple[str, list[str
         return await ending, events
 
 
-def test_a_watch_delivers_its_events_from_a_task_that_is_known_by_its_name(connected) -> None:
+def test_a_watch_delivers_its_events_from_a_task_with_a_known_name(connected) -> None:
     reason, events = asyncio.run(events_until(connected))
     assert reason == ""
     assert events == ["a", "watcher for clientquotas.v1alpha1.kafka-quotas.io@None"]
 
 
-def test_a_watch_that_ended_is_noticed_by_its_task_and_named() -> None:
+def test_a_watch_that_ended_is_detected_by_its_task_and_named() -> None:
     async def story() -> str:
         async def refused() -> None:
             await asyncio.sleep(0)
@@ -208,7 +208,7 @@ def test_a_watch_that_ended_is_noticed_by_its_task_and_named() -> None:
     )
 
 
-def test_a_kind_that_is_not_served_is_named(connected, monkeypatch) -> None:
+def test_an_unserved_kind_is_named(connected, monkeypatch) -> None:
     monkeypatch.setattr("reconciler.kube.watch.kopf_seam.START_SECONDS", 0.5)
     reason, _ = asyncio.run(events_until(connected, served=False))
     assert reason == "the API server does not serve clientquotas"

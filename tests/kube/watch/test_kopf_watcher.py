@@ -4,7 +4,7 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.watch.kopf_watcher import settings
 
 
-def test_kopf_does_not_take_our_finalizer_for_its_own():
+def test_kopf_does_not_use_the_finalizer_of_kquota():
     # It takes its own off every object that no handler of deletions needs it on.
     assert settings().persistence.finalizer != FINALIZER
 
@@ -15,5 +15,5 @@ def test_kopf_posts_no_events_and_watches_no_definitions():
     assert kopf_settings.scanning.disabled is True
 
 
-def test_a_stop_waits_for_no_event_that_kopf_has_not_handled_yet():
+def test_a_stop_does_not_wait_for_events_that_kopf_has_not_handled():
     assert settings().queueing.exit_timeout == 0

@@ -20,11 +20,13 @@ def obj(version: str) -> dict[str, object]:
         ("\u0664", "10", False),
     ],
 )
-def test_versions_are_numbers_or_show_nothing(first: str, second: str, expected: bool) -> None:
+def test_resource_versions_are_compared_as_numbers_or_are_undecided(
+    first: str, second: str, expected: bool
+) -> None:
     assert is_before(obj(first), obj(second)) is expected
 
 
-def test_a_listing_holds_what_was_written_until_its_version() -> None:
+def test_a_listing_contains_writes_up_to_its_version() -> None:
     assert is_within(obj("9"), "10")
     assert is_within(obj("10"), "10")
     assert not is_within(obj("11"), "10")

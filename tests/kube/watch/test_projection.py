@@ -30,7 +30,7 @@ PROD = clusters_of({"eu-1": {"tier": "prod"}, "eu-2": {"tier": "prod"}, "lab": {
 
 
 @given(st.data(), fleets)
-def test_a_projection_declares_what_the_document_declares_in_that_cluster(
+def test_a_projection_contains_the_limits_of_that_cluster(
     data: st.DataObject, fleet: dict[str, dict[str, str]]
 ) -> None:
     document = data.draw(documents(sorted(fleet)))
@@ -50,14 +50,14 @@ def test_a_projection_declares_what_the_document_declares_in_that_cluster(
         assert cluster_name_of(views[name]) == name
 
 
-def test_a_document_that_names_its_cluster_is_no_projection() -> None:
+def test_a_document_that_names_its_cluster_is_not_projected() -> None:
     document = quota()
     views = projections(document, PROD)
     assert views == {"prod": document}
     assert projected_cluster(views["prod"]) == ""
 
 
-def test_a_projection_has_the_part_of_the_status_about_its_cluster() -> None:
+def test_a_projection_contains_the_part_of_the_status_about_its_cluster() -> None:
     parts = [{"name": "eu-1", "clusterId": "x"}, "damaged", {"clusterId": "y"}]
     document = selecting() | {"status": {"clusters": parts, "clustersReady": "1/2"}}
     views = projections(document, PROD)
@@ -67,7 +67,7 @@ def test_a_projection_has_the_part_of_the_status_about_its_cluster() -> None:
     assert parts_of(quota() | {"status": {"clusters": 5}}) == {}
 
 
-def test_a_selector_that_cannot_be_read_stays_where_the_status_shows_it() -> None:
+def test_a_document_with_an_unreadable_selector_stays_in_the_clusters_of_its_status() -> None:
     status = {"clusters": [{"name": "eu-1"}, {"name": "gone"}]}
     broken = selecting(clusterSelector={"matchExpressions": 5}) | {"status": status}
     views = projections(broken, PROD)
@@ -75,14 +75,14 @@ def test_a_selector_that_cannot_be_read_stays_where_the_status_shows_it() -> Non
     assert views["eu-1"]["spec"] == broken["spec"], "so that its own mistake is named"
 
 
-def test_items_that_cannot_be_read_keep_the_document_in_its_clusters() -> None:
+def test_a_document_with_unreadable_items_stays_in_its_clusters() -> None:
     broken = selecting(clusterLimits=[{"clusterSelector": 5, "limits": {}}])
     views = projections(broken, PROD)
     assert sorted(views) == ["eu-1", "eu-2"]
     assert views["eu-1"]["spec"] == broken["spec"]
 
 
-def test_an_excerpt_stays_where_the_status_shows_it() -> None:
+def test_an_excerpt_stays_in_the_clusters_of_its_status() -> None:
     document = selecting() | {"status": {"clusters": [{"name": "eu-2"}]}}
     small = excerpt(document, NamespaceLimits(documents=1))
     assert list(projections(small, PROD)) == ["eu-2"]
@@ -93,7 +93,7 @@ def observed(cache: ResourceCache, document: dict[str, Any], version: str = "1")
     return cache.observe({**document, "metadata": metadata})
 
 
-def test_the_cache_wakes_the_clusters_that_are_selected_or_no_longer_are() -> None:
+def test_the_cache_triggers_newly_selected_and_deselected_clusters() -> None:
     cache = ResourceCache()
     for cluster in PROD.values():
         _ = cache.cluster_seen(cluster)
@@ -109,7 +109,7 @@ def test_the_cache_wakes_the_clusters_that_are_selected_or_no_longer_are() -> No
     assert len(cache._originals) == 1
 
 
-def test_the_cache_wakes_a_cluster_whose_labels_choose_other_limits() -> None:
+def test_the_cache_triggers_a_cluster_whose_labels_select_other_limits() -> None:
     cache = ResourceCache()
     for cluster in PROD.values():
         _ = cache.cluster_seen(cluster)
@@ -124,7 +124,7 @@ def test_the_cache_wakes_a_cluster_whose_labels_choose_other_limits() -> None:
     assert cache.of("eu-2")["payments/a"]["spec"]["limits"] == {"producerByteRate": "10Mi"}
 
 
-def test_only_a_document_that_is_known_not_to_be_for_a_cluster_is_deselected() -> None:
+def test_only_a_readable_selector_can_deselect_a_cluster() -> None:
     cache = ResourceCache()
     for cluster in PROD.values():
         _ = cache.cluster_seen(cluster)

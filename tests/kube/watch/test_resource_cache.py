@@ -32,28 +32,28 @@ def prod_cache():
     return cache
 
 
-def test_a_new_document_wakes_its_cluster_and_the_same_again_does_not():
+def test_a_new_document_triggers_its_cluster_and_a_repeated_event_does_not():
     cache = ResourceCache()
     assert cache.observe(quota("a")) == {"prod"}
     assert cache.observe(quota("a")) == frozenset()
     assert list(cache.of("prod")) == ["team/a"]
 
 
-def test_a_change_of_the_status_alone_wakes_nobody_and_is_kept():
+def test_a_change_of_the_status_alone_triggers_nothing_and_is_stored():
     cache = ResourceCache()
     _ = cache.observe(quota("a"))
     assert cache.observe(quota("a", status={"entity": "user=a"})) == frozenset()
     assert cache.of("prod")["team/a"]["status"] == {"entity": "user=a"}
 
 
-def test_a_label_wakes_the_cluster_because_guards_may_ask_for_it():
+def test_a_label_triggers_the_cluster_because_guards_may_require_it():
     cache = ResourceCache()
     _ = cache.observe(quota("a"))
     assert cache.observe(quota("a", labels={"owner": "team-a"})) == {"prod"}
     assert cache.observe(quota("a", labels={"owner": "team-a"})) == frozenset()
 
 
-def test_spec_deletion_request_and_finalizer_wake_the_cluster():
+def test_spec_deletion_request_and_finalizer_trigger_the_cluster():
     cache = ResourceCache()
     _ = cache.observe(quota("a"))
     assert cache.observe(quota("a", generation=2))
@@ -64,7 +64,7 @@ def test_spec_deletion_request_and_finalizer_wake_the_cluster():
     assert cache.observe(quota("a", generation=2, deletionTimestamp="2026-01-01T00:00:00Z"))
 
 
-def test_a_deleted_document_departs_once():
+def test_a_deleted_document_is_reported_as_deleted_once():
     cache = prod_cache()
     _ = cache.observe(quota("a", status=RECORDS))
     _ = cache.observe(quota("b", uid="u2", cluster="nowhere"))
@@ -80,7 +80,7 @@ def test_a_deleted_document_departs_once():
     assert len(cache._originals) == 0
 
 
-def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives():
+def test_a_document_deleted_and_created_again_between_two_observations_is_reported_as_both():
     cache = prod_cache()
     _ = cache.observe(quota("a", uid="u1", status=RECORDS))
     assert cache.observe(quota("a", uid="u2", cluster="test")) == {"prod", "test"}
@@ -89,7 +89,7 @@ def test_a_document_deleted_and_made_again_between_two_looks_departs_and_arrives
     assert cache.of("prod") == {}
 
 
-def test_a_complete_listing_replaces_what_was_there():
+def test_a_complete_listing_replaces_the_stored_documents():
     cache = prod_cache()
     _ = cache.observe(quota("a", status=RECORDS))
     _ = cache.observe(quota("b", uid="u2"))
@@ -98,7 +98,7 @@ def test_a_complete_listing_replaces_what_was_there():
     assert list(cache.take_departed("prod")) == ["team/a"]
 
 
-def test_a_listing_of_one_namespace_leaves_the_others_alone():
+def test_a_listing_of_one_namespace_does_not_change_the_others():
     cache = ResourceCache()
     _ = cache.observe(quota("a", namespace="one"))
     _ = cache.observe(quota("a", namespace="one-more"))
@@ -106,7 +106,7 @@ def test_a_listing_of_one_namespace_leaves_the_others_alone():
     assert list(cache.of("prod")) == ["one-more/a"]
 
 
-def test_documents_of_missing_clusters_are_known():
+def test_documents_of_missing_clusters_are_stored():
     cache = ResourceCache()
     _ = cache.observe(quota("a"))
     _ = cache.observe(quota("b", cluster="test"))
@@ -116,7 +116,7 @@ def test_documents_of_missing_clusters_are_known():
     } == {"test": ["team/b"]}
 
 
-def test_clusters_wake_by_their_spec_and_when_they_go():
+def test_clusters_are_triggered_by_their_spec_and_their_deletion():
     cache = ResourceCache()
     assert cache.cluster_seen(quota_cluster("prod")) == {"prod"}
     assert cache.cluster_seen(quota_cluster("prod")) == frozenset()
@@ -126,7 +126,7 @@ def test_clusters_wake_by_their_spec_and_when_they_go():
     assert cache.cluster_gone(quota_cluster("test")) == {"test"}
 
 
-def test_what_nobody_reads_is_not_kept():
+def test_unused_fields_are_not_stored():
     annotations = {"kafka-quotas.io/requestedAt": "now"}
     obj = quota(
         "a", managedFields=[{}], ownerReferences=[{}], annotations={"mine": "x", **annotations}
@@ -136,7 +136,7 @@ def test_what_nobody_reads_is_not_kept():
     assert "managedFields" in obj["metadata"]
 
 
-def test_a_listing_from_before_an_event_takes_nothing_back():
+def test_a_listing_older_than_an_event_reverts_nothing():
     cache = ResourceCache()
     _ = cache.observe(quota("a", resourceVersion="7", generation=1))
     _ = cache.observe(quota("a", resourceVersion="12", generation=2))
@@ -149,21 +149,21 @@ def test_a_listing_from_before_an_event_takes_nothing_back():
     assert cache.take_departed("prod") == {}
 
 
-def test_what_is_missing_in_a_newer_listing_is_gone():
+def test_a_document_missing_in_a_newer_listing_is_deleted():
     cache = ResourceCache()
     _ = cache.observe(quota("a", resourceVersion="12"))
     assert cache.observe_listing([], version="12") == {"prod"}
     assert not cache.of("prod")
 
 
-def test_an_event_that_is_older_than_the_answer_to_our_own_write_takes_no_status_back():
+def test_an_event_older_than_the_response_to_a_write_reverts_no_status():
     cache = ResourceCache()
     _ = cache.observe(quota("a", resourceVersion="9", status={"entity": "user=a"}))
     _ = cache.observe(quota("a", resourceVersion="8"))
     assert cache.of("prod")["team/a"]["status"] == {"entity": "user=a"}
 
 
-def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
+def test_a_late_deletion_event_keeps_a_document_that_was_created_later():
     cache = prod_cache()
     _ = cache.observe(quota("a", uid="u1", resourceVersion="5", status=RECORDS))
     _ = cache.observe(quota("a", uid="u2", resourceVersion="9"))
@@ -172,7 +172,7 @@ def test_a_late_word_of_a_deletion_leaves_the_one_that_was_made_since():
     assert list(cache.take_departed("prod")) == ["team/a"]
 
 
-def test_a_quota_cluster_that_was_deleted_does_not_come_back_by_an_older_listing():
+def test_a_deleted_quota_cluster_does_not_return_by_an_older_listing():
     cache = ResourceCache()
     cluster = quota_cluster("prod")
     cluster["metadata"]["resourceVersion"] = "5"
@@ -187,7 +187,7 @@ def test_a_quota_cluster_that_was_deleted_does_not_come_back_by_an_older_listing
     assert list(cache.clusters) == ["prod"]
 
 
-def test_the_same_version_again_is_not_taken_apart_again():
+def test_a_repeated_version_is_not_parsed_again():
     cache = prod_cache()
     _ = cache.observe(quota("a", resourceVersion="5", status=RECORDS))
     before = cache.of("prod")["team/a"]

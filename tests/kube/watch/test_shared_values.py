@@ -36,23 +36,23 @@ def condition(message: str = "in sync", *, second: int = 0) -> dict[str, Any]:
 
 
 @given(st.lists(VALUES, max_size=5))
-def test_the_json_stays_the_same(values: list[Any]) -> None:
+def test_shared_values_have_the_same_json(values: list[Any]) -> None:
     for value in values:
         assert json.dumps(shared(value)) == json.dumps(value)
 
 
-def test_equal_conditions_of_two_documents_are_one_object() -> None:
+def test_equal_conditions_of_two_documents_share_one_object() -> None:
     first, second = (shared({"status": {"conditions": [condition()]}}) for _ in range(2))
     assert first["status"]["conditions"][0] is second["status"]["conditions"][0]
     assert first["status"]["conditions"] is not second["status"]["conditions"]
 
 
-def test_a_condition_with_a_long_message_is_not_held_for_others() -> None:
+def test_a_condition_with_a_long_message_is_not_shared() -> None:
     long = "x" * (SHARED_CHARACTERS + 1)
     assert shared(condition(long)) is not shared(condition(long))
 
 
-def test_only_recent_conditions_are_held_for_others() -> None:
+def test_only_recent_conditions_are_cached_for_sharing() -> None:
     oldest = shared(condition())
     for second in range(1, SHARED_CONDITIONS + 1):
         _ = shared(condition(second=second))

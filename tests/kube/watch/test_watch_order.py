@@ -4,7 +4,7 @@ from reconciler.kube.watch.watch_order import BURST_EVENTS, BURST_SECONDS, Watch
 from tests.fakes.clock import FakeClock
 
 
-def test_a_burst_has_no_order_until_its_seconds_are_over() -> None:
+def test_a_burst_of_events_has_no_order_until_its_seconds_have_passed() -> None:
     clock = FakeClock()
     order = WatchOrder(clock, watches=1)
     for _ in range(BURST_EVENTS - 1):

@@ -53,7 +53,7 @@ slots = st.one_of(tricky, st.just(DEFAULT), st.just(ABSENT))
 
 
 @given(st.sets(st.tuples(slots, slots).filter(lambda pair: pair != (ABSENT, ABSENT)), max_size=30))
-def test_two_entities_never_share_a_name_and_every_name_is_one(
+def test_two_entities_never_have_the_same_name_and_every_name_is_valid(
     pairs: set[tuple[object, object]],
 ) -> None:
     subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]
@@ -66,12 +66,12 @@ def test_two_entities_never_share_a_name_and_every_name_is_one(
         )
 
 
-def test_odd_names_have_names_of_their_own() -> None:
+def test_unusual_names_have_their_own_names() -> None:
     new_names = {document_name(entity(user=name)) for name in ODD_NAMES}
     assert len(new_names) == len(ODD_NAMES)
 
 
-def test_a_name_has_a_digest_only_if_it_is_that_of_another_entity():
+def test_a_name_contains_a_digest_only_if_another_entity_has_the_name():
     upper, lower, third = entity(user="Alice"), entity(user="alice"), entity(user="Etl_Nightly")
     assert document_names([upper, lower, third]) == {
         upper: document_name(upper),
@@ -81,21 +81,21 @@ def test_a_name_has_a_digest_only_if_it_is_that_of_another_entity():
     assert document_names([upper]) == {upper: "user.alice"}
 
 
-def test_of_two_odd_names_that_look_alike_both_have_a_digest():
+def test_of_two_similar_unusual_names_both_contain_a_digest():
     first, second = entity(user="A_b"), entity(user="a.b")
     assert document_names([first, second]) == {
         each: document_name(each) for each in (first, second)
     }
 
 
-def test_a_name_that_another_document_has_gets_a_digest():
+def test_a_name_used_by_another_document_gets_a_digest():
     alice = entity(user="alice")
     (name,) = document_names([alice], existing_names=["user.alice"]).values()
     assert re.fullmatch(r"user\.alice\.x[0-9a-f]{16}", name)
 
 
 @given(st.sets(st.tuples(slots, slots).filter(lambda pair: pair != (ABSENT, ABSENT)), max_size=30))
-def test_names_of_many_entities_differ_and_do_not_depend_on_the_order(
+def test_names_of_many_entities_are_unique_and_do_not_depend_on_the_order(
     pairs: set[tuple[object, object]],
 ) -> None:
     subjects = [Entity((user, client_id, ABSENT)) for user, client_id in pairs]

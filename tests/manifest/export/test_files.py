@@ -66,7 +66,7 @@ def test_by_entity_each_document_has_a_file_of_its_name():
     )
 
 
-def test_the_documents_of_a_team_are_in_its_folder_and_the_longest_prefix_decides():
+def test_the_documents_of_a_team_are_in_its_folder_and_the_longest_prefix_applies():
     teams = (Team(prefix="etl", namespace="data"), Team(prefix="etl_", namespace="hourly"))
     assert file_names(documents(*SUBJECTS[:3]), Split.FORM, teams) == (
         "data/users.yaml",
@@ -81,13 +81,13 @@ def test_the_documents_of_a_team_are_in_its_folder_and_the_longest_prefix_decide
 @pytest.mark.parametrize(
     ("prefix", "namespace"), [("", "data"), ("etl-", "Data"), ("etl-", ""), ("etl-", "../up")]
 )
-def test_a_team_needs_a_prefix_and_a_namespace(prefix, namespace):
+def test_a_team_requires_a_prefix_and_a_namespace(prefix, namespace):
     with pytest.raises(QuotaValueError):
         Team(prefix=prefix, namespace=namespace)
 
 
 @given(st.sets(entities, max_size=12), st.sampled_from(Split))
-def test_a_file_is_always_below_the_folder(subjects, split):
+def test_a_file_is_always_inside_the_folder(subjects, split):
     for name in file_names(documents(*subjects), split):
         assert "/" not in name
         assert not name.startswith(".")

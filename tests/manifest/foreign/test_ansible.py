@@ -12,7 +12,7 @@ def task(entry: str, more: str = "") -> str:
     return f"- name: quotas\n  kafka_quotas:\n    entries:\n      - {entry}\n{more}"
 
 
-def test_tasks_are_found_in_plays_and_blocks_and_their_defaults_are_defaults():
+def test_tasks_are_found_in_plays_and_blocks_and_their_defaults_are_default_entities():
     result = read("ansible", sample("ansible.yaml"))
     assert limits(result) == {
         "user=billing,client-id=<default>": {"request_percentage": 25.5},
@@ -28,18 +28,18 @@ def test_tasks_are_found_in_plays_and_blocks_and_their_defaults_are_defaults():
     assert notes(result) == [(30, "the task has a condition, which is ignored (assumed true)")]
 
 
-def test_the_module_may_be_called_by_action():
+def test_the_module_may_be_called_through_action():
     text = "- local_action:\n    module: kafka_quotas\n    entries:\n      - {entity: {user: a}, quotas: {producer_byte_rate: 1024}}\n"
     assert limits(read("ansible", text)) == {"user=a": {P: 1024.0}}
 
 
-def test_a_loop_is_told():
+def test_a_loop_is_reported():
     result = read("ansible", task("{entity: {user: '{{ item }}'}, quotas: {}}", "  loop: [a, b]\n"))
     assert notes(result) == [(5, "the task has loop, which only Ansible can expand")]
     assert losses(result) == [(4, "", "a template; let Ansible expand it first")]
 
 
-def test_odd_names_are_names():
+def test_unusual_names_are_imported_as_names():
     for name in ("CN=a,O=b", "a'b", "%3Cdefault%3E", "ünïcødé", "default"):
         text = task(f'{{entity: {{user: "{name}"}}, quotas: {{producer_byte_rate: 1024}}}}')
         result = read("ansible", text)
@@ -61,7 +61,7 @@ def test_odd_names_are_names():
         ("just words", "expected a mapping"),
     ],
 )
-def test_an_entry_that_cannot_be_carried_is_a_loss_at_its_line(entry, message):
+def test_an_unsupported_entry_is_a_loss_at_its_line(entry, message):
     result = read("ansible", task(entry))
     assert [line for line, _, _ in losses(result)] == [4]
     assert message in losses(result)[0][2]
@@ -83,5 +83,5 @@ def test_entries_that_are_a_template_are_a_loss():
         ("- a: b\n c: d\n", "f:2:2: not YAML"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
+def test_an_unreadable_text_is_an_error_with_its_place(text, problem):
     assert [message[: len(problem)] for message in problems("ansible", text)] == [problem]

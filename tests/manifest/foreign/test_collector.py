@@ -16,7 +16,7 @@ def imported_limit(text: str, *, live: bool = False) -> ImportedLimit:
     ("text", "value"),
     [("1024", 1024), ("1024.0", 1024.0), ("1.0E7", 1e7), ("1e+07", 1e7), ("5E-1", 0.5), ("-3", -3)],
 )
-def test_numbers_of_every_tool_are_read_exactly(text, value):
+def test_numbers_of_every_tool_are_parsed_exactly(text, value):
     assert imported_limit(text).value() == value
 
 
@@ -24,17 +24,17 @@ def test_numbers_of_every_tool_are_read_exactly(text, value):
     "text",
     ["", "017", "1_000", "0x10", "12:30", "1.", ".5", "+1", "NaN", "1e99999", "٣", "1" * 401],
 )
-def test_what_readers_take_for_different_numbers_is_none(text):
+def test_a_number_with_an_ambiguous_spelling_is_refused(text):
     with pytest.raises(QuotaValueError):
         imported_limit(text).value()
 
 
-def test_a_number_that_a_person_wrote_stays_exact_and_a_printed_one_is_a_float64():
+def test_a_written_number_is_exact_and_a_printed_one_is_a_float64():
     assert imported_limit("9007199254740993").value() == 9007199254740993
     assert imported_limit("9223372036854776000", live=True).value() == 2.0**63
 
 
-def test_declarations_know_the_place_of_each_limit_and_their_namespace():
+def test_declarations_contain_the_line_of_each_limit_and_their_namespace():
     collector = ImportCollector(namespace="platform")
     collector.add(
         FileLine("f", 3),
@@ -63,7 +63,7 @@ def test_declarations_are_sorted_by_entity_and_remarks_by_place():
     )
 
 
-def test_a_root_that_is_a_single_value_has_no_fields_and_no_items():
+def test_a_scalar_root_has_neither_fields_nor_items():
     (root,) = documents("f", "words\n")
     for walk in (root.fields, root.items):
         with pytest.raises(ManifestErrors):
@@ -72,7 +72,7 @@ def test_a_root_that_is_a_single_value_has_no_fields_and_no_items():
         root.get("a")
 
 
-def test_every_problem_of_a_yaml_file_is_listed_with_what_to_do():
+def test_every_problem_of_a_yaml_file_is_listed_with_the_next_step():
     with pytest.raises(ManifestErrors) as raised:
         documents("f", "a: !x 1\n---\nb: [\n")
     assert len(raised.value.problems) == 2
@@ -82,6 +82,6 @@ def test_every_problem_of_a_yaml_file_is_listed_with_what_to_do():
 @pytest.mark.parametrize(
     "tool", [name for name, reader in TOOLS.items() if not isinstance(reader, ClusterFormat)]
 )
-def test_a_tool_that_keeps_no_clusters_apart_takes_no_source_cluster(tool):
+def test_a_tool_without_separate_clusters_accepts_no_source_cluster(tool):
     with pytest.raises(UsageError, match="--source-cluster"):
         read_files(tool, [("f", "")], source_cluster="a")

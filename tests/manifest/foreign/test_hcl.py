@@ -28,7 +28,7 @@ def attributes(body: str) -> dict[str, hcl.Value]:
         ('/* before */ "a"', "a"),
     ],
 )
-def test_literals_mean_what_terraform_takes_them_for(written, text):
+def test_literals_have_the_value_that_terraform_gives_them(written, text):
     assert attributes(f"a = {written}") == {"a": hcl.HclLiteral(text=text, line=2)}
 
 
@@ -52,13 +52,13 @@ def test_literals_mean_what_terraform_takes_them_for(written, text):
         "merge({\n  a = 1\n}, {})",
     ],
 )
-def test_what_would_have_to_be_evaluated_is_kept_as_that_and_the_rest_goes_on(written):
+def test_an_expression_is_kept_unevaluated_and_the_rest_is_read(written):
     values = attributes(f"a = {written}\nb = 2")
     assert isinstance(values["a"], hcl.HclExpression)
     assert isinstance(values["b"], hcl.HclLiteral)
 
 
-def test_an_object_keeps_literals_beside_what_is_none():
+def test_an_object_contains_literals_and_expressions():
     (attribute,) = attributes('m = { "a" = 1, b : "x"\n c = var.c }').values()
     assert isinstance(attribute, hcl.HclObject)
     assert [key for key, _ in attribute.entries] == ["a", "b", "c"]
@@ -69,7 +69,7 @@ def test_an_object_keeps_literals_beside_what_is_none():
     ]
 
 
-def test_blocks_inside_are_named_and_stepped_over():
+def test_nested_blocks_are_named_and_skipped():
     (block,) = hcl.resources(
         'resource "t" "n" {\n lifecycle {\n  a = "}"\n }\n dynamic "x" { }\n}', "f"
     )
@@ -104,13 +104,13 @@ def test_files_of_variables_and_empty_files_have_no_resources():
         ('resource "t" "n" {\n a = 1\n', "a name is missing"),
     ],
 )
-def test_what_is_no_hcl_is_an_error(text, message):
+def test_invalid_hcl_is_an_error(text, message):
     with pytest.raises(ManifestErrors, match=r"^f:\d:0: not HCL: ") as raised:
         hcl.resources(text, "f")
     assert message in str(raised.value)
 
 
 @given(st.text(st.sampled_from('ab ={}[]()"$%\\\n#/*<-E,:.1')))
-def test_any_text_is_either_read_or_refused(text):
+def test_any_text_is_parsed_or_refused(text):
     with contextlib.suppress(ManifestErrors):
         assert isinstance(hcl.resources(text, "f"), list)

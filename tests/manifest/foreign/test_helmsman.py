@@ -9,7 +9,7 @@ C = "consumer_byte_rate"
 REFUSED = (28, "", "has no clusters, which the enforcer refuses")
 
 
-def test_overrides_win_over_quotas_and_these_over_defaults():
+def test_overrides_take_precedence_over_quotas_and_quotas_over_defaults():
     result = read("helmsman", sample("helmsman.yaml"), cluster="west")
     assert limits(result) == {
         "user=billing,client-id=nightly": {P: 3000.0, C: 2000.0, "request_percentage": 400.0},
@@ -38,12 +38,12 @@ def test_which_cluster_is_never_guessed():
     ]
 
 
-def test_one_cluster_in_the_file_has_to_be_named_too():
+def test_a_single_cluster_in_the_file_must_be_named_too():
     text = "quotas:\n- {principal: a, producer-byte-rate: 1024, clusters: {east: {}}}\n"
     assert "east" in problems("helmsman", text)[0]
 
 
-def test_a_list_takes_its_defaults_from_the_configuration_that_names_it():
+def test_a_list_gets_its_defaults_from_the_configuration_that_names_it():
     configuration = "kafka: {}\nquotasFile: quotas.yaml\ndefaults: {request-percentage: 50}\n"
     quotas = "- {principal: a, producer-byte-rate: 1024}\n- {client: b, request-percentage: null, consumer-byte-rate: 2048}\n"
     result = read("helmsman", ("conf", configuration), ("list", quotas))
@@ -66,7 +66,7 @@ def test_a_list_takes_its_defaults_from_the_configuration_that_names_it():
         ("[a]", "expected a mapping"),
     ],
 )
-def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
+def test_an_unsupported_quota_is_a_loss_at_its_line(quota, message):
     result = read("helmsman", f"quotas:\n- {quota}\n")
     assert [line for line, _, _ in losses(result)] == [2]
     assert message in losses(result)[0][2]
@@ -86,5 +86,5 @@ def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_line(quota, message):
         (["just words\n"], "f:1:1: expected a mapping"),
     ],
 )
-def test_files_that_are_no_configuration_are_an_error_with_their_place(texts, problem):
+def test_files_without_a_configuration_are_an_error_with_their_place(texts, problem):
     assert problems("helmsman", *texts) == [problem]

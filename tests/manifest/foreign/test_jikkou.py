@@ -12,7 +12,7 @@ def resource(spec: str) -> str:
     return f"apiVersion: kafka.jikkou.io/v1\nkind: KafkaClientQuota\nspec: {spec}\n"
 
 
-def test_every_type_means_the_entity_that_jikkou_makes_of_it():
+def test_every_type_is_imported_as_the_entity_that_jikkou_creates():
     result = read("jikkou", sample("jikkou.yaml"))
     assert limits(result) == {
         "user=billing,client-id=1e3": {"request_percentage": 12.5},
@@ -24,7 +24,7 @@ def test_every_type_means_the_entity_that_jikkou_makes_of_it():
     }
 
 
-def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
+def test_a_limit_that_jikkou_does_not_have_is_a_loss_and_ignored_fields_are_reported():
     result = read("jikkou", sample("jikkou.yaml"))
     assert losses(result) == [(25, "networkRate=7", "the tool has no such limit")]
     assert notes(result) == [
@@ -68,13 +68,13 @@ def test_a_limit_that_jikkou_has_not_is_a_loss_and_what_it_ignores_is_told():
         ("[]", "expected a mapping"),
     ],
 )
-def test_a_resource_that_cannot_be_carried_is_a_loss_at_its_line(spec, message):
+def test_an_unsupported_resource_is_a_loss_at_its_line(spec, message):
     result = read("jikkou", resource(spec))
     assert [line for line, _, _ in losses(result)] == [3]
     assert message in losses(result)[0][2]
 
 
-def test_one_bad_resource_does_not_cost_the_others():
+def test_an_invalid_resource_does_not_affect_the_others():
     good = resource("{type: USER, entity: {user: a}, configs: {producerByteRate: 1024}}")
     result = read("jikkou", f"{resource('{type: TEAM}')}---\n{good}")
     assert (len(result.losses), limits(result)) == (1, {"user=a": {P: 1024.0}})
@@ -89,5 +89,5 @@ def test_one_bad_resource_does_not_cost_the_others():
         ("apiVersion: v1\nkind: ConfigMap\n", "f:0:0: nothing about quotas as jikkou writes them"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
+def test_an_unreadable_text_is_an_error_with_its_place(text, problem):
     assert [message[: len(problem)] for message in problems("jikkou", text)] == [problem]

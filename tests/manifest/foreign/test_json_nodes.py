@@ -38,12 +38,12 @@ def plain(node: Node) -> object:
 
 
 @given(value=values, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
-def test_whatever_pythons_own_writer_writes_is_read_as_it_was(value, indent, ascii_only):
+def test_text_of_pythons_json_writer_is_read_unchanged(value, indent, ascii_only):
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     assert plain(json_nodes.read(text, "f")) == value
 
 
-def test_every_value_knows_its_line_and_column():
+def test_every_value_has_its_line_and_column():
     root = json_nodes.read('\ufeff{\n  "a": [1,\n    "x"]\n}', "f")
     node = find(root, ("a", 1))
     assert node == ScalarNode("x", False, 3, 5)
@@ -66,7 +66,7 @@ def test_every_value_knows_its_line_and_column():
         ("[" * 300, "f:1:202: not JSON: nested more than 200 levels deep"),
     ],
 )
-def test_what_is_no_json_is_an_error_with_its_place(text, problem):
+def test_invalid_json_is_an_error_with_its_place(text, problem):
     with pytest.raises(ManifestErrors) as raised:
         json_nodes.read(text, "f")
     assert str(raised.value) == problem

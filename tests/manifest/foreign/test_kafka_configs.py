@@ -11,7 +11,7 @@ P = "producer_byte_rate"
 C = "consumer_byte_rate"
 
 
-def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live():
+def test_every_form_of_entity_and_numbers_of_java_are_read_as_in_the_cluster():
     result = read("kafka-configs", sample("kafka-configs.txt"))
     assert limits(result) == {
         "user=billing,client-id=nightly export": {"request_percentage": 12.5},
@@ -33,7 +33,7 @@ def test_every_form_of_entity_and_javas_numbers_are_read_back_as_they_are_live()
     ]
 
 
-def test_what_no_manifest_holds_is_listed_with_its_line():
+def test_quotas_that_no_manifest_can_represent_are_listed_with_their_line():
     assert losses(read("kafka-configs", sample("kafka-configs.txt"))) == [
         (15, "", "an empty user name"),
         (16, "leader_rate=3.0", "a quota key that manifests do not support"),
@@ -51,7 +51,7 @@ def test_several_outputs_and_windows_line_ends_are_read_together():
     assert [declaration.path for declaration in result.declarations] == ["pairs", "users"]
 
 
-def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
+def test_a_repeated_line_is_reported_once_and_two_values_are_a_loss():
     line = f"Quota configs for client-id 'c' are {P}=2048.0\n"
     assert losses(read("kafka-configs", line + line)) == []
     second_line = line.replace("2048", "4096")
@@ -103,13 +103,13 @@ def test_the_same_line_twice_is_said_once_and_two_values_are_a_loss():
         ),
     ],
 )
-def test_a_line_that_cannot_be_carried_is_a_loss_at_its_place(line, message):
+def test_an_unsupported_line_is_a_loss_at_its_place(line, message):
     result = read("kafka-configs", f"\n{line}\n")
     assert [number for number, _, _ in losses(result)] == [2]
     assert message in losses(result)[0][2]
 
 
-def test_a_line_that_is_not_understood_is_not_repeated_because_it_may_hold_a_secret():
+def test_an_unknown_line_is_not_printed_because_it_may_contain_a_secret():
     result = read(
         "kafka-configs",
         "Configs for user-principal 'a' are SCRAM-SHA-256=salt=c2FsdA==,stored_key=c2VjcmV0",
@@ -124,7 +124,7 @@ def test_output_without_any_line_about_quotas_is_an_error():
     ]
 
 
-def test_an_entity_without_limits_is_nothing_to_declare():
+def test_an_entity_without_limits_declares_nothing():
     result = read("kafka-configs", "Quota configs for user-principal 'a' are \n")
     assert (result.declarations, notes(result)) == (
         (),
@@ -151,7 +151,7 @@ names = st.one_of(
 
 
 @given(user=names, client=names)
-def test_any_name_without_quotes_and_line_breaks_comes_back_as_it_is(user, client):
+def test_any_name_without_quotes_and_line_breaks_is_read_back(user, client):
     result = read(
         "kafka-configs",
         f"Quota configs for user-principal '{user}', client-id '{client}' are {P}=2048.0\n"

@@ -8,7 +8,7 @@ P = "producer_byte_rate"
 ALIKE = "several records are identical, because the response does not contain defaults"
 
 
-def test_records_that_are_certain_are_carried_and_those_that_may_be_defaults_are_told():
+def test_unambiguous_records_are_imported_and_possible_defaults_are_reported():
     result = read("kafka-ui", sample("kafka-ui.json"))
     assert limits(result) == {
         "user=billing,client-id=nightly": {P: 10485760.0, "request_percentage": 12.5},
@@ -20,7 +20,7 @@ def test_records_that_are_certain_are_carried_and_those_that_may_be_defaults_are
     ]
 
 
-def test_records_that_could_be_several_entities_are_losses():
+def test_ambiguous_records_are_losses():
     assert losses(read("kafka-ui", sample("kafka-ui.json"))) == [
         (4, "", ALIKE),
         (5, "", ALIKE),
@@ -28,7 +28,7 @@ def test_records_that_could_be_several_entities_are_losses():
     ]
 
 
-def test_odd_names_and_the_name_default_are_names():
+def test_unusual_names_and_the_name_default_are_names():
     text = '[{"user": "<default>", "clientId": "a\\u0000\\ud83d\\ude00\\"", "quotas": {"producer_byte_rate": 1024}}]'
     result = read("kafka-ui", text)
     assert [declaration.entity for declaration in result.declarations] == [
@@ -66,7 +66,7 @@ def test_odd_names_and_the_name_default_are_names():
         ("7", "expected a mapping"),
     ],
 )
-def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
+def test_an_unsupported_record_is_a_loss_at_its_line(record, message):
     result = read("kafka-ui", f"[\n{record}\n]")
     assert [line for line, _, _ in losses(result)] == [2]
     assert message in losses(result)[0][2]
@@ -82,5 +82,5 @@ def test_a_record_that_cannot_be_carried_is_a_loss_at_its_line(record, message):
         ("<html>", "f:1:1: expected a list"),
     ],
 )
-def test_an_answer_that_is_no_list_is_an_error_with_its_place(text, problem):
+def test_a_response_that_is_not_a_list_is_an_error_with_its_place(text, problem):
     assert problems("kafka-ui", text) == [problem]

@@ -62,13 +62,13 @@ def mutations(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(mutations())
-def test_mutated_input_gives_only_our_own_errors(mutation: tuple[str, str]) -> None:
+def test_mutated_input_raises_only_errors_of_kquota(mutation: tuple[str, str]) -> None:
     tool, text = mutation
     with contextlib.suppress(KquotaError):
         _ = read_files(tool, [("f", text)])
 
 
-def test_there_are_samples_of_most_tools() -> None:
+def test_most_tools_have_samples() -> None:
     assert len({tool for tool, _ in SAMPLES}) >= 5
 
 
@@ -89,7 +89,7 @@ def test_there_are_samples_of_most_tools() -> None:
         '{"values": ' * 3000,
     ],
 )
-def test_text_that_is_cut_off_or_nested_too_deep_is_a_problem_with_its_place(text: str) -> None:
+def test_a_truncated_or_too_deeply_nested_text_is_a_problem_with_its_place(text: str) -> None:
     with pytest.raises(ManifestErrors) as caught:
         read("terraform", text)
     assert caught.value.problems[0].path == "f"
@@ -111,14 +111,14 @@ def test_a_composite_quota_is_read_from_json_too() -> None:
     }
 
 
-def test_a_composite_quota_without_its_two_entities_is_listed() -> None:
+def test_a_composite_quota_without_its_two_entities_is_reported() -> None:
     text = COMPOSITE.replace('"client-id"', '"ip"')
     assert losses(read("terraform", text)) == [
         (2, "", "kafka_quota_composite needs two entities, one user and one client-id")
     ]
 
 
-def test_every_other_type_of_quota_resource_is_listed_and_never_passed_over() -> None:
+def test_every_other_type_of_quota_resource_is_reported_and_never_ignored() -> None:
     words = "kafka_quota_group.x is not a supported type; declare its quotas by hand"
     assert losses(read("terraform", 'resource "kafka_quota_group" "x" {\n}\n')) == [(1, "", words)]
     displayed_text = """{"values": {"root_module": {"resources": [
@@ -126,5 +126,5 @@ def test_every_other_type_of_quota_resource_is_listed_and_never_passed_over() ->
     assert [text for _, _, text in losses(read("terraform", displayed_text))] == [words]
 
 
-def test_resources_of_other_types_are_no_quotas() -> None:
+def test_resources_of_other_types_are_not_quotas() -> None:
     assert problems("terraform", 'resource "kafka_topic" "x" {\n}\n')

@@ -22,15 +22,15 @@ YAML = """quotas:
 """
 
 
-def test_json_is_read_back_as_it_is_live():
+def test_json_is_read_as_in_the_cluster():
     assert limits(read("rpk", sample("rpk.json"))) == EXPECTED
 
 
-def test_yaml_is_read_too():
+def test_yaml_is_read():
     assert limits(read("rpk", YAML)) == {'user="CN=a, O=\\"b\\"",client-id=123': {P: 4096.0}}
 
 
-def test_a_default_that_may_be_a_name_is_told():
+def test_a_default_that_may_be_a_name_is_reported():
     result = read("rpk", sample("rpk.json"))
     assert notes(result) == [
         (4, "rpk prints a default and the name <default> alike; taken for the default")
@@ -83,7 +83,7 @@ def quota(entity: str, values: str = '[{"key": "producer_byte_rate", "value": "1
         ),
     ],
 )
-def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_place(text, message):
+def test_an_unsupported_quota_is_a_loss_at_its_place(text, message):
     result = read("rpk", text)
     assert [line for line, _, _ in losses(result)] == [2]
     assert message in losses(result)[0][2]
@@ -100,5 +100,5 @@ def test_a_quota_that_cannot_be_carried_is_a_loss_at_its_place(text, message):
         ("{}", "f:0:0: nothing about quotas as rpk writes them"),
     ],
 )
-def test_a_text_that_rpk_does_not_print_is_an_error_with_its_place(text, problem):
+def test_text_in_another_format_than_that_of_rpk_is_an_error_with_its_place(text, problem):
     assert problems("rpk", text) == [problem]

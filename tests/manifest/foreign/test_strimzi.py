@@ -15,7 +15,7 @@ def user(quotas: str, more: str = "", labels: str = "{}") -> str:
     )
 
 
-def test_users_of_certificates_are_named_cn_and_the_default_stands_in_the_kafka_resource():
+def test_users_with_certificates_are_named_cn_and_the_default_is_in_the_kafka_resource():
     result = read("strimzi", sample("strimzi.yaml"), cluster="blue")
     assert limits(result) == {
         "user=CN=billing": {
@@ -33,7 +33,7 @@ def test_users_of_certificates_are_named_cn_and_the_default_stands_in_the_kafka_
     assert notes(result) == []
 
 
-def test_the_limits_of_strimzis_own_plugin_are_no_client_quotas():
+def test_limits_of_strimzis_own_plugin_are_not_client_quotas():
     result = read("strimzi", sample("strimzi.yaml"), cluster="green")
     assert not result.declarations
     assert losses(result) == [
@@ -90,7 +90,7 @@ def test_a_user_without_authentication_or_with_scram_keeps_its_name():
         (user("{requestPercentage: 1}").replace("name: a", "name: yes"), "'yes' is not a string"),
     ],
 )
-def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(text, message):
+def test_an_unsupported_resource_is_a_loss_with_its_line(text, message):
     result = read("strimzi", text)
     assert len(result.losses) == 1
     assert message in result.losses[0].text
@@ -106,10 +106,10 @@ def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(text, message
         ("kind: 'KafkaUser\n", "f:2:1: not YAML"),
     ],
 )
-def test_a_text_without_quotas_or_that_is_no_yaml_is_an_error(text, problem):
+def test_a_text_without_quotas_or_invalid_yaml_is_an_error(text, problem):
     assert [message[: len(problem)] for message in problems("strimzi", text)] == [problem]
 
 
-def test_an_empty_section_of_quotas_is_nothing_to_declare():
+def test_an_empty_section_of_quotas_declares_nothing():
     result = read("strimzi", user("{}"))
     assert notes(result) == [(5, "no limits, so there is nothing to declare")]

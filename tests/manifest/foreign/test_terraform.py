@@ -23,7 +23,7 @@ def test_literal_resources_among_everything_else_are_read():
     assert notes(result) == []
 
 
-def test_what_terraform_would_have_to_evaluate_is_listed_with_its_line():
+def test_expressions_of_terraform_are_listed_with_their_line():
     assert losses(read("terraform", sample("terraform.tf"))) == [
         (39, "", "var.burst would have to be evaluated; terraform show -json has it expanded"),
         (50, "", "kafka_quota.teams is made by for_each; terraform show -json has it expanded"),
@@ -39,12 +39,12 @@ def test_the_json_of_a_state_is_read_with_its_modules():
     assert losses(result) == [(13, "leader_rate=1", "a quota key that manifests do not support")]
 
 
-def test_the_json_of_a_plan_is_read_too():
+def test_the_json_of_a_plan_is_read():
     text = sample("terraform.json")[1].replace('"values": {"root', '"planned_values": {"root')
     assert len(limits(read("terraform", text))) == 2
 
 
-def test_an_empty_name_a_null_and_no_name_are_the_default():
+def test_an_empty_a_null_and_an_absent_name_are_the_default():
     for name in ('entity_name = ""\n', "entity_name = null\n", ""):
         result = read(
             "terraform", quota(f'{name}entity_type = "user"\nconfig = {{ "{P}" = 1024 }}')
@@ -94,7 +94,7 @@ def test_resources_of_several_providers_are_never_mixed():
         ('entity_type = "user"\ndynamic "config" {\n}', "has a dynamic block"),
     ],
 )
-def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message):
+def test_an_unsupported_resource_is_a_loss_with_its_line(body, message):
     result = read("terraform", quota(body))
     assert [message in loss.text for loss in result.losses] == [True]
     assert 1 <= result.losses[0].line <= 4
@@ -118,5 +118,5 @@ def test_a_resource_that_cannot_be_carried_is_a_loss_with_its_line(body, message
         ('{"values": ', "f:1:12: not JSON: it ends too early"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_an_error_with_its_place(text, problem):
+def test_an_unreadable_text_is_an_error_with_its_place(text, problem):
     assert problems("terraform", text) == [problem]

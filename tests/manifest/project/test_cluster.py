@@ -20,7 +20,7 @@ from tests.manifest.test_document import ENTITIES
     ("text", "value"),
     [("90s", 90.0), ("1h30m", 5400.0), ("500ms", 0.5), ("1m1s", 61.0), ("48h", 172800.0)],
 )
-def test_a_duration_has_its_seconds(text: str, value: float) -> None:
+def test_a_duration_is_parsed_into_seconds(text: str, value: float) -> None:
     assert seconds(text) == value
 
 
@@ -49,7 +49,7 @@ def test_protected_entities_and_required_labels_are_read() -> None:
     assert not rule.entities.matches(Entity((None, "app", ABSENT)))
 
 
-def test_bounds_come_in_the_order_of_the_columns_and_quantities_are_exact() -> None:
+def test_bounds_have_the_order_of_the_columns_and_quantities_are_exact() -> None:
     ranges = bounds_of(
         {"requestPercentage": {"max": 12.5}, "producerByteRate": {"min": "1.5Ki", "max": 2**60}}
     )
@@ -60,7 +60,7 @@ def test_bounds_come_in_the_order_of_the_columns_and_quantities_are_exact() -> N
 
 
 @pytest.mark.parametrize("slots", ENTITIES)
-def test_bounds_without_a_pattern_are_for_every_form(slots: Entity) -> None:
+def test_bounds_without_a_pattern_apply_to_every_form(slots: Entity) -> None:
     assert EVERYTHING.matches(slots)
 
 
@@ -74,18 +74,18 @@ def test_bounds_without_a_pattern_are_for_every_form(slots: Entity) -> None:
         ("a", True),
     ],
 )
-def test_a_grant_covers_what_is_below_its_folders(path: str, covered: bool) -> None:
+def test_a_grant_covers_files_below_its_folders(path: str, covered: bool) -> None:
     tenant = TenantGrant(namespaces=frozenset({"x"}), entities=())
     assert Grant(tenant=tenant, paths=("a",)).covers(path) is covered
     assert Grant(tenant=tenant).covers(path)
 
 
-def test_a_cluster_without_a_scope_looks_after_everything() -> None:
+def test_a_cluster_without_a_scope_manages_everything() -> None:
     rules = from_spec("prod", {"bootstrapServers": "a:1"}).rules()
     assert rules.in_scope(Entity(("anyone", ABSENT, ABSENT)))
 
 
-def test_a_suspended_cluster_is_only_looked_at_whatever_policy_is_asked_for() -> None:
+def test_a_suspended_cluster_is_only_observed_under_every_policy() -> None:
     spec = {"bootstrapServers": "a:1", "policy": "Sync", "suspend": True}
     cluster = from_spec("prod", spec)
     assert cluster.rules().policy is Policy.OBSERVE
@@ -105,7 +105,7 @@ def test_sync_is_confirmed_for_one_cluster_id_only(
     assert cluster.sync_confirmed is result
 
 
-def test_the_bounds_of_a_tenant_are_among_the_guards_for_its_namespaces_and_entities() -> None:
+def test_the_bounds_of_a_tenant_are_guards_for_its_namespaces_and_entities() -> None:
     tenant = {
         "namespaces": ["pay"],
         "entities": [{"user": {"prefix": "pay-"}}],

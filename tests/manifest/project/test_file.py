@@ -76,7 +76,7 @@ spec: {bootstrapServers: "localhost:9092"}
 )
 
 
-def test_every_setting_becomes_its_value() -> None:
+def test_every_setting_is_read_into_its_value() -> None:
     project = parse(FULL)
     assert project.names == ("dev", "prod")
     assert project.read_limits.max_files == 5
@@ -116,7 +116,7 @@ def test_every_setting_becomes_its_value() -> None:
     )
 
 
-def test_guards_and_bounds_of_cluster_and_project() -> None:
+def test_guards_and_bounds_of_cluster_and_project_are_combined() -> None:
     cluster = parse(FULL).cluster("prod").cluster
     guards = cluster.guards
     assert (
@@ -159,7 +159,7 @@ def test_a_tenant_is_a_grant_bound_to_paths() -> None:
     ] == [True, False, False]
 
 
-def test_what_is_not_said_has_its_usual_value() -> None:
+def test_unset_settings_have_their_defaults() -> None:
     dev = parse(FULL).cluster("dev")
     assert (dev.manifests, dev.own_manifests) == (("quotas", "more/*.yaml"), False)
     assert dev.inventory == InventoryLocation(git_ref="refs/kquota/inventory")
@@ -180,7 +180,7 @@ def test_what_is_not_said_has_its_usual_value() -> None:
     assert cluster.grants == ()
 
 
-def test_no_secret_is_in_what_a_debugger_would_print() -> None:
+def test_the_repr_of_a_project_contains_no_secret() -> None:
     text = (
         PROD
         + "  properties: {sasl.password: hunter2}\n  telemetry: {prometheus: 'https://u:hunter3@p'}\n"
@@ -190,7 +190,7 @@ def test_no_secret_is_in_what_a_debugger_would_print() -> None:
     assert "hunter" not in repr(project.cluster("prod"))
 
 
-def test_an_unknown_cluster_is_told_with_the_nearest() -> None:
+def test_an_unknown_cluster_is_reported_with_the_most_similar_name() -> None:
     with pytest.raises(ConfigError, match="no QuotaCluster has the name 'prd'") as caught:
         parse(FULL).cluster("prd")
     assert caught.value.hint == "did you mean prod?"
@@ -295,7 +295,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), WRONG.values(), ids=WRONG)
-def test_a_mistake_is_told_with_its_place(text: str, line: int, column: int, words: str) -> None:
+def test_an_error_is_reported_with_its_place(text: str, line: int, column: int, words: str) -> None:
     with pytest.raises(ManifestErrors) as caught:
         parse(text, "kquota.yaml")
     assert [(problem.path, problem.line, problem.column) for problem in caught.value.problems] == [
@@ -304,7 +304,7 @@ def test_a_mistake_is_told_with_its_place(text: str, line: int, column: int, wor
     assert words in caught.value.problems[0].message
 
 
-def test_all_mistakes_of_a_project_file_are_told_at_once() -> None:
+def test_all_errors_of_a_project_file_are_reported_together() -> None:
     with pytest.raises(ManifestErrors) as caught:
         parse(
             PROD

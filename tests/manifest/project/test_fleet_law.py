@@ -155,7 +155,7 @@ def bare(desired: DesiredState) -> object:
 
 
 @given(st.data(), fleets)
-def test_each_cluster_gets_what_the_expanded_documents_give_it(
+def test_each_cluster_gets_the_limits_of_the_expanded_documents(
     data: st.DataObject, fleet: dict[str, dict[str, str]]
 ) -> None:
     names = sorted(fleet)

@@ -89,7 +89,7 @@ def test_a_grant_decides_what_a_namespace_may_declare(path: str, text: str, word
     )
 
 
-def test_what_is_not_allowed_does_not_count_and_is_said() -> None:
+def test_a_right_that_is_not_granted_is_ignored_and_reported() -> None:
     text = quota("payments", "{user: {name: pay-1}}", ", deletionPolicy: Delete, suspend: true")
     manifests = for_cluster(load_files([("pay/a", text)]), parse(TENANTS).cluster("prod"))
     (declaration,) = manifests.declarations
@@ -101,7 +101,7 @@ def test_what_is_not_allowed_does_not_count_and_is_said() -> None:
     assert not manifests.problems
 
 
-def test_what_is_allowed_counts() -> None:
+def test_a_granted_right_applies() -> None:
     text = quota("platform", "{user: {name: a1}}", ", deletionPolicy: Delete, suspend: true")
     (declaration,) = for_cluster(
         load_files([("f", text)]), parse(TENANTS).cluster("prod")
@@ -109,7 +109,7 @@ def test_what_is_allowed_counts() -> None:
     assert (declaration.deletion_policy, declaration.suspended) == (DeletionPolicy.DELETE, True)
 
 
-def test_only_the_documents_of_the_cluster_are_given() -> None:
+def test_only_the_documents_of_the_cluster_are_returned() -> None:
     loaded = load_files(
         [
             (
@@ -125,7 +125,7 @@ def test_only_the_documents_of_the_cluster_are_given() -> None:
     assert not manifests.problems
 
 
-def test_a_path_of_one_cluster_holds_no_document_of_another() -> None:
+def test_a_path_of_one_cluster_must_not_contain_documents_of_another() -> None:
     project = parse(
         PROD
         + "---\napiVersion: kafka-quotas.io/v1alpha1\nkind: QuotaProject\nspec: {clusters: [{name: prod, manifests: [prod]}]}\n"
@@ -149,12 +149,12 @@ def test_a_document_outside_the_scope_is_refused() -> None:
     ]
 
 
-def test_problems_of_the_files_stay() -> None:
+def test_problems_of_the_files_are_kept() -> None:
     loaded = load_files([("f", "a: [\n")])
     assert for_cluster(loaded, parse(PROD).cluster("prod")).problems == loaded.problems
 
 
-def test_a_grant_speaks_of_the_path_from_the_project_file_however_it_is_shown() -> None:
+def test_a_grant_is_compared_with_the_path_relative_to_the_project_file() -> None:
     loaded = load_files([("REV:pay/a.yaml", quota("payments", "{user: {name: pay-1}}"))])
     cluster = parse(TENANTS).cluster("prod")
     assert not for_cluster(loaded, cluster).declarations

@@ -51,7 +51,7 @@ def document(subject, tier):
     )
 
 
-def test_nothing_written_tells_everything_and_refuses_nothing():
+def test_without_settings_everything_is_reported_and_nothing_refused():
     policy = policy_of({})
     assert policy.names == ("batch", "gold", "silver")
     assert (policy.tier_of(PROD, ALICE).tier, policy.tier_of(PROD, ALICE).tolerance) == (
@@ -62,7 +62,7 @@ def test_nothing_written_tells_everything_and_refuses_nothing():
     assert [rule.tier for rule in policy.rules] == [GOLD, SILVER, BATCH]
 
 
-def test_every_setting_of_a_tier_becomes_its_value():
+def test_every_setting_of_a_tier_is_read_into_its_value():
     rule = policy_of(WRITTEN).tier_of(PROD, entity(user="pay-1", client_id="x"))
     assert (rule.name, rule.tolerance) == (
         "payments",
@@ -81,14 +81,14 @@ def test_every_setting_of_a_tier_becomes_its_value():
     assert rule.sized(QuotaType.FETCH) == tier
 
 
-def test_zero_tolerates_nothing_and_is_not_taken_for_unset():
+def test_zero_tolerates_nothing_and_is_not_the_same_as_unset():
     strict = {"newThrottledPerDay": "0s", "maxDelay": "0s"}
     policy = policy_of({"failOn": strict, "tiers": {"own": {"share": 0.5, **strict}}})
     nothing = Tolerance(new_throttled_ms_per_day=0, max_delay_ms=0)
     assert {rule.tolerance for rule in policy.rules} == {nothing}
 
 
-def test_a_number_is_the_share_and_a_known_name_keeps_the_rest():
+def test_a_number_sets_the_share_and_a_known_tier_keeps_its_other_settings():
     (gold,) = [rule for rule in policy_of(WRITTEN).rules if rule.name == "gold"]
     assert gold.tier == replace(GOLD, share_ppm=2_000)
     assert gold.tolerance == Tolerance(new_throttled_ms_per_day=172_800, max_delay_ms=60_000)
@@ -112,17 +112,17 @@ def test_a_number_is_the_share_and_a_known_name_keeps_the_rest():
         (Bucket(kind=GroupKind.USER), "silver"),
     ],
 )
-def test_entities_and_buckets_find_their_tier(who, name):
+def test_entities_and_buckets_are_assigned_to_their_tier(who, name):
     assert policy_of(WRITTEN).tier_of(PROD, who).name == name
 
 
-def test_another_usual_tier_may_be_named_and_must_exist():
+def test_another_default_tier_may_be_named_and_must_exist():
     assert policy_of({"usualTier": "batch"}).tier_of(PROD, ALICE).tier == BATCH
     with pytest.raises(QuotaValueError, match="unknown tier 'plaid'"):
         policy_of({"usualTier": "plaid"})
 
 
-def test_a_label_chooses_a_tier_for_its_entity_and_for_buckets_that_it_limits():
+def test_a_label_selects_a_tier_for_its_entity_and_for_buckets_that_it_limits():
     policy = policy_of(
         {}, {PROD: [document(ALICE, "gold"), document(entity(user=DEFAULT), "batch")]}
     )
@@ -132,7 +132,7 @@ def test_a_label_chooses_a_tier_for_its_entity_and_for_buckets_that_it_limits():
     assert policy.tier_of(PROD, entity(client_id="x")).name == "silver"
 
 
-def test_a_label_speaks_of_its_own_cluster_alone():
+def test_a_label_applies_to_its_own_cluster_only():
     policy = policy_of({}, {PROD: [document(ALICE, "gold")], STAGING: [document(ALICE, "batch")]})
     names = [
         policy.tier_of(cluster, bucket_of("alice")).name for cluster in (PROD, STAGING, "another")
@@ -152,7 +152,7 @@ def test_labels_of_every_cluster_are_checked():
     assert policy.unknown == ("lead", "tin")
 
 
-def test_a_label_never_weakens_the_gate_and_never_leaves_a_tier_that_the_policy_gives():
+def test_a_label_never_weakens_the_gate_or_replaces_a_tier_of_the_policy():
     policy = policy_of(
         WRITTEN, {PROD: [document(ALICE, "slow"), document(entity(user="pay-1"), "slow")]}
     )
@@ -188,13 +188,13 @@ CONSUMERS = {
         ("joe", FetchSize(least_bytes=50_000, most_bytes=50_000)),
     ],
 )
-def test_what_is_stated_of_consumers_says_how_large_their_fetches_are(user, size):
+def test_the_fetch_size_of_consumers_is_read_from_the_settings(user, size):
     consumers = policy_of(CONSUMERS).consumers
     assert consumers.of(QuotaType.FETCH, bucket_of(user)) == size
     assert consumers.of(QuotaType.PRODUCE, bucket_of(user)) is None
 
 
-def test_consumers_of_which_nothing_is_stated_may_fetch_anything_up_to_the_default():
+def test_consumers_without_a_setting_may_have_any_fetch_size_up_to_the_default():
     only_etl = {"consumers": CONSUMERS["consumers"][:1]}
     for policy in (policy_of({}), policy_of(only_etl)):
         assert policy.consumers.of(QuotaType.FETCH, bucket_of("joe")) == UNSTATED
@@ -209,18 +209,18 @@ def test_consumers_of_which_nothing_is_stated_may_fetch_anything_up_to_the_defau
         ({"batchBytes": "2Mi"}, "does not hold a batch of 2,097,152"),
     ],
 )
-def test_sizes_of_fetches_that_cannot_be_name_their_entry(wrong, words):
+def test_an_error_about_impossible_fetch_sizes_names_their_entry(wrong, words):
     with pytest.raises(QuotaValueError, match=rf"consumers\[1\]: .*{words}"):
         policy_of({"consumers": [{"partitions": 1}, {"partitions": 1} | wrong]})
 
 
-def test_labels_that_name_no_tier_are_known():
+def test_labels_without_an_existing_tier_are_listed():
     policy = policy_of({}, {PROD: [document(ALICE, "gold"), document(BOB, "platinum")]})
     assert policy.unknown == ("platinum",)
     assert policy.tier_of(PROD, BOB).name == "silver"
 
 
-def test_what_consumers_read_is_never_gated():
+def test_consumption_is_never_refused():
     policy = policy_of(WRITTEN)
     assert policy.tolerance_of(PROD, QuotaType.FETCH, bucket_of("pay-1")).elastic
     assert not policy.tolerance_of(PROD, QuotaType.PRODUCE, bucket_of("pay-1")).elastic
@@ -239,7 +239,7 @@ spec: {{bootstrapServers: "k:9092"}}
 """
 
 
-def test_a_project_holds_it_and_keeps_the_order_of_its_tiers():
+def test_the_simulation_policy_of_a_project_keeps_the_order_of_its_tiers():
     text = PROJECT.format(
         "tiers: {b: {entities: [{user: {prefix: p}}]}, a: {entities: [{user: {prefix: pa}}]}}"
     )
@@ -268,7 +268,7 @@ def test_a_project_holds_it_and_keeps_the_order_of_its_tiers():
         ("elastic: Gate", "is not one of Report, Ignore"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(simulate, words):
+def test_an_error_is_reported_with_its_line(simulate, words):
     with pytest.raises(ManifestErrors) as caught:
         parse(PROJECT.format(simulate))
     (problem,) = caught.value.problems

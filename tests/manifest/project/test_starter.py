@@ -9,7 +9,7 @@ from reconciler.quota.policy import Policy
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_project_file_is_one_that_is_read(policy):
+def test_the_project_file_of_the_starter_is_valid(policy):
     files = starter_files(cluster="kafka-1", bootstrap="a:1,b:2", policy=policy)
     (cluster,) = parse(files["kquota.yaml"]).clusters
     assert cluster.name == "kafka-1"
@@ -18,14 +18,14 @@ def test_the_project_file_is_one_that_is_read(policy):
     assert cluster.manifests == ("quotas",)
 
 
-def test_client_properties_come_from_a_file_if_one_is_named():
+def test_client_properties_are_read_from_a_file_if_one_is_named():
     files = starter_files(
         cluster="c", bootstrap="a:1", policy=Policy.OBSERVE, properties_file="my client.properties"
     )
     assert parse(files["kquota.yaml"]).clusters[0].cluster.properties_file == "my client.properties"
 
 
-def test_the_example_is_a_correct_document_with_which_nothing_is_done():
+def test_the_example_is_a_valid_suspended_document():
     files = starter_files(cluster="c", bootstrap="a:1", policy=Policy.OBSERVE)
     loaded = load_files([("f", files["quotas/example.yaml"])], clusters={"c": {}})
     assert not loaded.problems
@@ -33,7 +33,7 @@ def test_the_example_is_a_correct_document_with_which_nothing_is_done():
     assert declaration.suspended
 
 
-def test_git_tracks_nothing_below_the_folder_of_the_records():
+def test_git_ignores_everything_below_the_folder_of_the_records():
     files = starter_files(cluster="c", bootstrap="a:1", policy=Policy.OBSERVE)
     assert files[".kquota/.gitignore"].splitlines()[-1] == "*"
 

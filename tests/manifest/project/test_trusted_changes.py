@@ -14,7 +14,7 @@ def changed_rows(before: str, after: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_nothing_differs_between_two_texts_that_mean_the_same() -> None:
+def test_two_texts_with_the_same_meaning_have_no_differences() -> None:
     assert (
         changed_rows(
             FULL,
@@ -97,7 +97,7 @@ def test_nothing_differs_between_two_texts_that_mean_the_same() -> None:
         ("request.timeout.ms: 30000", "sasl.jaas.config: hunter2 required;", None),
     ],
 )
-def test_one_setting_that_differs_is_one_row(
+def test_one_changed_setting_is_one_row(
     old: str, new: str, row: tuple[str, str, str, str] | None
 ) -> None:
     assert old in FULL
@@ -107,7 +107,7 @@ def test_one_setting_that_differs_is_one_row(
     assert "hunter2" not in str(rows)
 
 
-def test_a_new_cluster_is_listed_with_where_it_connects() -> None:
+def test_a_new_cluster_is_listed_with_its_addresses() -> None:
     rows = changed_rows(
         PROD,
         PROD + "---\n" + PROD.replace("name: prod", "name: new").replace("a:9092,b:9092", "evil:1"),
@@ -118,7 +118,7 @@ def test_a_new_cluster_is_listed_with_where_it_connects() -> None:
     ]
 
 
-def test_a_cluster_that_goes_is_one_row() -> None:
+def test_a_removed_cluster_is_one_row() -> None:
     project = V + "kind: QuotaProject\nspec: {manifests: [a]}\n---\n"
     assert changed_rows(project + PROD, PROD) == [("QuotaProject", "", "(present)", "(absent)")]
 
@@ -138,7 +138,7 @@ def test_secrets_in_addresses_are_hidden(url: str) -> None:
     assert "hunter2" not in str(rows)
 
 
-def test_properties_that_appear_as_a_whole_are_hidden_one_by_one() -> None:
+def test_every_property_of_an_added_or_removed_block_is_hidden() -> None:
     rows = changed_rows(
         PROD, PROD + "  properties: {ssl.key.password: hunter2, client.id: kquota}\n"
     )

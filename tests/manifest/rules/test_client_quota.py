@@ -37,7 +37,7 @@ def cel_of(kind: str) -> set[tuple[tuple[str, ...], str, str]]:
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_the_crd_and_the_table_hold_the_same_rules(kind: str) -> None:
+def test_the_crd_and_the_table_contain_the_same_rules(kind: str) -> None:
     rules = {
         (rule.at, rule.cel, rule.message)
         for rule in RULES.values()
@@ -46,7 +46,7 @@ def test_the_crd_and_the_table_hold_the_same_rules(kind: str) -> None:
     assert cel_of(kind) == rules
 
 
-def test_no_two_rules_share_a_name() -> None:
+def test_rule_names_are_unique() -> None:
     assert len(RULES) == len(
         [rule for rule in (*QUOTA_RULES, *CLUSTER_RULES) if rule.kind != "QuotaProject"]
     )
@@ -273,13 +273,15 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("name", "document", "words"), BROKEN)
-def test_a_twin_says_no_and_why(name: str, document: dict[str, Any], words: str) -> None:
+def test_a_python_rule_rejects_an_invalid_document_with_its_message(
+    name: str, document: dict[str, Any], words: str
+) -> None:
     messages = [message for _, message in broken(RULES[name], document)]
     assert len(messages) == 1
     assert words in messages[0]
 
 
-def test_every_twin_is_seen_to_say_no() -> None:
+def test_every_python_rule_is_tested_with_an_invalid_document() -> None:
     """All but the rules that exist once per slot, per list and per key by the same function."""
     refused_rules = {name for name, _, _ in BROKEN}
     families = {"match", "ip-alone", "bound", "cluster-limits-rate"}
@@ -349,12 +351,12 @@ ACCEPTED = (
 
 
 @pytest.mark.parametrize("document", ACCEPTED)
-def test_no_twin_objects_to_a_correct_document(document: dict[str, Any]) -> None:
+def test_no_python_rule_rejects_a_correct_document(document: dict[str, Any]) -> None:
     rules = [rule for rule in RULES.values() if rule.kind == document["kind"]]
     assert [message for rule in rules for _, message in broken(rule, document)] == []
 
 
-def test_transition_rules_have_no_twin_because_files_have_no_past() -> None:
+def test_transition_rules_have_no_python_rule_because_files_have_no_previous_version() -> None:
     assert {rule.id for rule in RULES.values() if rule.broken is None} == {
         "cluster-immutable",
         "cluster-kind-immutable",
@@ -362,7 +364,7 @@ def test_transition_rules_have_no_twin_because_files_have_no_past() -> None:
     }
 
 
-def test_rules_without_cel_are_those_about_numbers_that_json_has_lost() -> None:
+def test_rules_without_cel_are_about_numbers_that_json_cannot_represent() -> None:
     def kind(rule: StaticRule) -> bool:
         return not rule.cel
 
@@ -378,7 +380,7 @@ def test_rules_without_cel_are_those_about_numbers_that_json_has_lost() -> None:
     ("text", "good"),
     [("::", True), ("1.2.3.4", True), ("1.2.3", False), ("::1%1", False), ("", False)],
 )
-def test_only_canonical_literals_are_canonical(text: str, good: bool) -> None:
+def test_only_canonical_ip_addresses_are_accepted(text: str, good: bool) -> None:
     assert canonical_ip(text) is good
 
 
@@ -394,5 +396,5 @@ def test_only_canonical_literals_are_canonical(text: str, good: bool) -> None:
         ("19700101T000000Z", None),
     ],
 )
-def test_a_time_has_a_zone(text: str, seconds: float | None) -> None:
+def test_a_time_requires_a_zone(text: str, seconds: float | None) -> None:
     assert seconds_of(text) == seconds

@@ -31,16 +31,16 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_json_as_a_tree_is_the_same_json(value: object) -> None:
+def test_json_converted_to_a_tree_and_back_is_unchanged(value: object) -> None:
     assert to_json(from_json(value)) == value
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_a_number_that_is_none_becomes_a_scalar_that_no_field_accepts(value: float) -> None:
+def test_an_invalid_number_becomes_a_scalar_that_no_field_accepts(value: float) -> None:
     assert isinstance(to_json(from_json(value)), AmbiguousScalar)
 
 
-def test_what_has_no_json_form_is_an_error() -> None:
+def test_a_value_without_a_json_form_is_an_error() -> None:
     with pytest.raises(TypeError, match="set has no JSON form"):
         from_json({"a": {1}})
 
@@ -48,7 +48,7 @@ def test_what_has_no_json_form_is_an_error() -> None:
 ROOT = reading("a: 1\nb:\n  - c: x\n    d: yes\n  - {e: [f]}\n")[0][0]
 
 
-def test_ambiguous_scalars_stay_marked() -> None:
+def test_ambiguous_scalars_remain_marked() -> None:
     assert to_json(ROOT) == {"a": 1, "b": [{"c": "x", "d": AmbiguousScalar("yes")}, {"e": ["f"]}]}
 
 
@@ -63,14 +63,14 @@ def test_ambiguous_scalars_stay_marked() -> None:
         (("missing", "too"), (1, 1), (1, 1)),
     ],
 )
-def test_a_path_has_a_place(
+def test_a_path_has_a_line_and_a_column(
     path: tuple[str | int, ...], at: tuple[int, int], key_at: tuple[int, int]
 ) -> None:
     assert place(ROOT, path) == at
     assert key_place(ROOT, path) == key_at
 
 
-def test_walking_meets_every_node_under_its_path() -> None:
+def test_walking_returns_every_node_with_its_path() -> None:
     for path, node in walk(ROOT):
         assert find(ROOT, path) is node
     assert len(list(walk(ROOT))) == 9

@@ -120,12 +120,12 @@ TEXT = (
 
 
 @pytest.mark.parametrize("plain", REFUSED)
-def test_a_scalar_that_some_reader_takes_for_something_else_is_no_text(plain: str) -> None:
+def test_a_scalar_that_a_reader_parses_as_another_type_is_not_text(plain: str) -> None:
     assert not is_text(plain)
 
 
 @pytest.mark.parametrize("plain", TEXT)
-def test_a_scalar_that_every_reader_takes_for_text_is_text(plain: str) -> None:
+def test_a_scalar_that_every_reader_parses_as_text_is_text(plain: str) -> None:
     assert is_text(plain)
     assert meaning(plain) == plain
 
@@ -184,7 +184,7 @@ number_like = st.text("0123456789+-._:eExXoObBTtZ aAfFiIn", max_size=8)
 @given(st.one_of(number_like, texts, st.sampled_from(REFUSED + TEXT)))
 @example("1e7")
 @example("-0b1")
-def test_what_we_take_for_text_is_text_to_each_reader(plain: str) -> None:
+def test_a_scalar_accepted_as_text_is_text_for_each_reader(plain: str) -> None:
     if (
         is_text(plain) and plain[0] not in "!&*"
     ):  # no plain scalar begins so; PyYAML documents it by a rule
@@ -209,7 +209,7 @@ def test_what_we_take_for_text_is_text_to_each_reader(plain: str) -> None:
         ("10Mi", "10Mi"),
     ],
 )
-def test_a_scalar_on_which_all_agree_has_its_value(plain: str, value: object) -> None:
+def test_an_unambiguous_scalar_has_its_value(plain: str, value: object) -> None:
     assert meaning(plain) == value
     assert type(meaning(plain)) is type(value)
 
@@ -217,5 +217,5 @@ def test_a_scalar_on_which_all_agree_has_its_value(plain: str, value: object) ->
 @pytest.mark.parametrize(
     "plain", ["yes", "True", "1e7", "017", "+1", "1_000", "12:30", ".5", "1.", "-0", "9" * 500]
 )
-def test_a_scalar_on_which_they_differ_is_marked(plain: str) -> None:
+def test_an_ambiguous_scalar_is_marked(plain: str) -> None:
     assert meaning(plain) == AmbiguousScalar(plain)

@@ -60,7 +60,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "line", "column", "words"), REFUSED.values(), ids=REFUSED)
-def test_what_readers_would_not_all_take_alike_is_refused_with_its_place(
+def test_yaml_that_readers_interpret_differently_is_refused_with_its_place(
     text: str, line: int, column: int, words: str
 ) -> None:
     _, problems = reading(text)
@@ -71,18 +71,18 @@ def test_what_readers_would_not_all_take_alike_is_refused_with_its_place(
 @pytest.mark.parametrize(
     ("text", "line", "column"), [row[:3] for row in REFUSED.values() if not row[0].startswith("%")]
 )
-def test_a_place_counts_from_the_start_of_the_file(text: str, line: int, column: int) -> None:
+def test_line_numbers_count_from_the_start_of_the_file(text: str, line: int, column: int) -> None:
     _, problems = reading("---\nfirst: document\n---\n" + text)
     assert (problems[0].line, problems[0].column) == (line + 3, column)
 
 
-def test_a_syntax_error_costs_one_document_and_not_the_rest() -> None:
+def test_a_syntax_error_affects_one_document_and_not_the_rest() -> None:
     nodes, problems = reading("a: [\n---\nb: 1\n---\nc: }\n---\nd: 2\n")
     assert [to_json(node) for node in nodes] == [{"b": 1}, {"d": 2}]
     assert [problem.line for problem in problems] == [2, 5]
 
 
-def test_all_faults_of_a_document_are_found() -> None:
+def test_all_errors_of_a_document_are_reported() -> None:
     _, problems = reading("a: !!str 1\nb: 1\nb: 2\n<<: 3\nc: 1\nc: 2\n")
     assert [problem.line for problem in problems] == [1, 3, 4, 6]
 
@@ -93,14 +93,14 @@ def test_anchors_within_bounds_are_read() -> None:
     assert to_json(nodes[0]) == {"a": {"b": 1}, "c": {"b": 1}}
 
 
-def test_anchors_that_blow_up_are_refused_before_anything_is_built() -> None:
+def test_anchors_that_expand_too_far_are_refused_before_anything_is_built() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     _, problems = reading("\n".join(lines))
     assert str(MAX_ALIASED_NODES) in problems[0].message
 
 
-def test_an_anchor_does_not_outlive_its_document() -> None:
+def test_an_anchor_applies_within_its_document_only() -> None:
     _, problems = reading("a: &x 1\n---\nb: *x\n")
     assert problems[0].line == 3
 
@@ -110,7 +110,7 @@ def test_deep_nesting_is_refused() -> None:
     assert "levels deep" in problems[0].message
 
 
-def test_empty_documents_are_left_out() -> None:
+def test_empty_documents_are_skipped() -> None:
     nodes, problems = reading("---\n# only a comment\n---\n\n---\na: b\n")
     assert not problems
     assert [to_json(node) for node in nodes] == [{"a": "b"}]
@@ -122,13 +122,13 @@ def test_a_byte_order_mark_at_the_start_is_skipped() -> None:
     assert to_json(nodes[0]) == {"a": "b"}
 
 
-def test_windows_line_ends_are_line_ends() -> None:
+def test_windows_line_ends_are_accepted() -> None:
     nodes, problems = reading("a: b\r\n---\r\nc: d\r\ne: !x f\r\n")
     assert [to_json(node) for node in nodes] == [{"a": "b"}, {"c": "d", "e": "f"}]
     assert [problem.line for problem in problems] == [4]
 
 
-def test_places_are_those_of_the_text() -> None:
+def test_nodes_have_the_line_and_column_of_the_text() -> None:
     nodes, _ = reading("# c\n---\na:\n  - {b: c}\n")
     (root,) = nodes
     assert (root.line, root.column) == (3, 1)
@@ -138,7 +138,7 @@ def test_places_are_those_of_the_text() -> None:
     assert (inner.key.line, inner.key.column, inner.value.column) == (4, 6, 9)
 
 
-def test_the_c_parser_is_used_where_there_is_one() -> None:
+def test_the_c_parser_is_used_if_available() -> None:
     assert PARSER.__name__ == "CParser"
 
 
@@ -196,13 +196,13 @@ def documents_of(text: str) -> list[Json] | None:
 
 
 @given(yaml_like)
-def test_a_file_cut_at_its_markers_holds_the_same_documents(text: str) -> None:
+def test_a_file_split_at_its_markers_contains_the_same_documents(text: str) -> None:
     nodes, problems = reading(text)
     assert (None if problems else [to_json(node) for node in nodes]) == documents_of(text)
 
 
 @given(yaml_like)
-def test_pieces_are_the_text_with_their_line_numbers(text: str) -> None:
+def test_pieces_together_equal_the_text_and_have_their_line_numbers(text: str) -> None:
     cut = list(pieces(text))
     assert "".join(piece.text for piece in cut) == text
     line = 1
@@ -212,7 +212,7 @@ def test_pieces_are_the_text_with_their_line_numbers(text: str) -> None:
 
 
 @given(yaml_like)
-def test_what_we_read_is_what_pyyaml_reads(text: str) -> None:
+def test_the_parser_returns_the_same_as_pyyaml(text: str) -> None:
     documents = documents_of(text)
     if documents is not None:
         expected = [document for document in yaml.load_all(text, yaml.CBaseLoader) if document]

@@ -38,19 +38,19 @@ def winner(*claims, owned=NOTHING):
     return declaration.document
 
 
-def test_the_higher_grant_wins_over_everything_else():
+def test_the_higher_grant_takes_precedence_over_everything_else():
     older = claim("a", priority=5, created=1.0, producer_byte_rate=10)
     granted = claim("b", priority=1, created=2.0, producer_byte_rate=20)
     assert winner(older, granted, owned=held_by("team/a")) == "team/b"
 
 
-def test_the_present_holder_wins_over_an_older_document():
+def test_the_current_owner_takes_precedence_over_an_older_document():
     older = claim("a", created=1.0, producer_byte_rate=10)
     holder = claim("b", created=2.0, producer_byte_rate=20)
     assert winner(older, holder, owned=held_by("team/b")) == "team/b"
 
 
-def test_the_older_document_wins_where_nobody_holds_the_pair():
+def test_the_older_document_wins_if_the_pair_has_no_owner():
     assert (
         winner(
             claim("b", created=1.0, producer_byte_rate=10),
@@ -60,11 +60,11 @@ def test_the_older_document_wins_where_nobody_holds_the_pair():
     )
 
 
-def test_the_name_decides_between_twins():
+def test_the_name_decides_between_documents_of_the_same_age():
     assert winner(claim("b", producer_byte_rate=1), claim("a", producer_byte_rate=2)) == "team/a"
 
 
-def test_the_loser_is_told_of_its_pair_and_of_the_winner_and_claims_nothing_of_it():
+def test_the_losing_document_is_reported_with_its_pair_and_the_winner_and_claims_nothing_of_it():
     first, second = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
     settled = resolve_claims([first, second], owned=NOTHING)
     assert settled.losses == {"team/b": {(ALICE, PRODUCE): "team/a"}}
@@ -75,7 +75,7 @@ def test_the_loser_is_told_of_its_pair_and_of_the_winner_and_claims_nothing_of_i
     assert settled.desired.halted == frozenset()
 
 
-def test_a_loser_keeps_the_keys_that_it_alone_asks_for():
+def test_a_losing_document_keeps_the_keys_that_it_alone_declares():
     first = claim("a", producer_byte_rate=1)
     second = claim("b", producer_byte_rate=2, consumer_byte_rate=3)
     desired = resolve_claims([first, second], owned=NOTHING).desired
@@ -100,7 +100,7 @@ def test_equal_values_still_have_one_owner():
     assert set(settled.losses) == {"team/b"}
 
 
-def test_a_suspended_document_freezes_its_own_pairs_and_takes_part_in_no_conflict():
+def test_a_suspended_document_freezes_its_own_pairs_and_causes_no_conflict():
     silent = claim("a", suspended=True, producer_byte_rate=1)
     settled = resolve_claims([silent, claim("b", producer_byte_rate=2)], owned=NOTHING)
     assert settled.losses == {}
@@ -108,7 +108,7 @@ def test_a_suspended_document_freezes_its_own_pairs_and_takes_part_in_no_conflic
     assert settled.desired.halted == {(ALICE, PRODUCE)}
 
 
-def test_frozen_halted_and_other_documents_are_known_and_claim_nothing():
+def test_frozen_halted_and_other_documents_are_listed_and_claim_nothing():
     settled = resolve_claims(
         [claim("a", producer_byte_rate=1)],
         owned=NOTHING,
@@ -131,7 +131,7 @@ CLAIMS = st.lists(
 
 
 @given(drawn=CLAIMS, shuffled=st.randoms(use_true_random=False))
-def test_every_pair_has_exactly_one_winner_whatever_the_order(drawn, shuffled):
+def test_every_pair_has_exactly_one_winner_for_any_order(drawn, shuffled):
     claims = [
         claim(f"d{n}", subject=subject, priority=priority, created=float(created), **values)
         for n, (subject, priority, created, values) in enumerate(drawn)
@@ -153,13 +153,13 @@ def test_every_pair_has_exactly_one_winner_whatever_the_order(drawn, shuffled):
             assert is_winner or lost[pair] == has.document
 
 
-def test_a_holder_of_another_key_has_no_advantage():
+def test_an_owner_of_another_key_has_no_precedence():
     owned = held_by("team/b", key=CONSUME)
     first, second = claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=2)
     assert winner(first, second, owned=owned) == "team/a"
 
 
-def test_a_declaration_without_limits_left_is_gone():
+def test_a_declaration_without_remaining_limits_is_removed():
     settled = resolve_claims(
         [claim("a", producer_byte_rate=1), claim("b", producer_byte_rate=1)], owned=NOTHING
     )

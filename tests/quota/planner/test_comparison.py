@@ -35,13 +35,13 @@ def plan_of(world: World) -> Plan:
 
 @MANY
 @given(worlds(overrides=False))
-def test_applying_a_plan_reaches_the_target_wherever_the_policy_lets_us_write(world):
+def test_applying_a_plan_reaches_the_desired_state_where_the_policy_allows_writes(world):
     assert apply_to(world.live, plan_of(world).changes) == target_of(world)
 
 
 @MANY
 @given(worlds())
-def test_a_plan_is_minimal(world):
+def test_a_plan_without_one_of_its_changes_does_not_reach_the_desired_state(world):
     changes = plan_of(world).changes
     reached = apply_to(world.live, changes)
     for left_out in changes:
@@ -55,7 +55,7 @@ def test_a_plan_is_minimal(world):
 
 @MANY
 @given(worlds())
-def test_every_pair_is_spoken_of_at_most_once_and_in_order(world):
+def test_every_pair_occurs_at_most_once_and_in_order(world):
     plan = plan_of(world)
     for spoken in (plan.changes, plan.findings):
         places = [(sort_key(entry.entity), COLUMNS.index(entry.key)) for entry in spoken]
@@ -66,7 +66,7 @@ def test_every_pair_is_spoken_of_at_most_once_and_in_order(world):
 
 @MANY
 @given(worlds())
-def test_the_counts_of_a_plan_are_those_of_its_sides(world):
+def test_the_counts_of_a_plan_equal_those_of_its_inputs(world):
     plan = plan_of(world)
     desired = sum(5 - limits.count(None) for limits in world.desired.limits.values())
     assert plan.desired_pairs == world.desired.pair_count == desired
@@ -90,7 +90,7 @@ def test_the_counts_of_a_plan_are_those_of_its_sides(world):
 
 
 @given(states(among=ENTITIES))
-def test_a_state_compared_with_itself_needs_nothing(state):
+def test_a_state_compared_with_itself_needs_no_change(state):
     desired = declared_as(state)
     owned = OwnershipRecords(cluster_id="c").with_changes(
         Recorded(entity=s, key=k, value=v, owner=Owner(document=desired.claims[s][0].document))
@@ -115,7 +115,7 @@ def declared_as(state: QuotaState) -> DesiredState:
 
 
 @given(states(), states())
-def test_a_plan_made_from_nothing_owned_reaches_exactly_what_is_declared(before, after):
+def test_a_plan_without_records_reaches_exactly_the_declared_values(before, after):
     plan = compare(
         desired=declared_as(after),
         owned=OwnershipRecords(cluster_id="c"),
@@ -129,7 +129,7 @@ def test_a_plan_made_from_nothing_owned_reaches_exactly_what_is_declared(before,
 
 @MANY
 @given(declarations(among=ENTITIES), worlds())
-def test_the_order_of_the_documents_never_matters(documents, world):
+def test_the_plan_does_not_depend_on_the_order_of_the_documents(documents, world):
     plans = {
         repr(plan_of(replace(world, desired=merge(order))))
         for order in (documents, documents[::-1], sorted(documents, key=repr))
@@ -171,7 +171,7 @@ def test_a_second_plan_writes_and_records_nothing(world):
 
 @MANY
 @given(worlds())
-def test_observe_touches_neither_the_broker_nor_the_records(world):
+def test_observe_changes_neither_the_broker_nor_the_records(world):
     plan = plan_of(replace(world, rules=replace(world.rules, policy=Policy.OBSERVE)))
     assert (plan.changes, plan.bookkeeping) == ((), ())
 
@@ -193,7 +193,7 @@ def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
 
 @MANY
 @given(worlds(overrides=False))
-def test_what_may_be_written_grows_from_policy_to_policy(world):
+def test_each_policy_allows_at_least_the_writes_of_the_stricter_one(world):
     written = [
         {
             (change.entity, change.key)
@@ -207,7 +207,7 @@ def test_what_may_be_written_grows_from_policy_to_policy(world):
 
 
 @given(worlds())
-def test_foreign_types_and_keys_never_take_part(world):
+def test_foreign_types_and_keys_are_never_changed(world):
     foreign = replace(
         world.live,
         foreign_values={entity(user="alice"): (("new_key", 1.0),)},
@@ -216,7 +216,7 @@ def test_foreign_types_and_keys_never_take_part(world):
     assert plan_of(replace(world, live=foreign)) == plan_of(world)
 
 
-def test_everything_rare_about_an_entity_is_looked_at_even_if_all_values_agree():
+def test_records_of_an_entity_are_compared_even_if_all_values_are_equal():
     subject = entity(user=DEFAULT)
     desired = declared_as(QuotaState(limits={subject: (1.0, None, None, None, None)}))
     owned = OwnershipRecords(cluster_id="c").with_changes(

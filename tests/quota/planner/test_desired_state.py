@@ -28,7 +28,7 @@ def document(name: str, *, line: int = 1, suspended: bool = False, **limits: flo
     )
 
 
-def test_a_key_knows_the_selection_that_its_limit_comes_from():
+def test_a_key_has_the_selection_that_defines_its_limit():
     selections = ("clusterLimits[0] matches region=eu", "", "", "", "")
     declaration = replace(document("team/one", producer_byte_rate=1.0), selections=selections)
     assert declaration.selection_of(RATE) == "clusterLimits[0] matches region=eu"
@@ -36,14 +36,14 @@ def test_a_key_knows_the_selection_that_its_limit_comes_from():
 
 
 @given(st.data())
-def test_the_order_of_documents_never_matters(data):
+def test_the_desired_state_does_not_depend_on_the_order_of_documents(data):
     documents = data.draw(declarations(among=ENTITIES[:4]))
     shuffled = data.draw(st.permutations(documents))
     assert merge(documents) == merge(shuffled)
 
 
 @given(declarations(among=ENTITIES), st.sampled_from([(), ("team/two",)]))
-def test_a_pair_is_desired_exactly_if_one_usable_document_asks_for_it(documents, frozen):
+def test_a_pair_is_desired_exactly_if_one_usable_document_declares_it(documents, frozen):
     desired = merge(documents, frozen=frozen)
     asking: dict[tuple, list[Declaration]] = {}
     for declaration in documents:
@@ -86,20 +86,20 @@ def test_two_documents_with_different_keys_of_one_entity_do_not_conflict():
     assert desired.claim(entity(user="bob"), RATE) is None
 
 
-def test_equal_values_for_one_pair_are_a_conflict_too_and_both_places_are_named():
+def test_equal_values_for_one_pair_are_a_conflict_with_both_places():
     declaration = document("t/one", line=9, producer_byte_rate=1.0)
     two = document("t/two", line=3, producer_byte_rate=1.0)
     (conflict,) = merge([declaration, two]).conflicts
     assert [claim.place(RATE) for claim in conflict.claims] == ["a.yaml:8", "a.yaml:14"]
 
 
-def test_the_place_of_a_rule_is_its_own_line_or_its_documents():
+def test_the_place_of_a_limit_is_its_own_line_or_that_of_its_document():
     declaration = document("t/one", line=9, producer_byte_rate=1.0)
     assert (declaration.place(RATE), declaration.line_of(RATE)) == ("a.yaml:14", 14)
     assert (declaration.place(SHARE), declaration.line_of(SHARE)) == ("a.yaml:9", 9)
 
 
-def test_a_suspended_document_claims_nothing_and_is_frozen_whole():
+def test_a_suspended_document_claims_nothing_and_freezes_all_its_pairs():
     desired = merge(
         [
             document("t/one", producer_byte_rate=1.0),
@@ -110,7 +110,7 @@ def test_a_suspended_document_claims_nothing_and_is_frozen_whole():
     assert desired.frozen == desired.documents == {"t/one"}
 
 
-def test_limits_without_a_claim_cannot_be_built():
+def test_a_desired_state_with_a_limit_without_a_claim_is_rejected():
     with pytest.raises(ValueError, match="every desired entity needs a claim"):
         DesiredState(limits={ALICE: limits_of({RATE: 1.0})})
     with pytest.raises(ValueError, match="every claim limits"):

@@ -80,7 +80,7 @@ def test_each_kind_of_client_is_resolved_before_and_after(live, subject, data):
     assert list(effects) == expected
 
 
-def test_a_user_limit_holds_for_clients_with_and_without_a_client_id():
+def test_a_user_limit_applies_to_clients_with_and_without_a_client_id():
     live = state({entity(user=DEFAULT, client_id=DEFAULT): 1000.0})
     new_change = change(entity(user="alice"), None, 5.0)
     with_id, without = effects_of(new_change, live, apply_to(live, [new_change]))
@@ -88,14 +88,14 @@ def test_a_user_limit_holds_for_clients_with_and_without_a_client_id():
     assert (without.before, without.after) == (None, 5.0)
 
 
-def test_the_kind_that_the_entity_holds_for_speaks_for_it():
+def test_the_effect_is_that_on_clients_to_which_the_limit_applies():
     live = state({entity(user="alice", client_id=DEFAULT): 7.0})
     new_change = change(entity(user="alice"), None, 5.0)
     reach = effect_of(new_change, live, apply_to(live, [new_change]))
     assert (reach.before, reach.after, reach.is_decisive) == (None, 5.0, True)
 
 
-def test_a_change_that_holds_for_nobody_shows_what_holds_instead():
+def test_a_change_without_effect_shows_the_limit_that_applies_instead():
     live = state({entity(user=DEFAULT): 7.0})
     new_change = change(entity(client_id="app"), None, 5.0)
     reach = effect_of(new_change, live, apply_to(live, [new_change]))
@@ -104,7 +104,7 @@ def test_a_change_that_holds_for_nobody_shows_what_holds_instead():
 
 @given(entities)
 @example(entity(ip=DEFAULT))
-def test_an_entity_is_among_those_that_can_hold_for_its_clients(subject):
+def test_an_entity_is_a_candidate_for_its_clients(subject):
     assert all(subject in candidates for candidates in ladders(subject))
 
 
@@ -123,5 +123,5 @@ def test_an_entity_is_among_those_that_can_hold_for_its_clients(subject):
         (10.0, math.inf, None),
     ],
 )
-def test_a_factor_is_told_only_between_limits_that_can_be_enforced(before, after, factor):
+def test_a_factor_exists_only_between_enforceable_limits(before, after, factor):
     assert LimitEffect(before=before, after=after, is_decisive=True).factor == factor

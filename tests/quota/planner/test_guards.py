@@ -87,19 +87,19 @@ def broken(
     return [violation.guard for violation in check(new_plan, guards, live or before)]
 
 
-def test_a_quiet_plan_breaks_nothing():
+def test_an_ordinary_plan_violates_no_guard():
     assert broken(Guards(), change(2e6, 4e6), desired_pairs=1) == []
     assert broken(Guards()) == []
 
 
-def test_ten_removals_are_allowed_and_eleven_are_not():
+def test_ten_removals_are_allowed_and_eleven_are_refused():
     guards = Guards()
     assert broken(guards, *removals(10)) == []
     assert broken(guards, *removals(11)) == [Guard.MAX_REMOVALS]
     assert broken(replace(guards, max_removals=11), *removals(11)) == []
 
 
-def test_the_share_is_counted_from_twenty_owned_pairs():
+def test_the_percentage_of_removals_is_checked_from_twenty_owned_pairs():
     guards = replace(OFF, max_removed_percent=20.0)
     assert broken(guards, *removals(19), owned_pairs=19) == []
     assert broken(guards, *removals(4), owned_pairs=20) == []
@@ -125,17 +125,17 @@ def test_a_limit_may_become_ten_times_larger_or_smaller(before, after, refused):
     assert broken(guards, change(before, after)) == [Guard.MAX_CHANGE_FACTOR] * refused
 
 
-def test_a_factor_of_ten_is_ten_in_binary_too():
+def test_a_factor_of_ten_is_allowed_despite_binary_rounding():
     guards = replace(OFF, max_change_factor=10.0)
     for before, after in ((0.7, 7.0), (7.0, 0.7)):
         assert broken(guards, change(before, after, key=SHARE)) == []
 
 
-def test_no_factor_at_all_is_allowed_by_an_infinite_one():
+def test_an_infinite_factor_allows_every_change():
     assert broken(OFF, change(0.0, 1e6), change(math.nan, 5.0, key=SHARE)) == []
 
 
-def test_a_jump_from_another_level_counts_and_the_worst_kind_of_client_is_told():
+def test_a_change_from_another_level_is_checked_and_the_worst_kind_of_client_is_reported():
     wide = entity(user=DEFAULT, client_id=DEFAULT)
     live = QuotaState(
         limits={wide: limits_of({RATE: 1e9}), entity(user=DEFAULT): limits_of({RATE: 2e6})}
@@ -175,7 +175,7 @@ def default_of(value: float) -> QuotaState:
         (20e6 / 1024, [Guard.MAX_CHANGE_FACTOR]),
     ],
 )
-def test_a_client_that_had_only_a_default_may_get_fifty_times_as_much(value, refused):
+def test_a_client_that_had_only_a_default_may_get_fifty_times_its_limit(value, refused):
     assert broken(FACTORS, change(None, value), live=default_of(1e6)) == refused
 
 
@@ -190,7 +190,7 @@ def test_a_client_that_had_only_a_default_may_get_fifty_times_as_much(value, ref
         (entity(user=DEFAULT, client_id="app"), entity(user="b", client_id="app")),
     ],
 )
-def test_every_kind_of_default_has_exceptions(wider, subject):
+def test_every_kind_of_default_allows_exceptions(wider, subject):
     live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
     assert broken(FACTORS, change(None, 2e7, subject=subject), live=live) == []
 
@@ -203,29 +203,29 @@ def test_every_kind_of_default_has_exceptions(wider, subject):
         (entity(user="b"), entity(user="b", client_id=DEFAULT)),
     ],
 )
-def test_a_client_that_was_named_already_and_a_new_default_are_no_exceptions(wider, subject):
+def test_a_client_with_a_named_limit_and_a_new_default_are_not_exceptions(wider, subject):
     live = QuotaState(limits={wider: limits_of({RATE: 1e6})})
     new_change = change(None, 2e7, subject=subject)
     assert broken(FACTORS, new_change, live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
-def test_a_declared_value_may_not_change_by_more_because_there_is_a_default():
+def test_a_default_does_not_allow_a_larger_change_of_a_declared_value():
     live = QuotaState(limits={ALICE: limits_of({RATE: 1e6}), ANYONE: limits_of({RATE: 1e6})})
     assert broken(FACTORS, change(1e6, 2e7), live=live) == [Guard.MAX_CHANGE_FACTOR]
 
 
-def test_an_exception_may_be_ended_if_it_could_be_made():
+def test_an_exception_may_be_removed_if_it_could_be_created():
     for value, refused in ((2e7, []), (1e8, [Guard.MAX_EXCEPTION_FACTOR])):
         live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: 1e6})})
         assert broken(FACTORS, change(value, None), live=live) == refused
 
 
-def test_a_larger_change_factor_allows_as_large_an_exception():
+def test_a_larger_change_factor_allows_an_equally_large_exception():
     guards = replace(OFF, max_change_factor=200.0)
     assert broken(guards, change(None, 2e8), live=default_of(1e6)) == []
 
 
-def test_from_a_default_of_nothing_no_exception_can_be_judged():
+def test_an_exception_from_a_default_of_zero_is_refused():
     refused = broken(FACTORS, change(None, 1e6), live=default_of(0.0))
     assert refused == [Guard.MAX_EXCEPTION_FACTOR]
 
@@ -235,7 +235,7 @@ BATCH = ValueRange(
 )
 
 
-def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_default():
+def test_a_range_of_the_entity_approves_a_change_into_it_and_one_from_it_to_a_default():
     guards = replace(FACTORS, bounds=(BATCH,))
     assert broken(guards, change(None, 2e8), live=default_of(1e3)) == []
     assert broken(guards, change(1e3, 2e8)) == []
@@ -250,7 +250,7 @@ def test_a_range_for_the_entity_approves_any_change_into_it_and_out_of_it_to_a_d
     ]
 
 
-def test_a_range_of_a_tenant_approves_what_its_documents_declare():
+def test_a_range_of_a_tenant_approves_values_declared_by_its_documents():
     granted = replace(BATCH, namespaces=frozenset({"t"}))
     foreign = replace(BATCH, namespaces=frozenset({"other"}))
     new_change = change(None, 2e8)
@@ -259,7 +259,7 @@ def test_a_range_of_a_tenant_approves_what_its_documents_declare():
     assert refused == [Guard.MAX_EXCEPTION_FACTOR]
 
 
-def test_the_end_of_an_exception_belongs_to_the_namespace_of_its_last_document():
+def test_the_removal_of_an_exception_belongs_to_the_namespace_of_its_last_document():
     granted = replace(BATCH, namespaces=frozenset({"t"}))
     live = QuotaState(limits={ALICE: limits_of({RATE: 2e8}), ANYONE: limits_of({RATE: 1e3})})
     removal = replace(change(2e8, None), owner=Owner(document="t/one"))
@@ -295,7 +295,7 @@ _ranges = st.one_of(
 
 
 @given(live=_live, bounds=_ranges, value=_values, slip=st.sampled_from(SLIPS))
-def test_a_value_and_its_slip_of_a_unit_never_both_pass_for_clients_that_have_a_limit(
+def test_a_value_and_its_unit_slip_are_never_both_allowed_for_clients_with_a_limit(
     live, bounds, value, slip
 ):
     """For an exception from a default and for a changed value, with whatever ranges."""
@@ -309,14 +309,14 @@ def test_a_value_and_its_slip_of_a_unit_never_both_pass_for_clients_that_have_a_
 
 
 @given(default=_values, value=_values)
-def test_an_exception_can_be_made_exactly_if_it_can_be_ended(default, value):
+def test_an_exception_may_be_created_exactly_if_it_may_be_removed(default, value):
     live = QuotaState(limits={ALICE: limits_of({RATE: value}), ANYONE: limits_of({RATE: default})})
     guards = broken(FACTORS, change(None, value), live=default_of(default))
     assert guards == broken(FACTORS, change(value, None), live=live)
 
 
 @given(before=_values, after=_values, factor=st.floats(min_value=1.0, max_value=1e6))
-def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after, factor):
+def test_the_factor_of_exceptions_does_not_apply_to_declared_values(before, after, factor):
     live = QuotaState(limits={ALICE: limits_of({RATE: before}), ANYONE: limits_of({RATE: before})})
     new_change = change(before, after)
     assert broken(replace(FACTORS, max_exception_factor=factor), new_change, live=live) == broken(
@@ -324,13 +324,13 @@ def test_the_factor_of_exceptions_says_nothing_of_declared_values(before, after,
     )
 
 
-def test_a_change_that_holds_for_nobody_jumps_nowhere():
+def test_a_change_without_effect_violates_no_factor():
     live = QuotaState(limits={entity(user=DEFAULT): limits_of({RATE: 1e6})})
     shadowed = change(None, 1e9, subject=entity(client_id="app"))
     assert broken(replace(OFF, max_change_factor=10.0), shadowed, live=live) == []
 
 
-def test_clients_that_lose_their_last_limit_are_refused_only_where_asked():
+def test_the_removal_of_the_last_limit_of_clients_is_refused_only_if_configured():
     refusing = replace(OFF, newly_unlimited=NewlyUnlimited.REFUSE)
     assert broken(OFF, change(1e6, None)) == []
     assert broken(refusing, change(1e6, None)) == [Guard.NEWLY_UNLIMITED]
@@ -352,7 +352,7 @@ def test_clients_that_lose_their_last_limit_are_refused_only_where_asked():
         (MUTATIONS, ALICE, 0.0),
     ],
 )
-def test_values_that_look_like_a_slip_of_the_unit_are_refused(key, subject, slip):
+def test_values_that_look_like_a_unit_slip_are_refused(key, subject, slip):
     guards = replace(OFF, allow_small_values=False)
     assert broken(guards, change(None, slip or 0.01, key=key, subject=subject)) == []
     if slip:
@@ -361,7 +361,7 @@ def test_values_that_look_like_a_slip_of_the_unit_are_refused(key, subject, slip
         assert broken(OFF, small) == []
 
 
-def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
+def test_a_minimum_replaces_the_guard_against_unit_slips_and_a_maximum_does_not():
     guards = replace(OFF, allow_small_values=False)
     low = ValueRange(entities=EVERYTHING, key=RATE, minimum=100.0)
     high = ValueRange(entities=EVERYTHING, key=RATE, maximum=5e6)
@@ -372,7 +372,7 @@ def test_a_minimum_replaces_the_guard_against_slips_and_a_maximum_does_not():
     assert broken(replace(guards, bounds=(high,)), change(None, 5e6 + 1)) == [Guard.BOUNDS_RANGE]
 
 
-def test_the_first_bound_for_entity_and_key_holds():
+def test_the_first_bound_for_entity_and_key_applies():
     bob = EntityPattern(user=NamePattern(exact="bob"))
     bounds = (
         ValueRange(entities=bob, key=RATE, maximum=1.0),
@@ -384,7 +384,7 @@ def test_the_first_bound_for_entity_and_key_holds():
     assert broken(replace(OFF, bounds=bounds), change(None, 6e6)) == [Guard.BOUNDS_RANGE]
 
 
-def test_bounds_say_nothing_of_removals():
+def test_bounds_do_not_apply_to_removals():
     bounds = (ValueRange(entities=EVERYTHING, key=RATE, minimum=1.0),)
     assert broken(replace(OFF, bounds=bounds), change(5e6, None)) == []
 
@@ -413,7 +413,7 @@ ADMINS = Protection(entities=EntityPattern(user=NamePattern(prefix="admin-")), r
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
-def test_nothing_is_done_to_protected_entities(before, after):
+def test_protected_entities_are_not_changed(before, after):
     guards = replace(OFF, protected=(ADMINS,))
     protected_change = change(before, after, subject=entity(user="admin-a", client_id="app"))
     (violation,) = check(
@@ -431,7 +431,7 @@ def test_nothing_is_done_to_protected_entities(before, after):
     assert broken(OFF, protected_change) == []
 
 
-def test_of_two_protections_the_first_says_why_and_one_without_a_reason_says_none():
+def test_of_two_protections_the_first_gives_the_reason():
     silent = Protection(entities=EVERYTHING)
     protected_change = change(None, 1e6, subject=entity(user="admin-a"))
     for order, words in (((silent, ADMINS), ""), ((ADMINS, silent), ": platform's")):
@@ -462,7 +462,7 @@ def labelled(**labels: str) -> QuotaChange:
         ({"owner": "platform", "approved_by": "me", "more": "x"}, ""),
     ],
 )
-def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words):
+def test_documents_of_matching_entities_require_labels_that_are_not_empty(labels, words):
     guards = replace(OFF, required_labels=(OWNED_DEFAULTS,))
     violations = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, QuotaState())
     assert [violation.message for violation in violations] == (
@@ -472,7 +472,7 @@ def test_documents_of_some_entities_need_labels_that_are_not_empty(labels, words
     assert all((violation.place, violation.key) == ("a.yaml:7", RATE) for violation in violations)
 
 
-def test_all_label_rules_that_match_hold_and_each_label_is_named_once():
+def test_all_matching_label_rules_apply_and_each_label_is_named_once():
     more = LabelRule(entities=EVERYTHING, labels=("owner", "team"))
     guards = replace(OFF, required_labels=(OWNED_DEFAULTS, more))
     (violation,) = check(Plan(cluster_id="c", changes=(labelled(),)), guards, QuotaState())
@@ -481,14 +481,14 @@ def test_all_label_rules_that_match_hold_and_each_label_is_named_once():
     assert broken(replace(OFF, required_labels=(OWNED_DEFAULTS,)), change(None, 1e6)) == []
 
 
-def test_what_is_removed_or_declared_nowhere_needs_no_label():
+def test_removed_and_undeclared_pairs_need_no_label():
     guards = replace(OFF, required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),))
     assert broken(guards, change(1e6, None)) == []
     assert broken(guards, replace(labelled(), before=1e6, after=None)) == []
     assert broken(guards, change(1e6, 2e6, declared=False)) == []
 
 
-def test_an_override_passes_protection_and_labels():
+def test_an_override_is_exempt_from_protection_and_labels():
     guards = replace(
         OFF,
         protected=(Protection(entities=EVERYTHING),),
@@ -498,7 +498,7 @@ def test_an_override_passes_protection_and_labels():
         assert broken(guards, change(1e6, 2e6, cause=cause)) == []
 
 
-def test_no_document_at_all_is_refused_while_something_is_ours():
+def test_a_plan_without_documents_is_refused_while_pairs_are_owned():
     guards = replace(OFF, allow_empty=False)
     assert broken(guards, owned_pairs=1) == [Guard.EMPTY_DESIRED]
     assert broken(guards, owned_pairs=0) == []
@@ -507,34 +507,34 @@ def test_no_document_at_all_is_refused_while_something_is_ours():
     assert broken(OFF, owned_pairs=1) == []
 
 
-def twin() -> IpAlias:
+def ip_alias() -> IpAlias:
     return IpAlias(
         entity=entity(ip="::1"), live=entity(ip="[::1]"), keys=("connection_creation_rate",)
     )
 
 
-def test_nothing_is_set_while_a_twin_is_live_and_the_removal_is_printed():
+def test_a_pair_with_a_live_ip_alias_is_not_set_and_the_removal_command_is_printed():
     set_it = change(None, 1e6, subject=entity(ip="::1"))
     (violation,) = check(
-        Plan(cluster_id="c", ip_aliases=(twin(),), changes=(set_it,)), OFF, QuotaState()
+        Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(set_it,)), OFF, QuotaState()
     )
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="::1"))
     assert violation.key is set_it.key
-    assert violation.message.endswith(f"`{twin().removal}`")
-    assert check(Plan(cluster_id="c", ip_aliases=(twin(),)), OFF, QuotaState()) == ()
+    assert violation.message.endswith(f"`{ip_alias().removal}`")
+    assert check(Plan(cluster_id="c", ip_aliases=(ip_alias(),)), OFF, QuotaState()) == ()
 
 
-def test_a_spelling_of_a_declared_address_is_not_removed_alone():
+def test_an_ip_alias_of_a_declared_address_is_not_removed_automatically():
     bare = change(1e6, None, subject=entity(ip="[::1]"))
     (violation,) = check(
-        Plan(cluster_id="c", ip_aliases=(twin(),), changes=(bare,)), OFF, QuotaState()
+        Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(bare,)), OFF, QuotaState()
     )
     assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, entity(ip="[::1]"))
     assert violation.key is bare.key
-    assert twin().removal in violation.message
+    assert ip_alias().removal in violation.message
 
 
-def test_all_violations_are_told_at_once_in_a_fixed_order():
+def test_all_violations_are_reported_in_a_fixed_order():
     changes = (
         *removals(5),
         change(1e6, 1e8, subject=entity(user="x")),
@@ -555,7 +555,7 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
             LabelRule(entities=EntityPattern(client_id=NamePattern(exact="c")), labels=("owner",)),
         ),
     )
-    broken_guards = broken(guards, *changes, owned_pairs=20, ip_aliases=(twin(),))
+    broken_guards = broken(guards, *changes, owned_pairs=20, ip_aliases=(ip_alias(),))
     assert broken_guards == [
         Guard.EMPTY_DESIRED,
         Guard.MAX_REMOVALS,
@@ -571,7 +571,7 @@ def test_all_violations_are_told_at_once_in_a_fixed_order():
     ]
 
 
-def test_every_violation_names_what_allows_it():
+def test_every_violation_names_the_setting_that_allows_it():
     assert set(ALLOWED_WITH) == set(Guard)
     for guard in Guard:
         assert Violation(guard=guard, message="m").allow_with == ALLOWED_WITH[guard]
@@ -581,7 +581,7 @@ def test_every_violation_names_what_allows_it():
 STRICT = Guards(max_removals=0, newly_unlimited=NewlyUnlimited.REFUSE)
 
 
-def test_an_override_passes_every_guard():
+def test_an_override_is_exempt_from_every_guard():
     for new_change in (
         change(1e6, 1.0, cause=Cause.OVERRIDE),
         change(1e6, None, cause=Cause.OVERRIDE),
@@ -590,7 +590,7 @@ def test_an_override_passes_every_guard():
         assert broken(STRICT, new_change) == []
 
 
-def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():
+def test_the_end_of_an_override_is_exempt_from_all_guards_except_rules_for_declared_values():
     back = Cause.OVERRIDE_EXPIRED
     assert broken(STRICT, change(1e9, 1e6, cause=back, subject=entity(user=DEFAULT))) == []
     assert broken(STRICT, change(1e9, None, cause=back)) == []
@@ -609,12 +609,12 @@ def test_the_end_of_an_override_passes_all_but_the_rules_for_declared_values():
         {"max_exception_factor": 0.5},
     ],
 )
-def test_a_guard_that_could_guard_nothing_cannot_be_built(wrong: dict[str, float]) -> None:
+def test_guards_with_invalid_bounds_are_rejected(wrong: dict[str, float]) -> None:
     with pytest.raises(QuotaValueError, match="must be a number of at least"):
         Guards(**wrong)
 
 
-def test_a_number_that_breaks_a_guard_is_shown_with_enough_digits_to_see_it():
+def test_a_number_that_violates_a_guard_is_shown_with_enough_digits():
     slip = change(None, 0.9999999, subject=entity(user="a"), key=Key.REQUEST_PERCENTAGE)
     (violation,) = check(
         Plan(cluster_id="c", changes=(slip,)), replace(OFF, allow_small_values=False), QuotaState()

@@ -45,7 +45,7 @@ def rates(**values: float) -> QuotaState:
     )
 
 
-def test_directions_are_those_of_the_clients_not_of_the_pair():
+def test_directions_are_computed_for_clients_and_not_for_pairs():
     live = QuotaState().with_values(
         [
             (entity(user=DEFAULT), RATE, 10.0),
@@ -79,7 +79,7 @@ def test_directions_are_those_of_the_clients_not_of_the_pair():
     ]
 
 
-def test_an_empty_plan_affects_nobody():
+def test_an_empty_plan_affects_no_client():
     impact = assess(Plan(cluster_id="c"), rates(alice=1.0), known_principals=[ALICE])
     assert (impact.effects, impact.affected, impact.silent, impact.principal_count) == (
         (),
@@ -90,7 +90,7 @@ def test_an_empty_plan_affects_nobody():
 
 
 @given(states(), states())
-def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
+def test_exactly_the_clients_whose_limit_or_bucket_changes_are_affected(live, target):
     values = {(e, k): None for e, k, _ in live.pairs()} | {(e, k): v for e, k, v in target.pairs()}
     new_plan = plan(live, *((e, k, v) for (e, k), v in values.items() if live.value(e, k) != v))
     after = apply_to(live, new_plan.changes)
@@ -108,7 +108,7 @@ def test_exactly_those_whose_limit_or_bucket_changes_are_affected(live, target):
     assert len(affected) == len(expected)
 
 
-def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
+def test_an_equal_limit_in_another_bucket_is_a_move():
     live = rates(alice=5.0)
     new_plan = plan(
         live, (entity(user="alice", client_id="app"), RATE, 5.0), (entity(user="alice"), RATE, 6.0)
@@ -124,7 +124,7 @@ def test_a_limit_of_the_same_size_in_another_bucket_is_a_move():
     assert (alone.moved, alone.after.value) == (False, 6.0)
 
 
-def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
+def test_known_principals_are_counted_once_and_sorted_for_any_missing_names():
     live, new_plan = QuotaState(), plan(QuotaState(), (entity(user=DEFAULT), RATE, 1.0))
     principals = [
         Principal(user="b"),
@@ -141,7 +141,7 @@ def test_known_principals_are_counted_once_and_sorted_whatever_is_missing():
     ]
 
 
-def test_a_state_itself_names_users_and_addresses():
+def test_principals_are_derived_from_users_and_addresses_of_the_state():
     state = QuotaState(
         limits={
             subject: limits_of({RATE: 1.0})
@@ -174,7 +174,7 @@ EVERYBODY = [
 
 
 @given(states())
-def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
+def test_a_shadowed_limit_applies_to_no_client_and_any_other_may_apply(state):
     shadowed = {(limit.entity, limit.key): limit.by for limit in shadows(state)}
     for subject, key, _ in state.pairs():
         if RULES[key].on_ip or "" in subject:
@@ -193,7 +193,7 @@ def test_a_shadowed_limit_applies_to_nobody_and_any_other_may_apply(state):
             assert subject in sources
 
 
-def test_shadows_are_sorted_and_limited_to_the_keys_asked_for():
+def test_shadows_are_sorted_and_limited_to_the_requested_keys():
     over, both = entity(user=DEFAULT), limits_of({RATE: 1.0, SHARE: 1.0})
     state = QuotaState(
         limits={entity(client_id="b"): both, over: both, entity(client_id="a"): both}
@@ -206,7 +206,7 @@ def test_shadows_are_sorted_and_limited_to_the_keys_asked_for():
     assert shadows(state, [COLUMNS[4]]) == ()
 
 
-def test_a_plan_tells_which_shadows_are_new():
+def test_a_plan_lists_new_shadows():
     old, new = entity(client_id="old"), entity(client_id="new")
     live = QuotaState(
         limits={old: limits_of({SHARE: 1.0}), entity(user=DEFAULT): limits_of({SHARE: 2.0})}
@@ -223,7 +223,7 @@ def test_a_plan_tells_which_shadows_are_new():
 
 
 @given(st.booleans(), st.booleans())
-def test_a_key_goes_silent_when_its_last_quota_goes(another_there, another_set):
+def test_metrics_of_a_key_end_with_its_last_quota(another_there, another_set):
     live = rates(alice=1.0)
     if another_there:
         live = live.with_values([(entity(client_id="c"), RATE, 1.0)])
@@ -266,11 +266,11 @@ BOTH, USER, CLIENT = (
         (USER, None, BucketSharing.ENDED),
     ],
 )
-def test_a_bucket_is_split_joined_or_kept(before, after, sharing):
+def test_a_bucket_is_split_joined_or_unchanged(before, after, sharing):
     assert change_for_client(before, after).sharing is sharing
 
 
-def test_a_client_is_told_which_way_its_limit_goes_and_how_far():
+def test_a_client_has_the_direction_and_the_factor_of_its_change():
     assert (change_for_client(USER, BOTH).direction, change_for_client(USER, BOTH).factor) == (
         Direction.TIGHTENED,
         0.5,
@@ -303,7 +303,7 @@ def orphan(subject: Entity, key: Key = RATE, action: Action = Action.ORPHAN) -> 
 
 
 @given(states(max_size=14))
-def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
+def test_orphans_hide_every_wider_limit_that_can_match_one_of_their_clients(live):
     pairs = [(subject, key) for subject, key, _ in live.pairs()]
     new_plan = Plan(cluster_id="c", findings=tuple(orphan(subject, key) for subject, key in pairs))
     expected = {}
@@ -328,7 +328,7 @@ def test_orphans_hide_every_wider_rule_that_can_match_a_client_of_theirs(live):
     assert hidden_rules == expected
 
 
-def test_two_orphans_hide_what_each_of_them_hides():
+def test_two_orphans_hide_the_limits_that_each_of_them_hides():
     every, app = entity(user=DEFAULT), entity(user=DEFAULT, client_id="app")
     live = QuotaState(
         limits={subject: limits_of({RATE: 7.0}) for subject in (USER, every, app, CLIENT)}
@@ -342,7 +342,7 @@ def test_two_orphans_hide_what_each_of_them_hides():
         assert hidden_rules == {USER: [app, every, CLIENT], every: [CLIENT]}
 
 
-def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
+def test_only_the_closest_limits_after_the_plan_are_named():
     clients = [entity(client_id=f"c{number:02d}") for number in range(20)]
     live = QuotaState(limits={subject: limits_of({RATE: 7.0}) for subject in (*clients, USER)})
     new_plan = plan(live, (clients[0], RATE, None), (entity(user=DEFAULT), RATE, 9.0))
@@ -367,13 +367,13 @@ def test_only_the_closest_rules_are_named_and_those_after_the_plan_count():
     )
 
 
-def test_what_is_no_orphan_hides_nothing():
+def test_findings_that_are_not_orphans_hide_nothing():
     live = QuotaState(limits={USER: limits_of({RATE: 1.0}), CLIENT: limits_of({RATE: 1.0})})
     new_plan = Plan(cluster_id="c", findings=(orphan(USER, action=Action.REPORT),))
     assert assess(new_plan, live).hiding == ()
 
 
-def test_a_plan_knows_its_exclusive_removals():
+def test_a_plan_lists_its_exclusive_removals():
     live = rates(alice=1.0, bob=1.0)
     new_plan = plan(live, (entity(user="alice"), RATE, None))
     assert new_plan.exclusive == ()

@@ -43,7 +43,7 @@ def recorded(value: float) -> Recorded:
 
 
 @pytest.mark.parametrize("at", [OPEN, OVER, 0.0, NOW + 9])
-def test_an_intended_value_that_is_live_is_recorded_whenever_it_was_intended(at):
+def test_an_intended_value_that_is_live_is_recorded_at_any_age(at):
     settlement = settle_intents(owned(4.0, at), live(4.0), now=NOW)
     assert settlement.changes == (recorded(4.0),)
     assert settlement.owned.records[BOB].applied[0] == 4.0
@@ -57,19 +57,19 @@ def test_an_intended_removal_that_happened_drops_the_record():
 
 
 @pytest.mark.parametrize(("value", "live_value"), [(4.0, 3.0), (4.0, None), (None, 3.0)])
-def test_an_intent_ends_65_seconds_later_where_another_value_is_live(value, live_value):
+def test_an_intent_ends_after_65_seconds_if_another_value_is_live(value, live_value):
     assert settle_intents(owned(value, OPEN), live(live_value), now=NOW).changes == ()
     settlement = settle_intents(owned(value, OVER), live(live_value), now=NOW)
     assert settlement.changes == (IntentEnded(entity=BOB, key=KEY),)
     assert settlement.owned.intents == {}
 
 
-def test_what_was_applied_before_still_counts_when_an_intent_ends():
+def test_the_previously_applied_value_remains_recorded_when_an_intent_ends():
     settlement = settle_intents(owned(4.0, OVER, recorded(3.0)), live(3.0), now=NOW)
     assert settlement.owned.records[BOB].applied[0] == 3.0
 
 
-def test_an_intent_from_a_clock_that_runs_ahead_ends_65_seconds_after_the_first_describe():
+def test_an_intent_from_a_fast_clock_ends_65_seconds_after_the_first_describe():
     ahead = owned(4.0, NOW + 3600)
     first = settle_intents(ahead, live(3.0), now=NOW)
     assert first.owned.intents[PAIR].at == NOW
@@ -77,22 +77,22 @@ def test_an_intent_from_a_clock_that_runs_ahead_ends_65_seconds_after_the_first_
     assert second.changes == (IntentEnded(entity=BOB, key=KEY),)
 
 
-def test_a_removal_that_was_given_up_stays_given_up_when_an_earlier_write_is_recorded():
+def test_an_abandoned_removal_remains_abandoned_when_an_earlier_write_is_recorded():
     orphan = (recorded(3.0), Orphaned(entity=BOB, key=KEY))
     settlement = settle_intents(owned(4.0, OVER, *orphan), live(4.0), now=NOW)
     assert settlement.owned.orphaned == {PAIR}
 
 
-def test_a_near_whole_value_has_landed_for_an_integral_key():
+def test_a_nearly_whole_value_counts_as_landed_for_an_integral_key():
     assert settle_intents(owned(4.0, OVER), live(4.000_000_5), now=NOW).changes == (recorded(4.0),)
 
 
-def test_unknown_records_stay_unknown():
+def test_unknown_records_remain_unknown():
     unknown = OwnershipRecords(cluster_id="c", is_known=False, intents=owned(4.0, OVER).intents)
     assert not settle_intents(unknown, live(3.0), now=NOW).owned.is_known
 
 
-def test_every_combination_leaves_an_intent_only_where_the_write_may_still_land():
+def test_every_combination_keeps_an_intent_only_if_the_write_may_still_land():
     values, times = (None, 1.0, 2.0), (0.0, OVER, OPEN, NOW)
     for value, live_value, at in itertools.product(values, values, times):
         settlement = settle_intents(owned(value, at), live(live_value), now=NOW)
@@ -100,7 +100,7 @@ def test_every_combination_leaves_an_intent_only_where_the_write_may_still_land(
 
 
 @given(worlds())
-def test_what_a_describe_decides_is_decided_once_and_touches_nothing_else(world):
+def test_settlement_is_idempotent_and_changes_nothing_else(world):
     settlement = settle_intents(world.owned, world.live, now=WORLD_NOW)
     again = settle_intents(settlement.owned, world.live, now=WORLD_NOW)
     assert again.changes == ()
@@ -122,7 +122,7 @@ def test_what_a_describe_decides_is_decided_once_and_touches_nothing_else(world)
         (None, 4.0, False),
     ],
 )
-def test_an_intent_has_landed_where_its_value_is_live_or_after_a_removal_none_is(
+def test_an_intent_has_landed_if_its_value_is_live_or_its_removal_is_visible(
     value, live_value, landed
 ):
     intent = Intent(value=value, owner=OWNER, at=OPEN)

@@ -63,7 +63,7 @@ def test_a_change_creates_updates_or_removes():
     assert [change().removes, change(after=None).removes] == [False, True]
 
 
-def test_changes_make_a_new_state():
+def test_changes_give_a_new_state():
     live = QuotaState(limits={ALICE: limits_of({RATE: 1.0, SHARE: 3.0})})
     after = apply_to(live, [change(after=None), change(entity(user=DEFAULT), after=9.0)])
     assert dict(after.limits) == {
@@ -73,7 +73,7 @@ def test_changes_make_a_new_state():
 
 
 @given(changes, st.randoms())
-def test_equal_effects_have_equal_digests_whatever_their_order_and_reasons(plan_changes, random):
+def test_equal_effects_have_equal_digests_for_any_order_and_reasons(plan_changes, random):
     other_changes = [
         replace(change, cause=Cause.DRIFT, before=7.0, note="why") for change in plan_changes
     ]
@@ -82,7 +82,7 @@ def test_equal_effects_have_equal_digests_whatever_their_order_and_reasons(plan_
 
 
 @given(changes, changes)
-def test_other_effects_have_other_digests(first, second):
+def test_different_effects_have_different_digests(first, second):
     def effects(plan_changes):
         return {(c.entity, c.key, c.after) for c in plan_changes}
 
@@ -90,13 +90,13 @@ def test_other_effects_have_other_digests(first, second):
     assert (effect_digest("c", first) == effect_digest("c", second)) == same
 
 
-def test_a_plan_has_the_digest_of_its_effect_each_time():
+def test_the_digest_of_a_plan_equals_the_digest_of_its_effect():
     plan = Plan(cluster_id="c", changes=(change(entity(user="alice")),))
     assert plan.digest == plan.digest == effect_digest("c", plan.changes)
     assert replace(plan, changes=()).digest == effect_digest("c", ())
 
 
-def test_the_digest_is_bound_to_the_cluster_and_to_all_three_kinds_of_names():
+def test_the_digest_depends_on_the_cluster_and_on_all_three_kinds_of_names():
     digests = {
         effect_digest("c", []),
         effect_digest("d", []),
@@ -111,7 +111,7 @@ def test_the_digest_is_bound_to_the_cluster_and_to_all_three_kinds_of_names():
     assert effect_digest("c", []).startswith("sha256:")
 
 
-def test_a_digest_never_changes_between_releases():
+def test_digests_are_stable_between_releases():
     digest = effect_digest("kq", [change(entity(user="zoë"), after=1048576.0), change(after=None)])
     assert digest == DIGEST
 
@@ -119,7 +119,7 @@ def test_a_digest_never_changes_between_releases():
 DIGEST = "sha256:5babd9e433a4e98c64c918accb7390f645f50236b9db6f0ce0592dc9e241be54"
 
 
-def test_findings_are_listed_by_what_they_mean():
+def test_findings_are_listed_by_their_meaning():
     everything = tuple(finding(cause) for cause in Cause)
     plan = Plan(cluster_id="c", findings=everything)
     assert [entry.cause for entry in plan.restricted] == [c for c in Cause if c in RESTRICTABLE]
@@ -129,7 +129,7 @@ def test_findings_are_listed_by_what_they_mean():
     assert (plan.orphans, plan.ignored) == ((), ())
 
 
-def test_what_is_recorded_orphaned_or_ignored_is_not_restricted():
+def test_recorded_orphaned_and_ignored_pairs_do_not_count_as_restricted():
     orphan = finding(Cause.PRUNE, Action.ORPHAN)
     ignored = finding(Cause.DRIFT, ignored=True)
     skipped = finding(Cause.SPEC, ignored=True)
@@ -147,7 +147,7 @@ def test_corrected_drift_is_listed_after_reported_drift():
     assert plan.drift == (finding(Cause.DRIFT), corrected)
 
 
-def test_limits_that_are_live_as_declared_are_adopted():
+def test_live_limits_equal_to_the_declared_ones_are_adopted():
     adopted, converged = finding(Cause.ADOPT), finding(Cause.CONVERGED)
     plan = Plan(cluster_id="c", findings=(adopted, finding(Cause.GONE), converged))
     assert plan.adopted == (adopted, converged)

@@ -10,7 +10,7 @@ from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.planner.test_guards import RATE, SHARE, change
 
 
-def test_we_are_warned_where_a_plan_limits_ourselves():
+def test_a_plan_that_limits_the_principal_of_kquota_causes_a_warning():
     us = Principal(user="admin", client_id="kquota")
     own_change = change(None, 1e6, subject=entity(user="admin"))
     (warning,) = own_limits(QuotaState(), [own_change], us)
@@ -50,7 +50,7 @@ def test_exactly_eight_times_a_byte_rate_looks_like_bits(rate_change, slips):
         ((("team", "a"),), entity(user="alice"), True),
     ],
 )
-def test_a_changed_key_is_named_where_a_limit_of_another_type_may_hold_for_the_same_client(
+def test_a_changed_key_is_named_if_a_limit_of_another_type_may_apply_to_the_same_client(
     names, subject, is_named
 ):
     live = QuotaState(foreign_entities=((names, ((str(RATE), 1.0),)),))

@@ -53,7 +53,7 @@ def test_a_removal_relies_on_every_wider_live_limit_that_can_match_one_of_its_cl
 
 
 @given(STATES)
-def test_many_removals_rely_on_what_each_of_them_relies_on(live):
+def test_many_removals_rely_on_the_limits_that_each_of_them_relies_on(live):
     pairs = list(live.pairs())
     together = preconditions_of(
         [change(e, v, None, k) for e, k, v in pairs[::2]],
@@ -106,7 +106,7 @@ def test_removals_rely_on_the_wider_limits_of_their_own_clients(removed, relied_
     assert {pair.entity for pair in basis.relied_on} == set(relied_on)
 
 
-def test_a_set_relies_on_nothing_but_its_own_pair():
+def test_a_set_relies_on_its_own_pair_only():
     live = QuotaState(limits={entity(user=DEFAULT): (1.0, None, None, None, None)})
     basis = preconditions_of(
         [change(entity(user="a"), None, 2.0)], owned=OwnershipRecords(cluster_id="x"), live=live
@@ -115,7 +115,7 @@ def test_a_set_relies_on_nothing_but_its_own_pair():
     assert basis.relied_on == ()
 
 
-def test_nothing_differs_from_itself_and_every_side_counts():
+def test_preconditions_equal_themselves_and_every_difference_is_reported():
     subject = entity(user="a")
     live = QuotaState(
         limits={
@@ -154,7 +154,7 @@ def test_nothing_differs_from_itself_and_every_side_counts():
     assert (difference.then.document, difference.now.document) == ("a/b", "c/d")
 
 
-def test_a_value_that_kafka_enforces_alike_is_no_difference():
+def test_a_value_that_kafka_enforces_equally_is_not_a_difference():
     subject = entity(user="a")
     changes = [change(subject, 1_000_000.0, 5.0)]
     first, second = (

@@ -104,7 +104,7 @@ def within(removals: list[tuple[float, str]], end: float, tenant: str | None = N
     return sum(end - WINDOW < at <= end and tenant in {None, who} for at, who in removals)
 
 
-def test_the_first_removals_go_and_the_rest_says_how_many_wait_and_until_when() -> None:
+def test_the_first_removals_are_sent_and_the_message_counts_the_waiting_ones_with_a_time() -> None:
     cluster = Cluster(Guards(max_removals=3, max_removed_percent=100), a=30)
     cluster.ask("a", 4)
     assert cluster.turn(0.0) == 3
@@ -116,7 +116,7 @@ def test_the_first_removals_go_and_the_rest_says_how_many_wait_and_until_when() 
     )
 
 
-def test_another_namespace_is_neither_held_up_nor_told() -> None:
+def test_another_namespace_is_neither_delayed_nor_named() -> None:
     cluster = Cluster(Guards(max_removals=3, max_removed_percent=100), a=300, b=1)
     cluster.ask("a", 300)
     cluster.turn()
@@ -126,7 +126,7 @@ def test_another_namespace_is_neither_held_up_nor_told() -> None:
     assert all("namespace b" not in problem.message for problem in cluster.violations.values())
 
 
-def test_three_hundred_deletions_are_all_made_and_no_share_is_above_a_hundred_percent() -> None:
+def test_three_hundred_deletions_are_all_executed_and_no_percentage_exceeds_a_hundred() -> None:
     cluster = Cluster(Guards(max_removals=194, max_removed_percent=100), a=300)
     cluster.ask("a", 300)
     assert cluster.turn() == 194
@@ -138,7 +138,7 @@ def test_three_hundred_deletions_are_all_made_and_no_share_is_above_a_hundred_pe
     assert cluster.pair_counts == {"a": 0}
 
 
-def test_a_share_is_one_of_what_was_owned_when_the_window_began() -> None:
+def test_the_percentage_is_relative_to_the_owned_limits_at_the_start_of_the_window() -> None:
     cluster = Cluster(Guards(max_removals=1000, max_removed_percent=20), a=100)
     cluster.ask("a", 50)
     assert cluster.turn() == 20
@@ -149,7 +149,7 @@ def test_a_share_is_one_of_what_was_owned_when_the_window_began() -> None:
     assert cluster.turn(WINDOW) == 16
 
 
-def test_a_share_counts_what_was_owned_before_the_removals_of_the_window() -> None:
+def test_the_percentage_includes_limits_removed_within_the_window() -> None:
     cluster = Cluster(Guards(max_removals=1000, max_removed_percent=20), a=100)
     cluster.ask("a", 5)
     assert cluster.turn() == 5
@@ -157,7 +157,7 @@ def test_a_share_counts_what_was_owned_before_the_removals_of_the_window() -> No
     assert cluster.turn() == 15  # 20 % of the 100 from before, not of the 95 that are left
 
 
-def test_all_tenants_together_have_a_bound_that_one_tenant_alone_never_reaches() -> None:
+def test_all_tenants_together_have_a_bound_that_one_tenant_never_reaches() -> None:
     tenants = {f"t{number}": 4 for number in range(20)}
     cluster = Cluster(Guards(max_removals=4, max_removed_percent=20), **tenants)
     for tenant in tenants:
@@ -181,7 +181,7 @@ def test_a_guard_of_zero_withholds_without_a_time() -> None:
     assert "no removals while the guard is 0" in violation.message
 
 
-def test_overrides_use_no_budget_and_what_was_counted_is_sent_again() -> None:
+def test_overrides_use_no_budget_and_counted_removals_are_sent_again_without_one() -> None:
     owned, guards = owning(a=3), Guards(max_removals=0)
     changes = [removal("a", 0, Cause.OVERRIDE), removal("a", 1)]
     paid = frozenset({(changes[1].entity, RATE)})
@@ -233,7 +233,7 @@ def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
 
 @settings(deadline=None)
 @given(GUARDS, STEPS)
-def test_what_stays_asked_for_is_made_in_the_end(
+def test_a_persistent_removal_is_finally_executed_at_the_announced_time(
     guards: Guards, steps: list[tuple[str, int, float, bool]]
 ) -> None:
     cluster = Cluster(guards, a=40, b=19, c=25)
@@ -250,7 +250,7 @@ def test_what_stays_asked_for_is_made_in_the_end(
 
 @settings(deadline=None)
 @given(GUARDS, STEPS)
-def test_two_tenants_never_hold_up_a_third(
+def test_two_tenants_never_delay_a_third(
     guards: Guards, steps: list[tuple[str, int, float, bool]]
 ) -> None:
     together, alone = Cluster(guards, a=40, b=19, c=25), Cluster(guards, a=40, b=19, c=25)
@@ -264,7 +264,7 @@ def test_two_tenants_never_hold_up_a_third(
 
 
 @given(st.sets(strategies.entities, max_size=12), st.integers(0, 12), st.permutations(range(12)))
-def test_no_removal_gets_a_slot_while_a_wider_one_that_it_waits_for_gets_none(
+def test_a_removal_gets_no_slot_while_a_wider_one_before_it_waits(
     entities: set[Entity], slots: int, order: list[int]
 ) -> None:
     sorted_entities = sorted(entities, key=sort_key)
@@ -292,7 +292,7 @@ def test_no_removal_gets_a_slot_while_a_wider_one_that_it_waits_for_gets_none(
             )
 
 
-def test_the_one_that_waits_longest_goes_before_wider_ones() -> None:
+def test_the_longest_waiting_removal_precedes_wider_ones() -> None:
     changes = [
         QuotaChange(
             entity=subject, key=RATE, before=1.0, after=None, cause=Cause.PRUNE, owner=owner("a")
@@ -306,7 +306,7 @@ def test_the_one_that_waits_longest_goes_before_wider_ones() -> None:
     assert list(waiting) == [changes[0]]
 
 
-def test_what_is_remembered_is_bounded_and_nothing_is_forgotten_earlier() -> None:
+def test_the_stored_counts_are_bounded_and_none_expires_early() -> None:
     counts = [
         RemovalCount(at=NOW + number, tenant="a", count=1, owned=500, owned_by_all=900)
         for number in range(500)
@@ -322,14 +322,14 @@ def test_what_is_remembered_is_bounded_and_nothing_is_forgotten_earlier() -> Non
 @pytest.mark.parametrize(
     ("window", "text"), [(7200.0, "2h"), (300.0, "5m"), (90.0, "90s"), (5400.0, "90m")]
 )
-def test_the_message_says_how_long_the_window_is(window: float, text: str) -> None:
+def test_the_message_contains_the_length_of_the_window(window: float, text: str) -> None:
     allotment = RemovalAllowance(now=NOW, window=window)
     refused = allotment.violations([removal("a", 0)], owning(a=1), Guards(max_removals=0))
     (violation,) = refused.values()
     assert f"are used within {text};" in violation.message
 
 
-def test_a_budget_that_became_smaller_has_room_when_enough_moments_have_left_the_window() -> None:
+def test_a_reduced_budget_has_room_when_enough_removals_have_left_the_window() -> None:
     history = [
         RemovalCount(at=at, tenant="a", count=5, owned=20, owned_by_all=20)
         for at in (NOW - 30, NOW - 20, NOW - 10)

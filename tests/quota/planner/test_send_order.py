@@ -47,7 +47,7 @@ def change(subject, before, after, key=RATE) -> QuotaChange:
 
 
 @given(PLANS, st.randoms())
-def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
+def test_batches_contain_every_change_once_with_complete_entities_in_order(plan, random):
     changes = list(changes_between(*plan))
     random.shuffle(changes)
     new_batches = batches(changes)
@@ -69,7 +69,7 @@ def test_batches_hold_every_change_once_entities_whole_and_sorted(plan, random):
     )
 
 
-def test_a_batch_has_a_name_for_people():
+def test_a_batch_has_a_readable_name():
     assert [SendBatch(removes=r, level=3, alterations=()).name for r in (False, True)] == [
         "set at level 3",
         "remove at level 3",
@@ -77,7 +77,7 @@ def test_a_batch_has_a_name_for_people():
 
 
 @given(st.lists(st.integers(1, 5), max_size=60), st.integers(0, 2))
-def test_chunks_are_within_bounds_in_order_and_never_split_an_entity(sizes, repeat):
+def test_chunks_stay_within_bounds_in_order_and_never_split_an_entity(sizes, repeat):
     sizes = sizes * 10**repeat
     alterations = [
         Alteration(entity(user=str(n)), ((str(RATE), 1.0),) * size) for n, size in enumerate(sizes)
@@ -102,7 +102,7 @@ def test_a_chunk_is_full_when_another_entity_has_too_many_operations_for_it():
         assert [len(chunk) for chunk in chunks(many)] == [most, 1]
 
 
-def test_an_entity_that_is_larger_than_a_chunk_goes_alone():
+def test_an_entity_larger_than_a_chunk_is_sent_alone():
     large = Alteration(ALICE, ((str(RATE), 1.0),) * (MAX_OPERATIONS + 1))
     small = Alteration(entity(user="bob"), ((str(RATE), 1.0),))
     assert list(chunks([large, small])) == [(large,), (small,)]
@@ -112,7 +112,9 @@ def test_an_entity_that_is_larger_than_a_chunk_goes_alone():
 
 
 @given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=6))
-def test_a_change_waits_for_exactly_those_that_can_match_one_of_its_clients(subject, obstacles):
+def test_a_change_waits_for_exactly_the_changes_that_can_match_one_of_its_clients(
+    subject, obstacles
+):
     for removes in (False, True):
         key = Key.CONNECTION_CREATION_RATE
         schedule = SendSchedule([change(subject, 1.0, None if removes else 2.0, key)])
@@ -124,7 +126,7 @@ def test_a_change_waits_for_exactly_those_that_can_match_one_of_its_clients(subj
         assert entities == ({subject: tuple(expected)} if expected else {})
 
 
-def test_of_any_two_entities_one_waits_for_the_other_if_they_can_match_the_same_client():
+def test_of_two_entities_that_can_match_the_same_client_one_waits_for_the_other():
     for subject, obstacle in itertools.product(ENTITIES, repeat=2):
         schedule = SendSchedule([change(subject, 1.0, 2.0)])
         schedule.settle(Alteration(obstacle, ((str(RATE), 3.0),)), REFUSED)
@@ -132,13 +134,13 @@ def test_of_any_two_entities_one_waits_for_the_other_if_they_can_match_the_same_
         assert obstacles == ({subject: (obstacle,)} if may_match_same(obstacle, subject) else {})
 
 
-def test_another_key_is_in_nobodys_way():
+def test_a_change_does_not_wait_for_another_key():
     schedule = SendSchedule([change(ALICE, None, 1.0, SHARE)])
     schedule.settle(Alteration(entity(user=DEFAULT), ((str(RATE), 1.0),)), REFUSED)
     assert schedule.find_held_entities(schedule.batches[0]) == {}
 
 
-def test_only_a_few_obstacles_are_named():
+def test_the_number_of_named_obstacles_is_limited():
     schedule = SendSchedule([change(entity(user=DEFAULT), None, 1.0)])
     for number in range(50):
         schedule.settle(Alteration(entity(user=f"u{number:02}"), ((str(RATE), 1.0),)), REFUSED)
@@ -146,7 +148,7 @@ def test_only_a_few_obstacles_are_named():
     assert [wait[0] for wait in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
 
 
-def test_an_entity_of_unknown_fate_gets_no_second_write_but_a_refused_one_does():
+def test_an_entity_with_an_unknown_outcome_gets_no_second_write_and_a_rejected_one_does():
     for result, obstacles in ((LOST, {ALICE: (ALICE,)}), (REFUSED, {})):
         schedule = SendSchedule([change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)])
         sets, removals = schedule.batches
@@ -154,13 +156,13 @@ def test_an_entity_of_unknown_fate_gets_no_second_write_but_a_refused_one_does()
         assert schedule.find_held_entities(removals) == obstacles
 
 
-def test_a_write_of_an_earlier_run_is_in_the_way_too():
+def test_an_unknown_write_of_an_earlier_run_also_delays_a_change():
     schedule = SendSchedule([change(ALICE, None, 1.0)])
     schedule.settle(Alteration(ALICE, ((str(RATE), 2.0),)), LOST)
     assert schedule.find_held_entities(schedule.batches[0]) == {ALICE: (ALICE,)}
 
 
-def test_what_was_held_holds_what_waits_for_it():
+def test_a_held_change_holds_the_changes_that_wait_for_it():
     pair, everybody = entity(user="alice", client_id="app"), entity(user=DEFAULT)
     schedule = SendSchedule(
         [change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)]
@@ -172,7 +174,7 @@ def test_what_was_held_holds_what_waits_for_it():
     assert schedule.find_held_entities(third) == {everybody: (pair, ALICE)}
 
 
-def test_what_was_never_settled_holds_what_comes_later():
+def test_a_change_that_was_never_settled_holds_later_ones():
     everybody = entity(user=DEFAULT)
     schedule = SendSchedule([change(everybody, None, 1.0), change(ALICE, 5.0, None)])
     sets, removals = schedule.batches
@@ -192,7 +194,7 @@ def test_sets_do_not_wait_for_visibility():
     assert schedule.find_held_entities(second) == {}
 
 
-def test_a_removal_that_relies_on_nothing_needs_no_look():
+def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
     schedule = SendSchedule([change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)])
     sets, removals = schedule.batches
     schedule.settle(sets.alterations[0], Applied())
@@ -200,7 +202,7 @@ def test_a_removal_that_relies_on_nothing_needs_no_look():
 
 
 @given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=9))
-def test_a_removal_waits_for_exactly_those_withheld_removals_that_come_before_it(subject, withheld):
+def test_a_removal_waits_for_exactly_the_withheld_removals_before_it(subject, withheld):
     schedule = SendSchedule([change(subject, 1.0, None)])
     for obstacle in withheld:
         schedule.settle(Alteration(obstacle, ((str(RATE), None),)), Held(waits_for=(obstacle,)))
@@ -261,7 +263,7 @@ def drive(before, changes, chances, run) -> tuple[Log, dict]:
 
 @settings(max_examples=max(150, settings().max_examples))
 @given(PLANS, CHANCES, RUNS)
-def test_the_law_holds_where_brokers_lag_and_senders_stop(plan, chances, run):
+def test_the_order_law_holds_with_lagging_brokers_and_stopped_senders(plan, chances, run):
     changes = changes_between(*plan)
     log, results = drive(plan[0], changes, chances, run)
     assert breaches(changes, log) == []
@@ -281,7 +283,7 @@ def test_the_law_holds_where_brokers_lag_and_senders_stop(plan, chances, run):
 
 @settings(max_examples=max(300, settings().max_examples))
 @given(PLANS, CHANCES, st.randoms())
-def test_the_law_holds_where_a_part_of_the_plan_is_withheld(plan, chances, random):
+def test_the_order_law_holds_with_withheld_changes(plan, chances, random):
     changes = changes_between(*plan)
     withheld = [change for change in changes if random.random() < 0.4]
 
@@ -297,5 +299,5 @@ def test_the_law_holds_where_a_part_of_the_plan_is_withheld(plan, chances, rando
     assert breaches(changes, log) == []
 
 
-def test_the_crowd_is_all_eight_levels_of_one_client():
+def test_the_test_entities_have_all_eight_levels_of_one_client():
     assert sorted(level(subject) for subject in CROWD) == list(range(1, 9))

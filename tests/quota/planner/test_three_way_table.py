@@ -32,7 +32,7 @@ ROWS: dict[Cause | None, Row] = {
 
 
 @pytest.mark.parametrize("key", [RATE, SHARE])
-def test_each_combination_falls_into_exactly_one_row(key):
+def test_each_combination_matches_exactly_one_row(key):
     causes = set()
     for desired, applied, live, pending in itertools.product(VALUES, VALUES, VALUES, (False, True)):
         has_record = applied is not None or pending
@@ -43,7 +43,7 @@ def test_each_combination_falls_into_exactly_one_row(key):
     assert causes == set(ROWS)
 
 
-def test_near_whole_numbers_are_the_same_for_integral_keys_only():
+def test_nearly_whole_numbers_are_equal_for_integral_keys_only():
     near = 1.000_000_5
     assert classify(RATE, desired=1.0, applied=1.0, live=near) is Cause.IN_SYNC
     assert classify(RATE, desired=1.0, applied=None, live=near) is Cause.ADOPT

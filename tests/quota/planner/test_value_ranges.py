@@ -51,7 +51,7 @@ def test_a_narrow_range_approves_the_values_within_it(value, approved):
         replace(NARROW, entities=EVERYTHING),
     ],
 )
-def test_a_range_that_could_hold_a_value_and_its_slip_or_speaks_of_everything_approves_nothing(
+def test_a_range_wide_enough_for_a_unit_slip_or_without_a_pattern_approves_nothing(
     loose,
 ):
     assert not loose.approves(2e6)
@@ -63,7 +63,7 @@ def test_a_range_that_could_hold_a_value_and_its_slip_or_speaks_of_everything_ap
     value=st.floats(min_value=0.0, max_value=1e18),
     slip=st.sampled_from([1e3, 1024.0, 1e6, 1e9]),
 )
-def test_no_range_approves_a_value_and_its_slip_of_a_unit(least, most, value, slip):
+def test_no_range_approves_a_value_and_its_unit_slip(least, most, value, slip):
     bound = replace(NARROW, minimum=least, maximum=most)
     assert value == 0.0 or not (bound.approves(value) and bound.approves(value * slip))
 
@@ -76,7 +76,7 @@ def test_the_first_range_that_covers_the_quota_applies():
     assert not is_approved(change(), (replace(NARROW, maximum=None), NARROW), ())
 
 
-def test_a_range_of_a_namespace_covers_what_its_documents_declare_or_declared_last():
+def test_a_range_of_a_namespace_covers_pairs_that_its_documents_declare_or_declared_last():
     of_team, of_old = (replace(NARROW, namespaces=frozenset({name})) for name in ("team", "old"))
     assert is_approved(change(), (), (of_team,))
     assert not is_approved(change(), (), (of_old,))
@@ -85,7 +85,7 @@ def test_a_range_of_a_namespace_covers_what_its_documents_declare_or_declared_la
     assert not is_approved(replace(removal, owner=None), (), (of_old,))
 
 
-def test_a_removal_is_judged_by_the_value_that_it_takes_away():
+def test_a_removal_is_checked_by_the_value_that_it_removes():
     assert is_approved(change(before=2e6, after=None), (NARROW,), ())
     assert not is_approved(change(before=2e3, after=None), (NARROW,), ())
     assert not is_approved(change(before=None, after=None), (NARROW,), ())

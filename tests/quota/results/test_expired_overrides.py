@@ -38,26 +38,26 @@ def plan(*, findings=(), changes=()) -> Plan:
     return Plan(cluster_id="id", findings=findings, changes=changes)
 
 
-def test_a_reported_one_has_the_declared_value_and_its_document():
+def test_a_reported_expired_override_has_the_declared_value_and_its_document():
     (override,) = expired_overrides(plan(findings=(REPORTED,)), OWNED)
     assert (override.override, override.expected, override.live) == (OVERRIDE, 5.0, 50.0)
     assert (override.document, override.pair) == ("team/one", (ALICE, RATE))
 
 
-def test_where_no_document_declares_the_pair_the_value_from_before_is_expected():
+def test_without_a_declaring_document_the_value_from_before_is_expected():
     (override,) = expired_overrides(
         plan(findings=(replace(REPORTED, desired=None, owner=None),)), OWNED
     )
     assert (override.expected, override.document) == (7.0, "")
 
 
-def test_a_planned_one_counts_until_it_is_reverted():
+def test_a_planned_expired_override_counts_until_it_is_reverted():
     planned = plan(changes=(PLANNED, replace(PLANNED, cause=Cause.SPEC)))
     (override,) = expired_overrides(planned, OWNED)
     assert (override.expected, override.live) == (5.0, 50.0)
     assert expired_overrides(planned, OWNED, reverted={(ALICE, RATE)}) == ()
 
 
-def test_ignored_ones_and_other_causes_do_not_count():
+def test_ignored_overrides_and_other_causes_do_not_count():
     findings = (replace(REPORTED, ignored=True), replace(REPORTED, cause=Cause.DRIFT))
     assert expired_overrides(plan(findings=findings), OWNED) == ()

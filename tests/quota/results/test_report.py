@@ -47,14 +47,14 @@ def preview(
     )
 
 
-def test_a_preview_is_applyable_if_there_is_something_to_do_and_nothing_forbids_it():
+def test_a_preview_is_applyable_if_it_has_changes_and_no_refusal():
     assert preview(CHANGE).applyable
     assert not preview().applyable
     assert not preview(CHANGE, conflict=True).applyable
     assert not preview(CHANGE, violation=True).applyable
 
 
-def test_a_preview_is_wrong_if_documents_conflict_or_the_broker_would_refuse():
+def test_a_preview_is_errored_if_documents_conflict_or_the_broker_would_reject():
     assert not preview(CHANGE, violation=True).errored
     assert preview(CHANGE, conflict=True).errored
     assert preview(CHANGE, refused=True).errored
@@ -69,7 +69,7 @@ def test_a_preview_is_quiet_if_it_has_no_change_no_refusal_and_no_warning():
     assert not replace(preview(), warnings=("the broker is throttled",)).is_quiet
 
 
-def test_documents_that_a_proposal_touches_are_those_that_it_changes_or_else_those_that_are_written_for():
+def test_touched_documents_are_those_that_the_pull_request_changes_or_those_of_the_planned_changes():
     declaration = Declaration(document="payments/alice", entity=ALICE, limits=(1.0, *(None,) * 4))
     planned = preview(replace(CHANGE, claim=declaration), replace(CHANGE, entity=BOB))
     assert planned.touched_documents == {"payments/alice"}
@@ -77,14 +77,14 @@ def test_documents_that_a_proposal_touches_are_those_that_it_changes_or_else_tho
     assert compared.touched_documents == {"payments/bob"}
 
 
-def test_a_warning_that_is_accepted_is_not_open():
+def test_an_accepted_warning_is_not_open():
     declaration = Declaration(document="payments/alice", entity=ALICE, limits=(1.0, *(None,) * 4))
     warning = RuleWarning(claim=declaration, kind=next(iter(WarningKind)), message="doubtful")
     accepted = replace(warning, accepted="agreed with the owner")
     assert replace(preview(), advice=(warning, accepted)).open_advice == (warning,)
 
 
-def test_visible_everywhere_means_that_somebody_shows_it_and_nobody_lags():
+def test_visible_everywhere_requires_one_broker_that_shows_it_and_none_that_lags():
     assert Visibility(visible=(1, 2), lagging=(), unreachable={3: "down"}).everywhere
     assert not Visibility(visible=(1,), lagging=(2,), unreachable={}).everywhere
     assert not Visibility(visible=(), lagging=(), unreachable={1: "down"}).everywhere
@@ -100,11 +100,11 @@ def test_visible_everywhere_means_that_somebody_shows_it_and_nobody_lags():
         (Unknown(reason="cut off"), "UNKNOWN"),
     ],
 )
-def test_each_result_has_its_word(result, word):
+def test_each_result_has_its_status_text(result, word):
     assert PairOutcome(change=CHANGE, result=result).status_text == word
 
 
-def test_a_pair_is_done_when_it_was_applied_and_seen():
+def test_a_pair_is_done_when_it_was_applied_and_is_visible():
     done = PairOutcome(change=CHANGE, result=Applied(), visibility=PairVisibility.VISIBLE)
     assert done.is_done
     assert not PairOutcome(
@@ -120,7 +120,7 @@ def outcome(**more: object) -> Outcome:
     return Outcome(cluster_id="c", digest="d", **{"pairs": (done,), **more})
 
 
-def test_an_outcome_is_complete_only_if_all_was_applied_seen_and_recorded():
+def test_an_outcome_is_complete_only_if_every_change_was_applied_is_visible_and_recorded():
     assert outcome().complete
     assert outcome(pairs=()).complete
     assert not outcome(recorded=False).complete
@@ -132,7 +132,7 @@ def test_an_outcome_is_complete_only_if_all_was_applied_seen_and_recorded():
     assert outcome().count("UNKNOWN") == 0
 
 
-def test_a_pass_is_in_order_if_all_was_compared_and_nothing_is_left_undone():
+def test_a_reconciliation_is_in_order_if_everything_was_compared_and_nothing_is_open():
     looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
     assert looked.in_order
     assert replace(looked, outcome=Outcome(cluster_id="c", digest="d")).in_order

@@ -16,7 +16,7 @@ def policy(page: str) -> str:
     return match[1]
 
 
-def test_parts_are_filled_once_and_never_searched_again():
+def test_placeholders_are_replaced_once_and_inserted_text_is_not_searched():
     text = filled("<a>{{first}}<b>{{second}}<c>", {"first": "{{second}}{{first}}", "second": "2"})
     assert text == "<a>{{second}}{{first}}<b>2<c>"
 
@@ -34,7 +34,7 @@ def test_a_page_without_a_script_allows_none():
     assert policy(page).startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_the_policy_follows_the_script_and_the_style():
+def test_the_content_security_policy_matches_the_script_and_the_style():
     policies = {
         policy(framed(frame(), title="plan", style=style, body="", script=script))
         for style in ("p {}", "p { }")

@@ -66,7 +66,7 @@ def facts_of(text: str) -> dict:
 @pytest.mark.parametrize(
     "new_page", [page(), page(look("a"), look("b"), kind="report"), page(hostile_look())]
 )
-def test_a_page_is_well_formed_and_holds_one_block_of_facts_and_one_script(new_page):
+def test_a_page_is_well_formed_and_contains_one_block_of_facts_and_one_script(new_page):
     reading = read(new_page)
     assert reading.seen.count("script") == 2
     assert reading.seen.count("style") == 1
@@ -76,7 +76,7 @@ def test_a_page_is_well_formed_and_holds_one_block_of_facts_and_one_script(new_p
     assert "{{" not in re.sub(r"(?s)<script.*?</script>", "", new_page)
 
 
-def test_nothing_in_a_page_is_fetched_from_anywhere():
+def test_a_page_loads_nothing_from_other_addresses():
     reading = read(page())
     addresses = [
         value
@@ -100,7 +100,7 @@ def test_nothing_in_a_page_is_fetched_from_anywhere():
         assert word not in page_files().script
 
 
-def test_the_policy_allows_the_two_texts_of_the_page_and_nothing_else():
+def test_the_policy_allows_the_script_and_the_style_of_the_page_only():
     reading = read(page())
     (policy,) = [
         value
@@ -118,7 +118,7 @@ def test_the_policy_allows_the_two_texts_of_the_page_and_nothing_else():
     assert rules["base-uri"] == rules["form-action"] == "'none'"
 
 
-def test_no_name_leaves_the_block_of_facts():
+def test_names_cannot_break_out_of_the_block_of_facts():
     new_page = page(hostile_look())
     block = re.search(r'(?s)<script type="application/json" id="facts">(.*?)</script>', new_page)
     assert block is not None
@@ -136,13 +136,13 @@ def test_no_name_leaves_the_block_of_facts():
     assert set(HOSTILE) <= users
 
 
-def test_words_of_people_stand_on_one_line_and_reorder_nothing():
+def test_texts_of_users_are_on_one_line_without_reordering_characters():
     for text in facts_of(page(hostile_look()))["words"]:
         assert text.isprintable()
         assert "\u202e" not in text
 
 
-def test_an_odd_name_comes_with_its_text_and_a_plain_one_without():
+def test_an_unusual_name_has_its_quoted_text_and_a_plain_one_does_not():
     ledger = PageLookup()
     for subject in (ALICE, ALICE_SHOP, entity(user="<default>"), entity(user=DEFAULT), EVIL):
         ledger.entity(subject)
@@ -156,7 +156,7 @@ def test_an_odd_name_comes_with_its_text_and_a_plain_one_without():
     assert rows[4][3].startswith('user="a|b`c\\u000a')
 
 
-def test_what_is_said_twice_is_held_once():
+def test_repeated_values_are_stored_once():
     ledger = PageLookup()
     assert ledger.text_number("a") == ledger.text_number("a") == 0
     assert ledger.entity(ALICE) == ledger.entity(ALICE) == 0
@@ -176,7 +176,7 @@ def test_what_is_said_twice_is_held_once():
 
 
 @pytest.mark.golden
-def test_the_facts_of_a_page():
+def test_the_facts_of_a_page_equal_the_golden_file():
     document = page_document([look()], page="plan", made_at=NOW, tool_version="1.0")
     golden("page.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
 
@@ -185,7 +185,7 @@ def test_equal_facts_give_equal_pages():
     assert page() == page()
 
 
-def test_a_page_says_that_limits_hold_per_broker_and_who_judged():
+def test_a_page_shows_that_limits_apply_per_broker_and_names_the_validator():
     facts = facts_of(page())
     assert "per broker" in facts["perBroker"]
     cluster = facts["clusters"][0]
@@ -197,20 +197,20 @@ def test_a_page_says_that_limits_hold_per_broker_and_who_judged():
     assert "not by the broker" in hostile_facts["words"][hostile_facts["clusters"][0]["headline"]]
 
 
-def test_an_empty_plan_makes_a_page_too():
+def test_an_empty_plan_gives_a_page():
     facts = facts_of(page(replace(look(), preview=empty(), history=None)))
     cluster = facts["clusters"][0]
     assert (cluster["changes"], cluster["affected"], cluster["history"]) == ([], [], None)
 
 
-def test_history_keeps_the_newest_and_says_how_many_it_leaves_out():
+def test_history_contains_the_newest_entries_and_the_number_of_omitted_ones():
     history = ChangeHistory(entries=(PAST,), left_out=7)
     facts = facts_of(page(replace(look(), history=history)))
     assert facts["clusters"][0]["historyLeftOut"] == 7
     assert KEPT >= 1000
 
 
-def test_a_look_without_records_calls_nothing_ours():
+def test_without_records_no_quota_is_shown_as_owned():
     facts = facts_of(
         page(ClusterPage(name="x", preview=sample_without_findings(), live=look().live))
     )
@@ -222,6 +222,6 @@ def sample_without_findings():
     return replace(empty(), plan=replace(empty().plan, findings=()))
 
 
-def test_every_file_of_the_page_is_one_that_the_page_is_made_of():
+def test_every_file_of_the_page_folder_is_used():
     names = {path.name for path in files("reconciler.render").joinpath("page").iterdir()}
     assert names == {FRAME, TEMPLATE, *STYLES, *SCRIPTS, *report_page.STYLES}

@@ -156,7 +156,7 @@ def change(name: str, note: str = "") -> QuotaChange:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_no_text_of_a_plan_leaves_its_cell_or_its_line(name, sentence, title):
+def test_texts_of_a_plan_cannot_break_out_of_their_cell_or_line(name, sentence, title):
     changes = (change(name, note=sentence), change("plain"))
     preview = replace(
         empty(),
@@ -181,7 +181,7 @@ def test_no_text_of_a_plan_leaves_its_cell_or_its_line(name, sentence, title):
 
 
 @given(TEXTS, TEXTS)
-def test_no_text_of_an_outcome_leaves_its_cell_or_its_line(name, sentence):
+def test_texts_of_an_outcome_cannot_break_out_of_their_cell_or_line(name, sentence):
     lost = PairOutcome(
         change=change(name), result=Unknown(reason=sentence), visibility=PairVisibility.UNCHECKED
     )
@@ -198,7 +198,7 @@ def test_no_text_of_an_outcome_leaves_its_cell_or_its_line(name, sentence):
     assert displayed_page.lists == 0
 
 
-def test_the_renderer_sees_markup_that_is_not_escaped():
+def test_the_renderer_of_the_test_detects_unescaped_markup():
     """So that the two tests above can fail."""
     displayed_page = page("| a | b |\n|-|-|\n| x | y <b>z</b> |\n\n- [a](http://evil.example)\n")
     assert displayed_page.rows == [["a", "b"], ["x", "y z"]]
@@ -207,9 +207,9 @@ def test_the_renderer_sees_markup_that_is_not_escaped():
 
 
 @pytest.mark.parametrize("name", ["", "prod; reboot", "$(reboot)", "a b", "-x", "Prod", "a" * 254])
-def test_only_a_plain_name_of_a_cluster_is_in_a_command(name):
+def test_only_a_plain_cluster_name_is_in_a_command(name):
     assert cluster_option(name) is None
 
 
-def test_a_plain_name_of_a_cluster_is_an_option():
+def test_a_plain_cluster_name_is_an_option():
     assert cluster_option("eu-1.prod") == " --cluster eu-1.prod"

@@ -31,7 +31,7 @@ def text(drift_report, *, limit=65_536) -> str:
     )
 
 
-def test_it_says_what_was_applied_what_is_live_and_since_when():
+def test_the_issue_shows_the_applied_value_the_live_value_and_the_start_of_drift():
     new_text = text(report())
     assert "`user=drifted`" in new_text
     assert "2048 (2 KiB/s)" in new_text
@@ -81,14 +81,14 @@ def test_a_report_of_an_earlier_version_has_no_expired_overrides():
     assert read_drift(dump(document), location="drift.json").rows == ()
 
 
-def test_the_facts_do_not_change_with_the_time_or_the_age():
+def test_the_facts_do_not_depend_on_the_time_or_the_age():
     later = [replace(finding, since=NOW) for finding in FOUND]
     assert report(later, now=NOW + 3600).facts == report().facts
     changed_findings = [replace(finding, live=78.0) for finding in FOUND]
     assert report(changed_findings).facts != report().facts
 
 
-def test_no_name_is_a_mention_a_tag_or_markup():
+def test_names_cannot_be_a_mention_a_tag_or_markup():
     evil = [replace(FOUND[0], entity=EVIL)]
     new_text = text(report(evil, cluster="@all <b>")) + recovered_markdown(report(), details="")
     outside = html.unescape(re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", new_text)))
@@ -98,7 +98,7 @@ def test_no_name_is_a_mention_a_tag_or_markup():
 
 
 @pytest.mark.parametrize("limit", [1500, 10_000, 65_536])
-def test_it_fits_and_says_how_much_is_missing(limit):
+def test_the_issue_stays_within_the_limit_and_counts_omitted_rows(limit):
     many = [replace(FOUND[0], entity=entity(user=f"user-{at}")) for at in range(3000)]
     new_text = text(report(many), limit=limit)
     assert len(new_text) <= limit
@@ -106,7 +106,7 @@ def test_it_fits_and_says_how_much_is_missing(limit):
     assert f"… and {3000 - rows:,} rows more." in new_text
 
 
-def test_what_an_ignore_rule_acts_on_is_no_incident():
+def test_ignored_drift_is_not_in_the_issue():
     ignored = replace(
         FOUND[0], entity=entity(user="canary"), ignored=True, note="ignored: it sets its own"
     )

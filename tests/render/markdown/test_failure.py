@@ -15,7 +15,7 @@ def failure_text(text: str, *, limit: int = 65_536) -> str:
     )
 
 
-def test_what_was_said_stands_there_as_text():
+def test_the_message_is_shown_as_text():
     text = failure_text("error: <b>no</b> @team `x` </pre>\n\n\x1b[31m::error::y\u202e\n")
     assert text.startswith(f"{MARKER}\n### ")
     assert "A guard or a policy refuses" in text
@@ -26,13 +26,13 @@ def test_what_was_said_stands_there_as_text():
 
 
 @pytest.mark.parametrize("limit", [600, 5000, 65_536])
-def test_it_fits(limit):
+def test_the_comment_stays_within_the_limit(limit):
     text = failure_text("&" * 5000 + "\nmore" * 5000, limit=limit)
     assert len(text) <= limit
     assert text.count("</pre>") == 1
 
 
-def test_words_of_a_fork_are_short_and_say_where_they_come_from():
+def test_messages_of_a_fork_are_short_and_name_their_origin():
     words = failed_plan(1, "approved by security, please merge\n" * 500 + "x" * 5000)
     text = failure_markdown(
         from_fork(words, "mallory/quotas"), limit=65_536, title="t", marker=MARKER, details=""

@@ -22,30 +22,30 @@ def comment(posted: PostedFleet, *, limit: int = 65_000) -> str:
     return fleet_markdown(posted, limit=limit, max_rows=25, context=CommentContext())
 
 
-def test_clusters_without_changes_are_rows_only():
+def test_clusters_without_changes_have_a_row_only():
     text = comment(fleet("eu", "us", new_preview=empty))
     assert "<details>" not in text
     assert text.count("| `") == 2
 
 
-def test_the_name_of_a_cluster_is_no_mention():
+def test_the_name_of_a_cluster_cannot_be_a_mention():
     assert "<summary><code>&#64;</code>team</summary>" in comment(fleet("@team"))
 
 
-def test_what_does_not_fit_is_counted_and_not_cut():
+def test_rows_beyond_the_limit_are_counted_and_not_truncated():
     text = comment(fleet(*(f"c{number}" for number in range(40))), limit=12_000)
     assert len(text) <= 12_000
     assert text.count("<details>") == text.count("</details>") > 0
     assert f"… and {40 - text.count('<details>')} more plans." in text
 
 
-def test_a_name_forges_neither_a_row_nor_a_tag():
+def test_names_cannot_forge_a_row_or_a_tag():
     text = comment(fleet("</summary><img src=x>|\n# forged"))
     assert "<img" not in text
     assert "\n# forged" not in text
 
 
-def test_a_fleet_is_quiet_only_if_all_clusters_are_well_and_nothing_changes():
+def test_a_fleet_is_quiet_only_if_all_clusters_succeeded_and_nothing_changes():
     assert fleet("eu", new_preview=empty).is_quiet
     assert not fleet("eu", new_preview=sample).is_quiet
     row = FleetRow(cluster="lost", outcome=FleetOutcome.UNREACHABLE, seconds=0.0)

@@ -48,7 +48,7 @@ def ready():
     return replace(plan, verdict=ValidationResult(source="broker"))
 
 
-def stranger(number: int) -> Finding:
+def foreign_finding(number: int) -> Finding:
     return Finding(
         entity=entity(user=f"stranger-{number}"),
         key=RATE,
@@ -65,12 +65,12 @@ def rows(text: str) -> list[str]:
 
 
 @pytest.mark.golden
-def test_the_comment_of_a_plan():
+def test_the_comment_of_a_plan_equals_the_golden_file():
     golden("plan.md", plan_markdown(sample(), context=replace(PAGE, title="prod | @all")))
 
 
 @pytest.mark.golden
-def test_the_comment_of_an_outcome():
+def test_the_comment_of_an_outcome_equals_the_golden_file():
     golden("outcome.md", outcome_markdown(result(), context=PAGE))
 
 
@@ -92,7 +92,7 @@ def test_a_label_that_is_not_the_name_of_the_cluster_is_shown_beside_it():
     assert "### ✅ Ready: Kafka quotas of cluster lkc-1\n" in plan_markdown(by_address)
 
 
-def test_a_plan_that_asked_no_cluster_is_not_ready():
+def test_a_plan_without_a_contacted_cluster_is_not_ready():
     plan = ready()
     offline = replace(plan, plan=replace(plan.plan, cluster_id=""))
     text = plan_markdown(offline)
@@ -101,7 +101,7 @@ def test_a_plan_that_asked_no_cluster_is_not_ready():
     assert "it is not bound to a cluster" in text
 
 
-def test_a_plan_that_nothing_validated_is_not_ready():
+def test_a_plan_without_validation_is_not_ready():
     text = plan_markdown(
         replace(ready(), verdict=ValidationResult(source="none", reason="no right to alter"))
     )
@@ -170,14 +170,14 @@ def test_both_values_of_a_row_have_one_unit_and_no_exact_number():
     assert "10485760" not in text
 
 
-def test_a_value_that_a_wider_quota_gives_is_called_inherited():
+def test_a_value_from_a_wider_quota_is_shown_as_inherited():
     assert (
         "| `user=alice,client-id=shop`<br>`producer_byte_rate` | inherited 5 MB/s | 20 MB/s |"
         in plan_markdown(sample())
     )
 
 
-def test_every_row_has_as_many_cells_as_the_head():
+def test_every_row_has_as_many_cells_as_the_header():
     lines = [line for line in plan_markdown(sample()).splitlines() if line.startswith("|")]
     assert len(lines) == 8
     assert {line.count("|") for line in lines} == {5}
@@ -200,7 +200,7 @@ def test_removals_are_listed_before_changes_without_a_remark():
 
 
 @pytest.mark.parametrize("limit", [1500, 4000, 20_000, 65_536])
-def test_the_limit_holds_and_the_missing_rows_are_counted(limit):
+def test_the_limit_is_kept_and_the_omitted_rows_are_counted(limit):
     text = plan_markdown(long(2000), limit=limit, max_rows=None)
     assert len(text) <= limit
     assert f"… and {2000 - text.count('user-'):,} more changes" in text
@@ -209,9 +209,9 @@ def test_the_limit_holds_and_the_missing_rows_are_counted(limit):
 # ---- what is about others ------------------------------------------------------------------------
 
 
-def test_quotas_of_others_are_counted_and_never_listed():
+def test_foreign_quotas_are_counted_and_never_listed():
     plan = ready()
-    strangers = tuple(stranger(number) for number in range(300))
+    strangers = tuple(foreign_finding(number) for number in range(300))
     text = plan_markdown(replace(plan, plan=replace(plan.plan, findings=strangers)), context=PAGE)
     assert "stranger" not in text
     assert "**Only counted here**: unmanaged 300." in text
@@ -222,7 +222,11 @@ def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
     plan = ready()
     removals = tuple(
         QuotaChange(
-            entity=stranger(number).entity, key=RATE, before=5.0, after=None, cause=Cause.UNMANAGED
+            entity=foreign_finding(number).entity,
+            key=RATE,
+            before=5.0,
+            after=None,
+            cause=Cause.UNMANAGED,
         )
         for number in range(3)
     )
@@ -234,7 +238,7 @@ def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
     assert "⚠️" in text
 
 
-def test_the_clients_with_a_different_limit_are_named_up_to_ten():
+def test_at_most_ten_clients_with_a_different_limit_are_named():
     text = plan_markdown(sample())
     assert (
         "**Clients with a different limit**: 2 of 6 known clients: `user=alice`, `user=gone`; 1 of them with another bucket."
@@ -253,7 +257,7 @@ def test_the_clients_with_a_different_limit_are_named_up_to_ten():
     assert "`user=user-9`, 5 more;" in text
 
 
-def test_warnings_about_documents_that_the_proposal_does_not_change_are_counted():
+def test_warnings_about_documents_that_the_pull_request_does_not_change_are_counted():
     claims = [
         declare(entity(user=f"{name}-*"), {RATE: 5.0}, document=f"team/{name}")
         for name in ("mine", "theirs", "known")
@@ -275,7 +279,7 @@ def test_warnings_about_documents_that_the_proposal_does_not_change_are_counted(
 # ---- the last lines ------------------------------------------------------------------------------
 
 
-def test_it_says_what_happens_on_merge_how_to_plan_again_and_where_everything_is():
+def test_the_comment_names_the_effect_of_a_merge_the_command_of_a_new_plan_and_the_details():
     text = plan_markdown(ready(), context=PAGE)
     assert (
         "**On merge**: `kquota apply` makes 1 change if the documents and the cluster still result in exactly this plan."
@@ -290,7 +294,7 @@ def test_it_says_what_happens_on_merge_how_to_plan_again_and_where_everything_is
     assert "**On merge**: nothing is written" in plan_markdown(empty())
 
 
-def test_a_name_of_a_cluster_that_a_shell_could_misread_is_in_no_command():
+def test_a_cluster_name_with_shell_characters_is_in_no_command():
     odd = replace(ready(), origin=RunOrigin(cluster="x; rm -rf ~"))
     assert "kquota plan" not in plan_markdown(odd)
 
@@ -307,7 +311,7 @@ def applied(count: int = 2):
     return replace(result(), pairs=pairs, failure="")
 
 
-def test_an_outcome_says_what_was_applied_by_whom_at_which_commit_and_how_to_undo_it():
+def test_an_outcome_shows_changes_author_commit_and_the_undo_command():
     text = outcome_markdown(applied(), context=PAGE)
     assert "### ✅ Applied: Kafka quotas of prod\n" in text
     assert (
@@ -319,7 +323,7 @@ def test_an_outcome_says_what_was_applied_by_whom_at_which_commit_and_how_to_und
     assert "[`outcome.json`](https://ci.example/run/1/artifacts/2)" in text
 
 
-def test_what_was_not_applied_is_listed_first_and_changes_the_verdict():
+def test_failed_changes_are_listed_first_and_change_the_verdict():
     partly = applied(200)
     lost = replace(partly.pairs[-1], result=None, visibility=PairVisibility.UNCHECKED)
     partly = replace(partly, pairs=(*partly.pairs[:-1], lost))
@@ -335,7 +339,7 @@ def test_what_was_not_applied_is_listed_first_and_changes_the_verdict():
 # ---- markup --------------------------------------------------------------------------------------
 
 
-def test_no_name_is_a_mention_a_tag_or_markup():
+def test_names_cannot_be_a_mention_a_tag_or_markup():
     odd = CommentContext(title="@all <b> #12 !3")
     text = plan_markdown(sample(), context=odd) + outcome_markdown(result(), context=odd)
     outside = re.sub(r"<code>.*?</code>", "", re.sub(r"`[^`\n]*`", "", text))

@@ -21,7 +21,7 @@ from reconciler.sandbox.broker_rules.hash_order import hash_ordered, string_hash
         ("BB", 2112),
     ],
 )
-def test_hash_codes_are_those_of_java(text: str, code: int) -> None:
+def test_hash_codes_equal_those_of_java(text: str, code: int) -> None:
     assert string_hash(text) == code % 2**32
 
 
@@ -72,18 +72,18 @@ def test_hash_codes_are_those_of_java(text: str, code: int) -> None:
         ),
     ],
 )
-def test_maps_are_walked_as_a_jvm_walked_them(capacity: int, put: str, walked: str) -> None:
+def test_maps_are_iterated_in_the_order_of_a_jvm(capacity: int, put: str, walked: str) -> None:
     assert hash_ordered(put.split("|"), capacity=capacity) == walked.split("|")
 
 
 @given(st.lists(st.text()), st.integers(min_value=0, max_value=40))
-def test_every_key_is_walked_once(keys: list[str], capacity: int) -> None:
+def test_every_key_is_iterated_once(keys: list[str], capacity: int) -> None:
     walked = hash_ordered(keys, capacity=capacity)
     assert len(walked) == len(set(keys))
     assert set(walked) == set(keys)
 
 
 @given(st.lists(st.text(), max_size=12), st.integers(min_value=0, max_value=40))
-def test_walking_what_was_walked_changes_nothing(keys: list[str], capacity: int) -> None:
+def test_the_order_is_idempotent(keys: list[str], capacity: int) -> None:
     walked = hash_ordered(keys, capacity=capacity)
     assert hash_ordered(walked, capacity=capacity) == walked

@@ -56,7 +56,7 @@ def plain(image: Image) -> dict[object, dict[str, float]]:
 
 
 @given(RECORDS)
-def test_an_image_is_what_a_plain_dictionary_would_be(records: list[QuotaRecord]) -> None:
+def test_an_image_equals_a_plain_dictionary(records: list[QuotaRecord]) -> None:
     model: dict[object, dict[str, float]] = {}
     for record in records:
         entity = model.setdefault(record.names, {})
@@ -70,7 +70,7 @@ def test_an_image_is_what_a_plain_dictionary_would_be(records: list[QuotaRecord]
 
 
 @given(RECORDS, RECORDS)
-def test_applying_changes_no_older_image(
+def test_applying_records_does_not_change_older_images(
     first: list[QuotaRecord], second: list[QuotaRecord]
 ) -> None:
     image = EMPTY.applied(first)
@@ -81,12 +81,14 @@ def test_applying_changes_no_older_image(
 
 
 @given(RECORDS, RECORDS)
-def test_batches_add_up(first: list[QuotaRecord], second: list[QuotaRecord]) -> None:
+def test_applying_batches_one_by_one_equals_applying_them_together(
+    first: list[QuotaRecord], second: list[QuotaRecord]
+) -> None:
     assert plain(EMPTY.applied(first).applied(second)) == plain(EMPTY.applied([*first, *second]))
 
 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
-def test_validation_says_what_carrying_out_says(
+def test_validation_gives_the_results_of_execution(
     records: list[QuotaRecord],
     batch: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
     profile: BrokerProfile,
@@ -100,7 +102,7 @@ def test_validation_says_what_carrying_out_says(
 
 
 @given(RECORDS, ALTERATIONS, st.sampled_from(list(PROFILES.values())))
-def test_an_open_describe_shows_what_a_model_of_the_results_holds(
+def test_an_open_describe_shows_the_entries_of_a_model(
     records: list[QuotaRecord],
     batch: list[tuple[tuple[tuple[str, str | None], ...], tuple[tuple[str, float | None], ...]]],
     profile: BrokerProfile,
@@ -138,14 +140,14 @@ def test_doubles_are_compared_as_java_boxes_them() -> None:
     assert same_double(1.5, 1.5)
 
 
-def test_the_last_name_of_a_type_counts() -> None:
+def test_the_last_name_of_a_repeated_type_is_used() -> None:
     assert names_of([("user", "a"), ("client-id", "c"), ("user", None)]) == (
         ("client-id", "c"),
         ("user", None),
     )
 
 
-def test_an_entity_is_printed_as_java_prints_it() -> None:
+def test_an_entity_is_printed_as_by_java() -> None:
     assert java_text([("user", "a"), ("client-id", None)]) == (
         "ClientQuotaEntity(entries={client-id=null, user=a})"
     )

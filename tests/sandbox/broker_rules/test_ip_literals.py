@@ -11,19 +11,19 @@ from tests.contract.expectations import RESOLVED, SCOPED, UNRESOLVED
 
 
 @pytest.mark.parametrize("text", [text for text in RESOLVED if text not in ("localhost", *SCOPED)])
-def test_what_brokers_take_without_a_resolver_is_a_literal(text: str) -> None:
+def test_texts_that_brokers_accept_without_a_resolver_are_literals(text: str) -> None:
     assert is_literal(text)
     assert not may_be_name(text)
 
 
 @pytest.mark.parametrize("text", UNRESOLVED)
-def test_what_brokers_refuse_is_neither_literal_nor_worth_asking(text: str) -> None:
+def test_texts_that_brokers_refuse_are_neither_literals_nor_possible_names(text: str) -> None:
     assert not is_literal(text)
     assert not may_be_name(text) or text == "-"
 
 
 @pytest.mark.parametrize("text", ["localhost", "broker-1.example.com", "broker_1", "example.com."])
-def test_names_of_hosts_are_worth_asking(text: str) -> None:
+def test_host_names_are_possible_names(text: str) -> None:
     assert may_be_name(text)
     assert not is_literal(text)
 
@@ -50,5 +50,5 @@ def test_every_ipv6_address_is_a_literal_in_brackets_or_not(number: int) -> None
 
 
 @given(st.text(max_size=20))
-def test_any_text_gets_an_answer(text: str) -> None:
+def test_any_text_is_classified(text: str) -> None:
     assert not (is_literal(text) and may_be_name(text))

@@ -7,7 +7,7 @@ from reconciler.sandbox import PROFILES, validate
 ALICE, BOB, PLACE = entity(user="alice"), entity(user="bob"), entity(ip="10.0.0.0/8")
 
 
-def test_each_entity_is_judged_by_the_rules_of_the_line() -> None:
+def test_each_entity_is_validated_by_the_rules_of_the_version_line() -> None:
     alterations = [
         Alteration(ALICE, (("producer_byte_rate", 0.0),)),
         Alteration(BOB, (("producer_byte_rate", None), ("request_percentage", 200.0))),
@@ -28,7 +28,7 @@ def test_each_entity_is_judged_by_the_rules_of_the_line() -> None:
     )
 
 
-def test_only_4_4_refuses_what_is_no_number() -> None:
+def test_only_4_4_rejects_nan() -> None:
     alterations = [Alteration(ALICE, (("request_percentage", float("nan")),))]
     results = {name: validate(profile, alterations)[ALICE] for name, profile in PROFILES.items()}
     assert results["3.4"] == results["3.9"] == Applied()
@@ -37,7 +37,7 @@ def test_only_4_4_refuses_what_is_no_number() -> None:
     )
 
 
-def test_any_number_of_entities_is_judged() -> None:
+def test_any_number_of_entities_is_validated() -> None:
     alterations = [
         Alteration(entity(user=f"u{number}"), (("producer_byte_rate", 1.0),))
         for number in range(10_500)
@@ -45,14 +45,14 @@ def test_any_number_of_entities_is_judged() -> None:
     assert set(validate(PROFILES["4.x"], alterations).values()) == {Applied()}
 
 
-def test_an_entity_that_stands_twice_is_refused() -> None:
+def test_a_repeated_entity_is_refused() -> None:
     twice = [Alteration(ALICE, (("producer_byte_rate", 1.0),))] * 2
     (problem,) = validate(PROFILES["4.x"], twice).values()
     assert isinstance(problem, Rejected)
     assert problem.message.startswith("Ignoring duplicate entity")
 
 
-def test_host_names_count_only_if_the_caller_says_so() -> None:
+def test_host_names_are_accepted_only_if_the_caller_declares_them_resolvable() -> None:
     host = entity(ip="broker.example.com")
     alterations = [Alteration(host, (("connection_creation_rate", 1.0),))]
     assert isinstance(validate(PROFILES["4.x"], alterations)[host], Rejected)

@@ -58,17 +58,17 @@ def test_kstatus_answers_for_each_object_in_order() -> None:
     assert statuses[3][1] == "Stalled it is"
 
 
-def test_kstatus_refuses_what_is_no_object() -> None:
+def test_kstatus_refuses_invalid_objects() -> None:
     with pytest.raises(GoToolFailed, match=r"object 1: .*'Kind' is missing"):
         kstatus.compute([resource(), {"metadata": {}}])
 
 
-def test_a_health_script_sees_the_object_and_its_generation() -> None:
+def test_a_health_script_receives_the_object_and_its_generation() -> None:
     assert lua.health(SCRIPT, resource(("Ready", "True"))) == ("Healthy", "Ready it is")
     assert lua.health(SCRIPT, resource(observed=1)) == ("Progressing", "no status yet")
 
 
-def test_a_status_that_argo_does_not_know_is_unknown() -> None:
+def test_a_status_unknown_to_argo_is_unknown() -> None:
     unknown = ("Unknown", "Lua returned an invalid health status")
     assert lua.health('return { status = "Fine" }', {}) == unknown
 
@@ -84,11 +84,11 @@ def test_a_status_that_argo_does_not_know_is_unknown() -> None:
         ("return obj.status.conditions", "attempt to index a non-table object"),
     ],
 )
-def test_what_argo_would_refuse_is_refused(script: str, reason: str) -> None:
+def test_a_health_result_that_argo_would_refuse_is_refused(script: str, reason: str) -> None:
     with pytest.raises(GoToolFailed, match=reason):
         lua.health(script, {})
 
 
-def test_open_libraries_are_there_if_asked_for() -> None:
+def test_standard_libraries_of_lua_are_available_on_request() -> None:
     script = 'return { status = string.gsub("healthy", "h", "H", 1) }'
     assert lua.health(script, {}, open_libs=True) == ("Healthy", "")

@@ -24,26 +24,26 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "bin"
 
 
-def test_without_go_it_says_which_go(alone: Path) -> None:
+def test_without_go_the_error_names_the_required_version(alone: Path) -> None:
     with pytest.raises(ServersUnavailable, match=r"`go` was not found: install Go 1\.26"):
         programs.apiserver()
 
 
 @pytest.mark.parametrize("text", ["go1.25.3", "go1.21rc2", "devel"])
-def test_an_old_go_is_not_enough(alone: Path, text: str) -> None:
+def test_an_older_go_is_refused(alone: Path, text: str) -> None:
     executable(alone, "go", f"echo {text}")
     with pytest.raises(ServersUnavailable, match=rf"says {text}: install Go 1\.26 or newer"):
         programs.apiserver()
 
 
-def test_what_go_says_last_is_the_reason(alone: Path) -> None:
+def test_the_last_message_of_go_is_the_reason(alone: Path) -> None:
     executable(alone, "go", '[ "$1" = env ] && echo go1.26.1 && exit; echo no network >&2; exit 1')
     with pytest.raises(ServersUnavailable, match="Go could not build: no network"):
         programs.controller_manager()
     assert not list((alone.parent / "cache").glob("kubernetes-*[!.lock]"))
 
 
-def test_without_apt_the_etcd_on_the_path_is_taken(alone: Path) -> None:
+def test_without_apt_the_etcd_on_the_path_is_used(alone: Path) -> None:
     with pytest.raises(ServersUnavailable, match="`etcd` was not found: install etcd-server"):
         programs.etcd()
     executable(alone, "etcd", "")
@@ -56,7 +56,7 @@ def test_a_download_with_other_content_is_refused(tmp_path: Path) -> None:
         programs.check(tmp_path / "some.whl", "f" * 64)
 
 
-def test_another_pin_is_another_folder(tmp_path: Path) -> None:
+def test_another_pin_has_another_folder(tmp_path: Path) -> None:
     for name in ("go.mod", "go.sum", "main.go"):
         (tmp_path / name).write_text("x", encoding="utf-8")
     module = programs.GoModule(name="some", folder=tmp_path, packages=(".",))

@@ -35,12 +35,12 @@ def from_level(first: int) -> dict:
     return {LEVELS[level - 1]: float(level) for level in range(first, 9)}
 
 
-def test_each_level_wins_once_the_closer_ones_are_gone(oracle: PrecedenceOracle) -> None:
+def test_each_level_applies_once_the_closer_ones_are_removed(oracle: PrecedenceOracle) -> None:
     answers = oracle.resolve((from_level(level), [ALICE]) for level in range(1, 9))
     assert [verdict.limit for (verdict,) in answers] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_strangers_match_defaults_only(oracle: PrecedenceOracle) -> None:
+def test_unknown_clients_match_defaults_only(oracle: PrecedenceOracle) -> None:
     ((everything,), (no_pairs,), (only_clients,)) = oracle.resolve(
         [(from_level(1), [BOB]), (from_level(6), [BOB]), (from_level(7), [BOB])]
     )
@@ -64,7 +64,7 @@ def test_the_literal_name_default_is_not_the_default(oracle: PrecedenceOracle) -
     assert himself == Verdict(limit=1.0, tags={"user": "%3Cdefault%3E", "client-id": ""})
 
 
-def test_all_subsets_of_the_levels_fit_in_one_question(oracle: PrecedenceOracle) -> None:
+def test_all_subsets_of_the_levels_fit_in_one_request(oracle: PrecedenceOracle) -> None:
     cases = [
         {level: n + 1.0 for n, level in enumerate(LEVELS) if mask >> n & 1} for mask in range(256)
     ]

@@ -37,7 +37,7 @@ def rules() -> Iterator[StartOracle]:
         oracle.__exit__()
 
 
-def test_valid_entries_are_kept_beside_a_refused_one(rules: StartOracle) -> None:
+def test_valid_entries_are_stored_beside_a_rejected_one(rules: StartOracle) -> None:
     oracle = rules("4.3.1")
     answers = oracle.alter(
         [(ALICE, [("producer_byte_rate", 5.0)]), (PAIR, [("producer_byte_rate", 0.0)])]
@@ -49,7 +49,7 @@ def test_valid_entries_are_kept_beside_a_refused_one(rules: StartOracle) -> None
     assert oracle.describe().quotas == {ALICE: {"producer_byte_rate": 5.0}}
 
 
-def test_validate_only_keeps_nothing(rules: StartOracle) -> None:
+def test_validate_only_stores_nothing(rules: StartOracle) -> None:
     oracle = rules("4.3.1")
     (answer,) = oracle.alter([(ALICE, [("producer_byte_rate", 5.0)])], validate_only=True)
     assert answer.error == 0
@@ -63,7 +63,7 @@ def test_removing_the_last_key_removes_the_entity(rules: StartOracle) -> None:
     assert oracle.describe().quotas == {}
 
 
-def test_a_key_named_twice_is_refused(rules: StartOracle) -> None:
+def test_a_repeated_key_is_rejected(rules: StartOracle) -> None:
     (answer,) = rules("4.3.1").alter(
         [(ALICE, [("producer_byte_rate", 5.0), ("producer_byte_rate", 6.0)])]
     )
@@ -71,14 +71,14 @@ def test_a_key_named_twice_is_refused(rules: StartOracle) -> None:
     assert str(answer.message).startswith("Ignoring duplicate entity")
 
 
-def test_more_than_ten_thousand_records_are_refused_from_3_5_on(rules: StartOracle) -> None:
+def test_more_than_ten_thousand_records_are_rejected_from_3_5_on(rules: StartOracle) -> None:
     many = [(entity(user=f"u{n}"), [("producer_byte_rate", 1.0)]) for n in range(10_001)]
     assert len(rules("3.4.1").alter(many)) == 10_001
     with pytest.raises(BatchRefused, match="maximum length of 10000"):
         rules("3.9.1").alter(many)
 
 
-def test_filters_choose_as_the_image_does(rules: StartOracle) -> None:
+def test_filters_select_as_the_metadata_image(rules: StartOracle) -> None:
     oracle = rules("4.4.0")
     default = entity(user=None)
     oracle.load({owner: {"request_percentage": 1.0} for owner in (ALICE, PAIR, default)})
@@ -102,7 +102,7 @@ def test_filters_choose_as_the_image_does(rules: StartOracle) -> None:
         ([("user", 3, None)], 42, "Unknown match type 3"),
     ],
 )
-def test_wrong_filters_are_refused_in_kafkas_words(
+def test_invalid_filters_are_rejected_with_the_message_of_kafka(
     rules: StartOracle, components: list, code: int, words: str
 ) -> None:
     answer = rules("4.3.1").describe(components)
@@ -117,7 +117,7 @@ def test_wrong_filters_are_refused_in_kafkas_words(
         ("4.4.0", 42, "Quota request_percentage must be a finite number"),
     ],
 )
-def test_not_a_number_is_refused_from_4_4_on(
+def test_nan_is_rejected_from_4_4_on(
     rules: StartOracle, version: str, code: int, words: str | None
 ) -> None:
     (answer,) = rules(version).alter([(ALICE, [("request_percentage", math.nan)])])

@@ -42,7 +42,7 @@ def test_a_replacement_of_an_older_version_is_a_conflict() -> None:
     assert client.send("PUT", f"{COLLECTION}/x", changed).status == 409
 
 
-def test_a_patch_whose_test_does_not_hold_changes_nothing() -> None:
+def test_a_patch_with_a_failed_test_changes_nothing() -> None:
     client = Client()
     _ = client.create("x", finalizers=["a"])
     operations = [
@@ -54,7 +54,7 @@ def test_a_patch_whose_test_does_not_hold_changes_nothing() -> None:
     assert client.send("PATCH", f"{COLLECTION}/x", operations, JSON_PATCH).status == 200
 
 
-def test_a_status_does_not_count_as_a_generation_and_a_spec_does() -> None:
+def test_a_status_does_not_change_the_generation_and_a_spec_does() -> None:
     client = Client()
     obj = client.create("x")
     status = {"metadata": {"name": "x"}, "status": {"ready": True}}
@@ -65,14 +65,14 @@ def test_a_status_does_not_count_as_a_generation_and_a_spec_does() -> None:
     assert changed["status"] == {"ready": True}
 
 
-def test_a_write_that_changes_nothing_is_no_new_version() -> None:
+def test_a_write_without_changes_creates_no_new_version() -> None:
     client = Client()
     obj = client.create("x")
     again = json.loads(client.send("PUT", f"{COLLECTION}/x", obj).body)
     assert again["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]
 
 
-def test_a_deleted_object_stays_until_its_last_finalizer_goes() -> None:
+def test_a_deleted_object_remains_until_its_last_finalizer_is_removed() -> None:
     client = Client()
     _ = client.create("x", finalizers=["a"])
     assert client.send("DELETE", f"{COLLECTION}/x").status == 200
@@ -90,7 +90,7 @@ def test_a_deletion_of_another_uid_is_a_conflict() -> None:
     assert client.send("DELETE", f"{COLLECTION}/x", body).status == 409
 
 
-def test_a_listing_of_several_pages_is_of_one_moment_and_ends_with_the_history() -> None:
+def test_a_listing_of_several_pages_shows_one_time_and_ends_with_the_history() -> None:
     client = Client()
     for name in ("a", "b", "c"):
         _ = client.create(name)
@@ -112,9 +112,7 @@ def listed(client: Client, query: str) -> tuple[dict[str, int], int]:
     return specs, int(listing["metadata"]["resourceVersion"])
 
 
-def test_a_memory_that_stands_still_is_listed_as_of_its_version_and_a_watch_from_there_reports_the_rest() -> (
-    None
-):
+def test_an_outdated_watch_cache_is_listed_at_its_version_and_a_watch_reports_the_rest() -> None:
     client = Client()
     for name in ("changed", "deleted", "kept"):
         _ = client.create(name)
@@ -138,7 +136,7 @@ def test_a_memory_that_stands_still_is_listed_as_of_its_version_and_a_watch_from
     assert listed(client, "?resourceVersion=0") == (now, client.server.revision)
 
 
-def test_a_memory_is_never_older_than_the_history() -> None:
+def test_a_watch_cache_is_never_older_than_the_history() -> None:
     client = Client()
     _ = client.create("a")
     client.server.cached_at = client.server.revision
@@ -149,7 +147,7 @@ def test_a_memory_is_never_older_than_the_history() -> None:
     assert version == client.server.compacted
 
 
-def test_a_watch_that_is_too_old_is_told_so() -> None:
+def test_a_watch_with_an_expired_version_is_refused() -> None:
     client = Client()
     obj = client.create("x")
     revision = int(obj["metadata"]["resourceVersion"])

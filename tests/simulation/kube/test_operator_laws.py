@@ -105,7 +105,7 @@ class History:
         _ = self.server._store("operator", "apply", PLACE, {**obj, "status": status}, is_bound=True)
 
 
-def test_a_status_that_claims_ready_for_a_value_that_is_not_live_is_seen() -> None:
+def test_a_ready_status_for_a_value_that_is_not_live_is_reported() -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
@@ -116,9 +116,7 @@ def test_a_status_that_claims_ready_for_a_value_that_is_not_live_is_seen() -> No
         history.show(lastHandledReconcileAt="now")
 
 
-def test_the_time_that_drift_may_be_unconfirmed_begins_again_when_a_document_was_not_ready() -> (
-    None
-):
+def test_the_time_for_unconfirmed_drift_starts_again_after_a_document_was_not_ready() -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
@@ -135,7 +133,7 @@ def test_the_time_that_drift_may_be_unconfirmed_begins_again_when_a_document_was
         history.show(keys=drifted, lastHandledReconcileAt="now")
 
 
-def test_a_status_of_an_older_generation_may_say_ready() -> None:
+def test_a_status_of_an_older_generation_may_be_ready() -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
@@ -144,7 +142,7 @@ def test_a_status_of_an_older_generation_may_say_ready() -> None:
     history.show(observedGeneration=1)
 
 
-def test_a_document_that_is_released_before_its_limit_is_removed_is_seen() -> None:
+def test_a_document_released_before_its_limit_is_removed_is_reported() -> None:
     history = History()
     _ = history.declare(100.0)
     history.hold()
@@ -156,7 +154,7 @@ def test_a_document_that_is_released_before_its_limit_is_removed_is_seen() -> No
         history.release()
 
 
-def test_a_document_that_is_released_after_its_limit_was_removed_is_in_order() -> None:
+def test_a_document_released_after_its_limit_was_removed_is_accepted() -> None:
     history = History()
     _ = history.declare(100.0)
     history.hold()
@@ -169,7 +167,7 @@ def test_a_document_that_is_released_after_its_limit_was_removed_is_in_order() -
     assert PLACE not in history.server.objects
 
 
-def test_a_removal_of_what_is_declared_is_seen() -> None:
+def test_a_removal_of_a_declared_limit_is_reported() -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
@@ -178,14 +176,14 @@ def test_a_removal_of_what_is_declared_is_seen() -> None:
         history.write(None)
 
 
-def test_records_of_what_was_never_applied_are_seen() -> None:
+def test_records_of_values_that_were_never_applied_are_reported() -> None:
     history = History()
     _ = history.declare(100.0)
     with pytest.raises(LawBroken, match="records claim what was not applied"):
         history.record(100.0)
 
 
-def test_a_status_that_shows_another_value_for_long_and_says_ready_is_seen() -> None:
+def test_a_ready_status_that_shows_another_value_for_long_is_reported() -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
@@ -198,7 +196,7 @@ def test_a_status_that_shows_another_value_for_long_and_says_ready_is_seen() -> 
 
 
 @pytest.mark.parametrize("older", [100.0, None])
-def test_an_intent_that_returns_to_an_older_declaration_is_seen(older: float | None) -> None:
+def test_an_intent_for_an_older_declaration_is_reported(older: float | None) -> None:
     history = History()
     history.note_documents()
     for value in (100.0, 200.0) if older else (200.0,):
@@ -210,9 +208,7 @@ def test_an_intent_that_returns_to_an_older_declaration_is_seen(older: float | N
         history.announce(older)
 
 
-def test_an_intent_that_restores_the_recorded_value_or_follows_a_newer_declaration_is_in_order() -> (
-    None
-):
+def test_an_intent_for_the_recorded_value_or_a_newer_declaration_is_accepted() -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
@@ -226,14 +222,14 @@ def test_an_intent_that_restores_the_recorded_value_or_follows_a_newer_declarati
     history.announce(100.0)
 
 
-def test_a_write_that_no_record_announced_is_seen() -> None:
+def test_a_write_without_an_intent_is_reported() -> None:
     history = History()
     _ = history.declare(100.0)
     with pytest.raises(LawBroken, match="a write that no record announced"):
         history.commit(100.0, "operator")
 
 
-def test_more_removals_than_the_guard_allows_are_seen() -> None:
+def test_more_removals_than_the_guard_allows_are_reported() -> None:
     history = History()
     history.laws.max_removals = 0
     _ = history.declare(100.0)
@@ -244,7 +240,7 @@ def test_more_removals_than_the_guard_allows_are_seen() -> None:
         history.write(None)
 
 
-def test_a_write_that_is_bound_to_no_version_is_seen() -> None:
+def test_a_write_without_a_resource_version_is_reported() -> None:
     history = History()
     obj = history.declare(100.0)
     with pytest.raises(LawBroken, match="not bound to a version"):
@@ -272,11 +268,11 @@ def leaders(*leading: bool) -> str:
     return violation
 
 
-def test_a_deposed_leader_that_alters_quotas_is_seen() -> None:
+def test_a_former_leader_that_alters_quotas_is_reported() -> None:
     assert leaders(False, True).startswith("a deposed leader alters quotas")
 
 
-def test_two_leaders_are_seen() -> None:
+def test_two_leaders_are_reported() -> None:
     assert leaders(True, True).startswith("two leaders")
 
 

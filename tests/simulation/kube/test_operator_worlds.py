@@ -24,7 +24,7 @@ def test_all_laws_hold_in_the_worlds_of_this_suite() -> None:
     assert "3 worlds" in done.stdout
 
 
-def test_a_seed_gives_the_same_story_in_every_process() -> None:
+def test_a_seed_gives_the_same_trace_in_every_process() -> None:
     first, second = (simulate("--seed", "2", "--days", "0.002", hash_seed=seed) for seed in "12")
     assert first.returncode == 0, first.stdout
     assert first.stdout == second.stdout

@@ -136,7 +136,7 @@ def revisions() -> list[int]:
     return history
 
 
-def test_a_watch_that_stands_still_at_any_version_breaks_no_law(revisions: list[int]) -> None:
+def test_a_watch_that_stops_at_any_version_breaks_no_law(revisions: list[int]) -> None:
     for revision in revisions[::STRIDE]:
         result, _ = replay(lambda api, at=revision: setattr(api, "held_at", at))  # type: ignore[misc]
         assert not result.violation, f"held at {revision}: {result.violation}"
@@ -149,7 +149,7 @@ def test_a_watch_that_misses_any_event_breaks_no_law(revisions: list[int]) -> No
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)))
-def test_a_start_that_reads_a_memory_without_an_action_breaks_no_law(number: int) -> None:
+def test_a_start_that_reads_an_outdated_watch_cache_breaks_no_law(number: int) -> None:
     world = RestartedWorld(number)
     result = world.run()
     assert not result.violation, result.violation

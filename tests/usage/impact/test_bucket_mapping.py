@@ -40,7 +40,7 @@ def answers(regrouping) -> dict:
     }
 
 
-def test_a_limit_that_only_changes_its_number_is_exact_and_the_others_are_not_spoken_of():
+def test_a_changed_value_of_one_limit_is_exact_and_other_buckets_are_unchanged():
     before = of(ALICE, entity(user="bob"))
     after = KeyLimits(limits={**before.limits, ALICE: 50.0}, in_use=before.in_use)
     regrouping = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
@@ -57,7 +57,7 @@ def test_a_limit_that_only_changes_its_number_is_exact_and_the_others_are_not_sp
     )
 
 
-def test_a_default_user_in_a_cluster_of_client_ids_cannot_be_told():
+def test_a_new_default_user_in_a_cluster_of_client_ids_is_not_identifiable():
     regrouping = regroup(
         of(APP, ANY_CLIENT),
         of(APP, ANY_CLIENT, ANY_USER),
@@ -68,7 +68,7 @@ def test_a_default_user_in_a_cluster_of_client_ids_cannot_be_told():
     assert regrouping.mapped[0].source == ANY_USER
 
 
-def test_a_default_pair_splits_users_of_a_default_user_which_bounds_each_of_their_pairs():
+def test_a_default_pair_splits_users_of_a_default_user_and_bounds_each_of_their_pairs():
     regrouping = regroup(
         of(ANY_USER), of(ANY_USER, ANY_PAIR), [bucket_of("alice"), bucket_of("bob")]
     )
@@ -87,7 +87,7 @@ def test_a_default_pair_splits_users_of_a_default_user_which_bounds_each_of_thei
     assert answers(regrouping)["alice", "", False] is Identifiability.BOUND
 
 
-def test_a_pair_that_is_taken_out_of_its_user_bounds_both():
+def test_a_pair_separated_from_its_user_bounds_both():
     regrouping = regroup(of(ALICE), of(ALICE, PAIR), [bucket_of("alice")])
     assert answers(regrouping) == {
         ("alice", "", False): Identifiability.BOUND,
@@ -100,7 +100,7 @@ def test_a_pair_that_is_taken_out_of_its_user_bounds_both():
     assert [mapping.bucket for mapping in regrouping.changed] == [bucket_of("alice", "app")]
 
 
-def test_a_client_id_of_every_user_is_taken_out_of_each_that_has_no_limit_of_its_own():
+def test_a_client_id_of_every_user_is_separated_from_each_user_without_its_own_limit():
     of_all = entity(user=DEFAULT, client_id="app")
     before, after = of(ALICE, ANY_USER), of(ALICE, ANY_USER, of_all)
     regrouping = regroup(before, after, [bucket_of("alice"), bucket_of("bob")])
@@ -111,7 +111,7 @@ def test_a_client_id_of_every_user_is_taken_out_of_each_that_has_no_limit_of_its
     }
 
 
-def test_a_user_taken_out_of_a_crowd_relieves_the_client_ids_and_nobody_has_to_read_them():
+def test_a_user_separated_from_client_ids_relieves_their_buckets_which_need_not_be_read():
     before = of(ALICE, ANY_CLIENT)
     after = of(ALICE, ANY_CLIENT, entity(user="bob"))
     regrouping = regroup(before, after, [bucket_of("", "app"), bucket_of("", "job")])
@@ -149,7 +149,7 @@ def test_pairs_that_become_client_ids_are_exact():
     assert len(change.parts) == 2
 
 
-def test_the_first_limit_of_another_level_flips_the_tags_of_unlimited_strangers():
+def test_the_first_limit_of_another_level_changes_the_tags_of_unlimited_clients():
     regrouping = regroup(of(ALICE), of(ALICE, APP), [bucket_of("alice"), bucket_of("bob")])
     assert regrouping.flipped == (bucket_of("bob"),)
     (change,) = (
@@ -163,18 +163,18 @@ def test_the_first_limit_of_another_level_flips_the_tags_of_unlimited_strangers(
     assert regrouping.flipped == (bucket_of("bob"),)
 
 
-def test_what_nobody_used_has_no_data():
+def test_a_bucket_without_use_has_no_data():
     regrouping = regroup(of(ALICE), of(ALICE, value=50.0), [])
     assert answers(regrouping) == {("alice", "", False): Identifiability.NO_DATA}
     assert regroup(of(), of(ANY_USER), []).mapped[0].answer is Identifiability.NO_DATA
 
 
-def test_a_default_that_is_heard_of_through_its_users_is_not_told_as_unseen():
+def test_a_default_that_was_recorded_through_its_users_is_not_reported_as_unseen():
     regrouping = regroup(of(ANY_USER), of(ANY_USER, value=50.0), [bucket_of("alice")])
     assert answers(regrouping) == {("alice", "", False): Identifiability.EXACT}
 
 
-def test_a_stranger_may_be_the_one_that_has_a_name():
+def test_an_unlimited_client_may_use_a_client_id_that_has_a_limit():
     """Who is counted by user may use any client id: also the one whose bucket seems to be whole."""
     before = of(ALICE, ANY_CLIENT)
     regrouping = regroup(before, of(ANY_CLIENT), [bucket_of("alice"), bucket_of("", "app")])
@@ -186,7 +186,7 @@ def test_a_stranger_may_be_the_one_that_has_a_name():
     assert mappings["", True].answer is Identifiability.NOT_IDENTIFIABLE
 
 
-def test_a_series_that_the_limits_cannot_have_made_spoils_what_it_may_share_a_client_with():
+def test_an_unexplained_series_makes_buckets_with_common_clients_not_identifiable():
     regrouping = regroup(
         of(ALICE), of(ALICE, value=50.0), [bucket_of("alice"), bucket_of("alice", "app")]
     )
@@ -199,13 +199,13 @@ def test_a_series_that_the_limits_cannot_have_made_spoils_what_it_may_share_a_cl
     assert aside.mapped[0].answer is Identifiability.EXACT
 
 
-def test_a_custom_callback_leaves_nothing_to_say():
+def test_with_a_custom_callback_nothing_is_identifiable():
     regrouping = regroup(of(ALICE), of(ANY_USER), [bucket_of("alice")], blind=CUSTOM_CALLBACK)
     assert {mapping.answer for mapping in regrouping.mapped} == {Identifiability.NOT_IDENTIFIABLE}
     assert {mapping.reason for mapping in regrouping.mapped} == {CUSTOM_CALLBACK}
 
 
-def test_addresses_are_their_own_buckets():
+def test_addresses_have_their_own_buckets():
     key = Key.CONNECTION_CREATION_RATE
     first, second = entity(ip="10.0.0.1"), entity(ip="10.0.0.2")
     before = book(QuotaState(limits={first: limits_of({key: 5.0})}), key)
@@ -269,7 +269,7 @@ fleets = st.dictionaries(
 
 @settings(max_examples=400, deadline=None)
 @given(changes(), fleets)
-def test_exact_is_exact_bounds_bound_and_nothing_that_is_used_goes_unsaid(change, fleet):
+def test_exact_results_are_exact_bounds_hold_and_every_used_bucket_has_a_result(change, fleet):
     before, after = change
     old, new = Counter(), Counter()
     for (user, client), used in fleet.items():
@@ -317,7 +317,7 @@ def fits(mapping, bucket) -> bool:
 
 @settings(max_examples=200, deadline=None)
 @given(books, fleets)
-def test_no_change_is_exact_everywhere_and_changes_nothing(rules, fleet):
+def test_without_a_change_every_bucket_is_exact_and_unchanged(rules, fleet):
     buckets = {tags_of(rules, user, client) for user, client in fleet}
     regrouping = regroup(rules, rules, buckets)
     assert {mapping.bucket for mapping in regrouping.mapped} == buckets

@@ -48,7 +48,7 @@ def answers(
     }
 
 
-def test_a_series_that_held_somebody_else_for_half_the_window_is_not_replayed() -> None:
+def test_a_series_that_contained_other_clients_for_half_the_window_is_not_replayed() -> None:
     """Days 1 to 7 know client ids alone, so what alice sends is counted in app; then she gets a limit of her own."""
     now, then = state({APP: 100.0, ALICE: 100.0}), state({APP: 100.0})
     assert answers(None)["app"] == (Identifiability.EXACT, "")
@@ -57,7 +57,7 @@ def test_a_series_that_held_somebody_else_for_half_the_window_is_not_replayed() 
     assert broken["app"] == broken["alice"] == (Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS)
 
 
-def test_a_look_between_two_equal_ones_counts_too() -> None:
+def test_a_snapshot_between_two_equal_ones_is_compared_too() -> None:
     now, between = state({APP: 100.0, ALICE: 100.0}), state({APP: 100.0})
     assert (
         answers(RecordedLimits(states=(now, between, now)))["app"][0]
@@ -65,12 +65,12 @@ def test_a_look_between_two_equal_ones_counts_too() -> None:
     )
 
 
-def test_a_time_without_any_limit_breaks_nothing_for_nobody_was_recorded() -> None:
+def test_a_time_without_any_limit_breaks_no_history_because_nothing_was_recorded() -> None:
     now = state({APP: 100.0, ALICE: 100.0})
     assert answers(RecordedLimits(states=(QuotaState(), now)))["app"] == (Identifiability.EXACT, "")
 
 
-def test_limits_of_another_key_break_nothing() -> None:
+def test_limits_of_another_key_break_no_history() -> None:
     then = state({APP: 100.0}, Key.CONSUMER_BYTE_RATE)
     assert answers(RecordedLimits(states=(then,)))["app"] == (Identifiability.EXACT, "")
     assert (
@@ -79,7 +79,7 @@ def test_limits_of_another_key_break_nothing() -> None:
     )
 
 
-def test_where_limits_changed_too_often_no_series_is_replayed() -> None:
+def test_if_limits_changed_too_often_no_series_is_replayed() -> None:
     results = answers(RecordedLimits(beyond=frozenset({RATE})))
     assert set(results.values()) == {(Identifiability.NOT_IDENTIFIABLE, HISTORY_BREAKS)}
     assert (
@@ -88,7 +88,7 @@ def test_where_limits_changed_too_often_no_series_is_replayed() -> None:
     )
 
 
-def test_foreign_entities_of_the_past_leave_nothing_to_say() -> None:
+def test_with_earlier_foreign_entities_nothing_is_identifiable() -> None:
     then = QuotaState(foreign_entities=(ODD,))
     assert answers(RecordedLimits(states=(then,)))["app"] == (
         Identifiability.NOT_IDENTIFIABLE,
@@ -96,7 +96,7 @@ def test_foreign_entities_of_the_past_leave_nothing_to_say() -> None:
     )
 
 
-def test_only_looks_that_count_clients_otherwise_are_kept() -> None:
+def test_only_snapshots_that_count_clients_differently_are_kept() -> None:
     ways = CountingWays()
     assert ways.add(state({ALICE: 1.0}))
     assert not ways.add(state({ALICE: 2.0}))
@@ -111,7 +111,7 @@ def test_only_looks_that_count_clients_otherwise_are_kept() -> None:
     assert not ways.beyond
 
 
-def test_ways_beyond_what_is_kept_are_told_by_key() -> None:
+def test_a_key_with_too_many_ways_of_counting_is_reported() -> None:
     ways = CountingWays()
     for number in range(MOST_WAYS):
         assert ways.add(state({APP: 1.0, entity(user=f"u{number}"): 1.0}))
@@ -122,7 +122,7 @@ def test_ways_beyond_what_is_kept_are_told_by_key() -> None:
 
 
 @given(st.integers(0, 3_000), st.integers(0, 3_000))
-def test_what_is_not_broken_holds_the_same_clients_under_both_limits(
+def test_an_unbroken_bucket_contains_the_same_clients_under_both_limits(
     first: int, second: int
 ) -> None:
     """Of all clients: those whose tags an unbroken bucket has under one state have them under the other, and no other."""
@@ -141,14 +141,14 @@ def test_what_is_not_broken_holds_the_same_clients_under_both_limits(
         assert was == comes or not intact_buckets.intersection((was, comes))
 
 
-def test_nothing_known_of_the_past_breaks_nothing() -> None:
+def test_without_known_history_nothing_is_broken() -> None:
     rules = book(state({entity(user=DEFAULT): 1.0}), RATE)
     assert past(None, RATE) == KeyLimitHistory()
     assert KeyLimitHistory().broken(rules, [bucket_of("alice")]) == set()
 
 
 @pytest.mark.parametrize("value", [100.0, 99.0])
-def test_the_note_counts_buckets_that_any_look_held_to_another_limit(value: float) -> None:
+def test_the_note_counts_buckets_whose_limit_differed_in_any_snapshot(value: float) -> None:
     now, then = state({APP: 100.0, ALICE: 100.0}), state({APP: value, ALICE: 100.0})
     history = past(RecordedLimits(states=(now, then)), RATE)
     buckets = [bucket_of("alice"), bucket_of("", "app")]

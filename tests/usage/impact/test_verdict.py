@@ -140,7 +140,7 @@ def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
             ImpactVerdict.WORSE,
             FigureBound.AT_LEAST,
             30_000,
-            id="nobody knows whether censored",
+            id="unknown whether censored",
         ),
         pytest.param(
             Identifiability.EXACT,
@@ -190,7 +190,7 @@ def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
             ImpactVerdict.SAFE_BY_BOUND,
             FigureBound.AT_MOST,
             0,
-            id="no limit is safe whatever they want",
+            id="an absent limit is safe for any demand",
         ),
         pytest.param(
             Identifiability.NOT_IDENTIFIABLE,
@@ -224,13 +224,15 @@ def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
         ),
     ],
 )
-def test_evidence_says(answer, samples, now, then, *, verdict, bound, figure):
+def test_evidence_gives_the_expected_verdict_and_bound(
+    answer, samples, now, then, *, verdict, bound, figure
+):
     result = impact_of(answer, samples, now, then)
     assert (result.verdict, result.bound) == (verdict, bound)
     assert (result.after and result.after.throttled_ms) == figure
 
 
-def test_no_part_at_all_is_no_data():
+def test_an_impact_without_series_has_no_data():
     result = impact(QuotaType.PRODUCE, Identifiability.NO_DATA, [], 5, max_gap_ms=GAP)
     assert (result.verdict, result.before, result.observed_throttled_ms) == (
         ImpactVerdict.NO_DATA,
@@ -239,13 +241,13 @@ def test_no_part_at_all_is_no_data():
     )
 
 
-def test_what_was_seen_stands_beside_what_is_simulated():
+def test_the_observed_figures_are_shown_beside_the_simulated_ones():
     result = impact_of(Identifiability.EXACT, series(*PEAK, censored=YES, throttle=9), 150, 100)
     assert result.before.throttled_ms == 30_000
     assert result.observed_throttled_ms == result.censored_ms == result.covered_ms == 6 * STEP
 
 
-def test_parts_together_are_compared_with_the_worst_of_them():
+def test_the_sum_of_several_series_is_compared_with_the_worst_of_them():
     parts = [
         OldBucket(samples=series(90, 90), limit=80),
         OldBucket(samples=series(80, 80), limit=None),
@@ -272,7 +274,7 @@ def forecast(throttled, delay=0, covered=DAY_MS, **more):
         (1_000_000, 899_999, ImpactVerdict.BETTER),
     ],
 )
-def test_a_difference_counts_above_a_minute_a_day_and_a_tenth(before, after, verdict):
+def test_a_difference_counts_above_a_minute_per_day_and_a_tenth(before, after, verdict):
     assert compared(forecast(before), forecast(after)) is verdict
 
 
@@ -301,7 +303,7 @@ def impact_row(before, after, verdict=ImpactVerdict.WORSE, covered=DAY_MS):
     return row(replace(base, **figures))
 
 
-def test_a_policy_refuses_what_a_change_makes_worse():
+def test_a_policy_refuses_a_change_that_makes_use_worse():
     assert breaches(impact_row(forecast(0), forecast(600_000, 60_000)), STRICT) == ()
     assert breaches(impact_row(forecast(0), forecast(600_001, 60_001)), STRICT) == (
         ToleranceBreach(what="newly throttled per day", found_ms=600_001, allowed_ms=600_000),
@@ -311,11 +313,11 @@ def test_a_policy_refuses_what_a_change_makes_worse():
     assert breaches(week, STRICT) == ()
 
 
-def test_a_policy_does_not_refuse_a_delay_that_was_there_before():
+def test_a_policy_does_not_refuse_an_existing_delay():
     assert breaches(impact_row(forecast(0, 90_000), forecast(100_000, 90_000)), STRICT) == ()
 
 
-def test_a_policy_refuses_no_guess():
+def test_a_policy_refuses_only_known_figures():
     bad = forecast(10**7, 10**6)
     for verdict in set(ImpactVerdict) - {ImpactVerdict.WORSE}:
         assert breaches(impact_row(forecast(0), bad, verdict), STRICT) == ()
@@ -341,7 +343,7 @@ def test_a_policy_refuses_no_guess():
         (None, 500, FigureBound.EXACT, (30_000, None)),
     ],
 )
-def test_a_forecast_for_consumers_is_an_interval_where_their_fetches_are_not_stated(
+def test_without_a_stated_fetch_size_the_forecast_of_consumers_is_an_interval(
     fetch: FetchSize | None, limit: int, bound: FigureBound, throttled_ms: tuple[int, int | None]
 ) -> None:
     kind = QuotaType.PRODUCE if fetch is None else QuotaType.FETCH
@@ -366,7 +368,7 @@ def test_a_forecast_for_consumers_is_an_interval_where_their_fetches_are_not_sta
     assert (result.after.throttled_ms, worst) == throttled_ms
 
 
-def test_a_limit_that_is_worse_in_the_worst_case_only_is_worse() -> None:
+def test_a_limit_that_is_worse_only_in_the_worst_case_is_worse() -> None:
     samples = series(*[100] * 20, 130, *[95] * 60, *[0] * 40)
     part = OldBucket(samples=samples, limit=None, fetch=UNSTATED)
     result = impact(
@@ -378,7 +380,7 @@ def test_a_limit_that_is_worse_in_the_worst_case_only_is_worse() -> None:
     assert result.worst.throttled_ms > 60 * 30_000
 
 
-def test_a_looser_limit_for_the_same_consumers_is_never_worse() -> None:
+def test_a_higher_limit_for_the_same_consumers_is_never_worse() -> None:
     part = OldBucket(samples=series(*[90] * 20, *[40] * 60), limit=70, fetch=UNSTATED)
     result = impact(
         QuotaType.FETCH, Identifiability.EXACT, [part], 75, max_gap_ms=150_000, fetch=UNSTATED

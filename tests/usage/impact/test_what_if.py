@@ -60,7 +60,7 @@ def rows(question, series):
 
 
 @given(numbers)
-def test_every_changed_pair_is_spoken_of(number):
+def test_every_changed_pair_has_a_request(number):
     fleet = case(number)
     question = fleet.question
     for subject in fleet.before.limits.keys() | fleet.after.limits.keys():
@@ -84,7 +84,7 @@ def speaks_of(row, subject) -> bool:
 
 
 @given(numbers)
-def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_ordered(number):
+def test_rows_are_sorted_unique_by_key_and_independent_of_the_order_of_evidence(number):
     fleet = case(number)
     rows = judged(fleet.question, fleet.series, CADENCE)
     keys = [(row.quota_type, row.bucket, row.any_name, row.broker_id) for row in rows]
@@ -100,7 +100,7 @@ def test_rows_are_sorted_have_one_key_each_and_are_the_same_however_evidence_is_
 
 
 @given(numbers)
-def test_no_change_asks_nothing(number):
+def test_without_a_change_there_are_no_requests(number):
     fleet = case(number)
     question = impact_query(
         fleet.cluster_id, fleet.after, fleet.after, fleet.observed_buckets, fleet.measured
@@ -110,7 +110,7 @@ def test_no_change_asks_nothing(number):
 
 
 @given(numbers)
-def test_a_row_of_one_bucket_is_what_the_verdict_says_of_it(number):
+def test_a_row_of_one_bucket_equals_its_verdict(number):
     fleet = case(number)
     question = fleet.question
     for ask_, row in zip(question.requests, judged(question, fleet.series, CADENCE), strict=True):
@@ -138,7 +138,7 @@ def test_a_row_of_one_bucket_is_what_the_verdict_says_of_it(number):
 
 
 @given(numbers)
-def test_only_series_that_were_seen_are_read(number):
+def test_only_recorded_series_are_read(number):
     fleet = case(number)
     for kind, buckets in fleet.question.reads.items():
         assert kind in fleet.measured
@@ -166,14 +166,14 @@ def test_only_the_bucket_that_changes_is_read():
     assert (row.before_units, row.after_units, row.source_entity) == (100, 50, '[["user","alice"]]')
 
 
-def test_a_tenant_that_nobody_saw_has_one_row_without_a_broker():
+def test_a_tenant_without_recorded_use_has_one_row_without_a_broker():
     after = state({ALICE: 100.0, BOB: 5.0})
     (row,) = rows(ask(state({BOB: 5.0}), after, {"1": [bucket_of("bob")], "2": []}), {})
     assert (row.broker_id, row.verdict, row.why) == ("", ImpactVerdict.NO_DATA, NOTHING_SEEN)
     assert (row.bucket, row.after_units) == (bucket_of("alice"), 100)
 
 
-def test_a_broker_that_did_not_see_a_tenant_has_no_row():
+def test_a_broker_without_recorded_use_of_a_tenant_has_no_row():
     after = state({ALICE: 100.0})
     question = ask(state({ALICE: 9.0}), after, {"1": [bucket_of("alice")], "2": []})
     assert [request.broker_id for request in question.requests] == ["1"]
@@ -185,12 +185,12 @@ def test_a_type_without_any_quota_was_not_measured():
     assert (row.verdict, row.why) == (ImpactVerdict.NO_DATA, NOT_MEASURED)
 
 
-def test_the_last_quota_of_a_type_ends_its_telemetry_and_that_is_said():
+def test_the_end_of_telemetry_with_the_last_quota_of_a_type_is_reported():
     (note,) = ask(state({ALICE: 1.0}), QuotaState(), {}).notes
     assert "no producer_byte_rate is left" in note
 
 
-def test_a_limit_that_gives_way_to_an_equal_one_is_told_as_the_same():
+def test_a_limit_replaced_by_an_equal_one_is_reported_as_the_same():
     before = state({ALICE: 100.0, ANY_USER: 100.0})
     question = ask(
         before,
@@ -205,7 +205,7 @@ def test_a_limit_that_gives_way_to_an_equal_one_is_told_as_the_same():
     )
 
 
-def test_a_limit_that_holds_for_nobody_says_so():
+def test_a_limit_that_applies_to_no_client_is_reported():
     before = state({ALICE: 100.0, ANY_USER: 50.0, APP: 7.0})
     question = ask(before, before.with_values([(APP, RATE, 8.0)]), {"1": [bucket_of("alice")]})
     (row,) = rows(question, {})
@@ -216,7 +216,7 @@ def test_a_limit_that_holds_for_nobody_says_so():
     )
 
 
-def test_a_limit_that_is_no_number_cannot_be_simulated():
+def test_a_limit_of_nan_cannot_be_simulated():
     for odd in (float("nan"), 0.0, -1.0):
         buckets = {"1": [bucket_of("alice")]}
         for pair in ((odd, 5.0), (5.0, odd)):
@@ -224,7 +224,7 @@ def test_a_limit_that_is_no_number_cannot_be_simulated():
             assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, INVALID_LIMIT)
 
 
-def test_a_callback_and_foreign_entities_leave_nothing_to_say():
+def test_with_a_callback_or_foreign_entities_nothing_is_identifiable():
     before, after = state({ALICE: 100.0}), state({ALICE: 50.0})
     buckets = {"1": [bucket_of("alice")]}
     (row,) = rows(ask(before, after, buckets, callback="com.example.Ours"), {})
@@ -235,14 +235,14 @@ def test_a_callback_and_foreign_entities_leave_nothing_to_say():
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
 
 
-def test_a_foreign_entity_with_another_key_hides_nothing():
+def test_a_foreign_entity_with_another_key_has_no_effect():
     odd = ((("client-id-prefix", "a"),), (("consumer_byte_rate", 1.0),))
     before = QuotaState(limits=state({ALICE: 100.0}).limits, foreign_entities=(odd,))
     (request,) = ask(before, state({ALICE: 50.0}), {"1": [bucket_of("alice")]}).requests
     assert request.answer is Identifiability.EXACT
 
 
-def test_series_recorded_while_clients_were_counted_otherwise_break_the_history():
+def test_series_recorded_with_a_different_counting_of_clients_break_the_history():
     recorded = state(
         {APP: 100.0, ANY_USER: 100.0}
     )  # then ("", "app") held no client: 6 goes before 7
@@ -253,7 +253,7 @@ def test_series_recorded_while_clients_were_counted_otherwise_break_the_history(
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, HISTORY_BREAKS)
 
 
-def test_series_recorded_under_another_number_are_read_and_named():
+def test_series_recorded_under_another_value_are_read_and_named():
     buckets = {"1": [bucket_of("alice")]}
     states = (state({ALICE: limit}) for limit in (100.0, 50.0))
     question = ask(*states, buckets, recorded=RecordedLimits(states=(state({ALICE: 200.0}),)))
@@ -263,7 +263,7 @@ def test_series_recorded_under_another_number_are_read_and_named():
     )
 
 
-def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
+def test_for_several_buckets_that_are_joined_the_lowest_current_limit_is_reported():
     before = state(
         {entity(user="alice", client_id="a"): 10.0, entity(user="alice", client_id="b"): 20.0}
     )
@@ -274,7 +274,7 @@ def test_of_several_buckets_that_become_one_the_lowest_limit_of_today_is_told():
     assert (row.before_units, row.after_units) == (10, 50)
 
 
-def test_an_empty_series_says_so():
+def test_an_empty_series_is_reported_as_no_samples():
     question = ask(state({ALICE: 1.0}), state({ALICE: 2.0}), {"1": [bucket_of("alice")]})
     (row,) = rows(question, {})
     assert (row.verdict, row.answer, row.why) == (
@@ -285,13 +285,13 @@ def test_an_empty_series_says_so():
     assert row.before_throttled_ms is row.observed_throttled_ms is None
 
 
-def test_tags_that_flip_are_named_though_nobody_is_limited():
+def test_changed_tags_are_named_even_without_a_limit():
     before, after = state({ALICE: 1.0}), state({ALICE: 1.0, APP: 2.0})
     question = ask(before, after, {"1": [bucket_of("bob")]})
     assert ("c1", PRODUCE, bucket_of("bob")) in question.flipped
 
 
-def test_cases_reach_every_answer():
+def test_the_generated_cases_cover_every_answer():
     results = [(row.answer, row.verdict) for number in range(300) for row in judged_case(number)]
     assert {answer for answer, _ in results} == set(Identifiability)
     assert {verdict for _, verdict in results} == set(ImpactVerdict)
@@ -302,7 +302,7 @@ def judged_case(number):
     return judged(fleet.question, fleet.series, CADENCE)
 
 
-def test_the_last_limit_of_connections_is_told_as_that_of_any_other_key():
+def test_the_last_limit_of_connections_is_reported_like_that_of_any_other_key():
     subject = entity(ip="10.0.0.1")
     before = QuotaState().with_values([(subject, Key.CONNECTION_CREATION_RATE, 5.0)])
     question = impact_query("c1", before, QuotaState(), {}, frozenset(QuotaType))

@@ -51,7 +51,7 @@ def load(moments: Sequence[Moment], capacity: int | None, **more: int | bool) ->
     )
 
 
-def test_load_is_served_over_what_replication_leaves() -> None:
+def test_load_is_relative_to_the_capacity_left_by_replication() -> None:
     broker_load = load([moment(300, replication=200), moment(600, replication=200)], 1_000)
     assert broker_load.budget_units == 600
     assert (broker_load.coincident_ppm, broker_load.overload_ms, broker_load.basis) == (
@@ -61,33 +61,31 @@ def test_load_is_served_over_what_replication_leaves() -> None:
     )
 
 
-def test_the_smallest_budget_of_a_window_counts() -> None:
+def test_the_smallest_budget_of_a_window_is_used() -> None:
     broker_load = load([moment(300, replication=200), moment(300, replication=400)], 1_000)
     assert broker_load.budget_units == 400
 
 
-def test_time_over_the_budget_is_counted() -> None:
+def test_time_above_the_budget_is_counted() -> None:
     broker_load = load([moment(801), moment(800), moment(900, dt=500)], 1_000)
     assert broker_load.overload_ms == 1_000 + 500
     assert broker_load.coincident_ppm == 2_250_000  # 900 units in half a second
 
 
-def test_a_thousandth_of_the_time_may_be_above_the_coincident_load() -> None:
+def test_a_thousandth_of_the_time_may_exceed_the_coincident_load() -> None:
     quiet = [moment(80, dt=1_000)] * 999
     assert load([*quiet, moment(800)], 1_000).coincident_ppm == 100_000
     assert load([*quiet, moment(800), moment(800)], 1_000).coincident_ppm == 1_000_000
 
 
-def test_a_factor_of_replicas_stands_for_replication_that_was_not_recorded_and_is_labelled() -> (
-    None
-):
+def test_a_replication_factor_replaces_unrecorded_replication_and_is_labelled() -> None:
     broker_load = load([moment(100, replication=None)], 1_000, replication_factor=4)
     assert (broker_load.budget_units, broker_load.basis) == (200, BudgetBasis.REPLICATION_FACTOR)
     mixed = load([moment(100, replication=None), moment(100)], 1_000, replication_factor=4)
     assert mixed.basis is BudgetBasis.REPLICATION_FACTOR
 
 
-def test_what_a_broker_gives_is_not_divided_by_the_replicas_but_copied_to_them() -> None:
+def test_egress_is_not_divided_by_the_replicas_and_fetches_of_followers_are_subtracted() -> None:
     """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
     gigabyte, brought = 10**9, 50 * 10**6
     broker_moment = moment(0, replication=None, copied=brought, dt=10_000)
@@ -116,13 +114,13 @@ def test_without_a_capacity_or_any_replication_there_is_no_budget(capacity, repl
     assert broker_load.unattributed_ppm == 500_000
 
 
-def test_bytes_that_no_bucket_accounts_for_are_a_share_of_all() -> None:
+def test_bytes_outside_of_all_buckets_are_a_share_of_the_total() -> None:
     assert load([moment(75, broker=100), moment(90, broker=80)], None).unattributed_ppm == 83_333
     assert load([moment(75)], None).unattributed_ppm is None
     assert load([moment(100, broker=80)], None).unattributed_ppm == 0
 
 
-def test_no_moments_are_no_load() -> None:
+def test_without_moments_there_is_no_load() -> None:
     broker_load = load([], 1_000)
     assert (broker_load.covered_ms, broker_load.basis) == (0, BudgetBasis.NO_DATA)
 
@@ -132,7 +130,7 @@ def test_a_factor_below_one_is_refused() -> None:
         load([], 1, replication_factor=0)
 
 
-def test_what_no_broker_serves_is_refused() -> None:
+def test_rates_and_capacities_beyond_any_broker_are_refused() -> None:
     with pytest.raises(QuotaValueError, match="more than a broker can serve"):
         load([moment(2**60)], None)
     with pytest.raises(QuotaValueError, match="more than a broker has"):
@@ -140,7 +138,7 @@ def test_what_no_broker_serves_is_refused() -> None:
 
 
 @given(st.integers(0, 9 * 10**15), st.integers(1, 300_000), st.integers(0, 9 * 10**12))
-def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -> None:
+def test_a_load_is_exact_up_to_its_maximum(served: int, dt: int, available: int) -> None:
     (result,) = load_ppm(*(np.array([number]) for number in (served, dt, available)))
     rate = served * 1000 // dt
     exact = rate * 1_000_000 // available if available else (MOST_PPM if served else 0)
@@ -151,7 +149,7 @@ def test_a_load_is_exact_until_it_is_cut(served: int, dt: int, available: int) -
     st.lists(st.tuples(st.integers(0, 100), st.integers(1, 50)), min_size=1),
     st.integers(1, 1_000_000),
 )
-def test_a_weighted_percentile_is_not_exceeded_in_so_much_of_the_weight(values, ppm) -> None:
+def test_a_weighted_percentile_covers_the_requested_share_of_the_weight(values, ppm) -> None:
     percentile = weighted(*(np.array(column) for column in zip(*values, strict=True)), ppm)
     total_weight = sum(weight for _, weight in values)
     assert (

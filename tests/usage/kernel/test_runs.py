@@ -20,7 +20,7 @@ def test_runs_begin_where_any_column_changes(keys):
 
 
 @given(st.integers(0, 12))
-def test_a_series_that_is_cut_in_two_runs_is_read_as_it_was(cut):
+def test_a_series_split_into_two_runs_is_read_unchanged(cut):
     rows = [
         Sample(2**40 + n, 300_000, MAX_UNITS - n, None if n % 3 else 2**40, Censored.YES)
         for n in range(12)

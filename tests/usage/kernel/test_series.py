@@ -33,27 +33,27 @@ samples = st.lists(
         ([Sample(1, 1, MAX_UNITS + 1)], "units over"),
     ],
 )
-def test_samples_that_cannot_be_are_refused(rows, message):
+def test_impossible_samples_are_refused(rows, message):
     with pytest.raises(QuotaValueError, match=message):
         columns(rows)
 
 
 @given(samples, st.randoms(use_true_random=False))
-def test_samples_in_any_order_are_one_series(rows, chance):
+def test_samples_in_any_order_give_the_same_series(rows, chance):
     shuffled = list(rows)
     chance.shuffle(shuffled)
     assert samples_of(columns(shuffled)) == rows
 
 
 @given(st.lists(samples, max_size=4), st.randoms(use_true_random=False))
-def test_sums_equal_the_rule_row_by_row_in_any_order_of_the_parts(parts, chance):
+def test_sums_equal_the_reference_for_any_order_of_the_parts(parts, chance):
     shuffled = list(parts)
     chance.shuffle(shuffled)
     assert samples_of(summed(list(map(columns, shuffled)))) == list(reference.summed(parts))
 
 
 @given(samples, st.integers(-1, 21), st.integers(-1, 21))
-def test_times_and_spans_equal_the_rules_row_by_row(rows, from_ms, to_ms):
+def test_times_and_spans_equal_the_reference_row_by_row(rows, from_ms, to_ms):
     series = columns(rows)
     assert series.covered_ms == reference.covered_ms(rows)
     assert series.censored_ms == reference.censored_ms(rows)
@@ -65,6 +65,6 @@ def test_times_and_spans_equal_the_rules_row_by_row(rows, from_ms, to_ms):
     assert samples_of(span) == list(reference.between(rows, from_ms, to_ms))
 
 
-def test_no_sample_is_a_series_too():
+def test_an_empty_list_of_samples_is_a_series():
     assert len(NOTHING) == len(summed([])) == 0
     assert NOTHING.throttled_ms == 0

@@ -24,7 +24,7 @@ def backlogs(samples: list[Sample], limit: int, kind: QuotaType = PRODUCE) -> li
     return waiting(MODEL_OF[kind], demand_of(columns(samples), GAP), limit).tolist()
 
 
-def test_a_backlog_outlives_its_peak():
+def test_a_backlog_lasts_longer_than_its_peak():
     samples = series(100, 300, 50, 50, 0)
     assert backlogs(samples, 100) == [0, 6000, 4500, 3000, 0]
     assert served(demand_of(columns(samples), GAP), 100).tolist() == [3000] * 5
@@ -37,7 +37,7 @@ def test_a_backlog_outlives_its_peak():
     assert not forecast.is_lower_bound
 
 
-def test_a_gap_forgets_the_backlog_and_reports_that_it_was_not_over():
+def test_a_gap_resets_the_backlog_and_reports_that_it_was_not_finished():
     samples = [
         Sample(1_000, 30_000, 500, 0, Censored.NO),
         Sample(1_000 + GAP, 30_000, 0, 0, Censored.NO),
@@ -49,19 +49,19 @@ def test_a_gap_forgets_the_backlog_and_reports_that_it_was_not_over():
     assert simulate(PRODUCE, samples[:2], 100, GAP).unfinished == 1
 
 
-def test_a_byte_over_the_limit_is_not_throttling_but_a_second_is():
+def test_a_byte_over_the_limit_is_not_throttling_and_a_second_is():
     barely = series(101, 101, 101)
     assert simulate(PRODUCE, barely, 100, GAP).throttled_ms == 0
     assert simulate(PRODUCE, barely, 100, GAP, 1).throttled_ms == 90_000
     assert simulate(PRODUCE, series(104, 104, 104), 100, GAP).throttled_ms == 90_000
 
 
-def test_halves_round_up_what_arrives_and_the_limit_rounds_down():
+def test_arrivals_are_rounded_up_at_halves_and_the_limit_is_rounded_down():
     assert demand_of(columns(series(1, 3, dt=500)), GAP).units.tolist() == [1, 2]
     assert backlogs(series(3, dt=500), 1) == [2]  # 3 * 0.5 is 2, 1 * 0.5 is 0
 
 
-def test_time_beyond_the_delivery_timeout_is_counted_apart():
+def test_time_beyond_the_delivery_timeout_is_counted_separately():
     forecast = simulate(PRODUCE, series(1000, 0, 0), 100, GAP)
     assert (forecast.max_delay_ms, forecast.over_timeout_ms) == (270_000, 90_000)
     assert simulate(PRODUCE, series(500, 0), 100, GAP).over_timeout_ms == 0  # 120 s is not over
@@ -77,7 +77,7 @@ def test_mutations_are_delayed_beyond_a_burst_of_eleven_seconds():
     assert (forecast.unfinished, forecast.max_delay_ms) == (1, 9_000)
 
 
-def test_refused_connections_are_not_queued():
+def test_rejected_connections_are_not_queued():
     assert backlogs(series(15, 5), 10, QuotaType.IP) == [150, 0]
     forecast = simulate(QuotaType.IP, series(15, 5), 10, GAP)
     assert (forecast.throttled_ms, forecast.delayed_units) == (30_000, 150)
@@ -90,19 +90,19 @@ def test_request_time_is_only_time_over_the_limit():
     assert forecast.model is ThrottleModel.APPROXIMATE
 
 
-def test_no_limit_throttles_no_client():
+def test_without_a_limit_no_client_is_throttled():
     forecast = simulate(PRODUCE, series(10**12), None, GAP)
     assert (forecast.throttled_ms, forecast.max_delay_ms, forecast.covered_ms) == (0, 0, 30_000)
     assert simulate(PRODUCE, [], 1, GAP).samples == 0
 
 
 @pytest.mark.parametrize("limit", [0, -1, MAX_UNITS])
-def test_what_is_no_limit_cannot_be_simulated(limit):
+def test_an_invalid_limit_cannot_be_simulated(limit):
     with pytest.raises(QuotaValueError, match="cannot be simulated"):
         simulate(PRODUCE, series(1), limit, GAP)
 
 
-def test_a_delay_of_nothing_is_no_bound():
+def test_a_delay_bound_of_zero_is_refused():
     with pytest.raises(QuotaValueError, match="cannot be simulated"):
         simulate(PRODUCE, series(1), 1, GAP, 0)
 
@@ -116,7 +116,7 @@ def test_impossible_rates_over_a_week_are_refused_with_their_size():
         demand_of(columns(full), 300_000)
 
 
-def test_a_limit_that_lets_pass_too_much_is_refused_only_where_it_is_near_the_rates():
+def test_an_impossible_throughput_is_refused_only_where_the_limit_is_near_the_rates():
     glitch = series(MAX_UNITS, *[5] * 40_000)
     demand = demand_of(columns(glitch), GAP)
     assert simulate(PRODUCE, glitch, 20_000_000, GAP).unfinished == 1
@@ -156,13 +156,13 @@ all_samples = st.lists(
 
 
 @given(st.sampled_from(QuotaType), all_samples, st.none() | limits, st.integers(1, 5_000))
-def test_every_forecast_equals_the_rules_row_by_row(kind, samples, limit, least):
+def test_every_forecast_equals_the_reference_row_by_row(kind, samples, limit, least):
     expected = reference.simulate(kind, samples, limit, GAP, least)
     assert simulate(kind, samples, limit, GAP, least) == expected
 
 
 @given(all_samples, limits, st.integers(1, 1000), st.integers(1, 5_000))
-def test_forecasts_of_consumers_equal_the_rules_row_by_row(samples, limit, permille, least):
+def test_forecasts_of_consumers_equal_the_reference_row_by_row(samples, limit, permille, least):
     obtained = max(1, limit * permille // 1000)
     forecast, expected = (
         simulated(QuotaType.FETCH, samples, limit, GAP, least, obtained=obtained)
@@ -172,7 +172,9 @@ def test_forecasts_of_consumers_equal_the_rules_row_by_row(samples, limit, permi
 
 
 @given(all_samples, limits, st.integers(1, 1000), st.integers(1, 1000))
-def test_who_gets_less_of_a_limit_is_not_throttled_less(samples, limit, first, second):
+def test_a_consumer_that_obtains_less_of_its_limit_is_throttled_at_least_as_much(
+    samples, limit, first, second
+):
     low, high = (max(1, limit * permille // 1000) for permille in sorted((first, second)))
     worse, better = (
         simulate(QuotaType.FETCH, samples, limit, GAP, obtained=part) for part in (low, high)
@@ -181,7 +183,7 @@ def test_who_gets_less_of_a_limit_is_not_throttled_less(samples, limit, first, s
     assert (better.max_delay_ms or 0) <= (worse.max_delay_ms or 0)
 
 
-def test_a_consumer_below_its_limit_is_not_held_back_and_one_above_it_gets_less_until_it_has_caught_up():
+def test_a_consumer_above_its_limit_obtains_less_until_it_has_caught_up():
     samples = series(90, 90, 120, 60, 60, 20, 90)
     assert simulate(QuotaType.FETCH, samples, 100, GAP, obtained=50).throttled_ms == 5 * 30_000
     backlogs = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50).tolist()
@@ -190,7 +192,7 @@ def test_a_consumer_below_its_limit_is_not_held_back_and_one_above_it_gets_less_
     assert simulate(QuotaType.FETCH, calm, 100, GAP, obtained=50).delayed_units == 0
 
 
-def test_a_backlog_longer_than_the_first_look_is_followed_to_its_end():
+def test_a_backlog_longer_than_the_first_block_is_followed_to_its_end():
     samples = series(1_000, *[45] * 180, 0, 0)
     backlogs = waiting(ThrottleModel.BACKLOG, demand_of(columns(samples), GAP), 100, 50)
     assert backlogs[:-2].min() > 0
@@ -200,13 +202,13 @@ def test_a_backlog_longer_than_the_first_look_is_followed_to_its_end():
 
 
 @given(all_samples, limits)
-def test_what_is_served_equals_the_rules_row_by_row(samples, limit):
+def test_served_rates_equal_the_reference_row_by_row(samples, limit):
     expected = [row.served for row in reference.rows(PRODUCE, samples, limit, GAP)]
     assert served(demand_of(columns(samples), GAP), limit).tolist() == expected
 
 
 @given(all_samples, limits)
-def test_nothing_is_lost_within_a_session(samples, limit):
+def test_served_units_and_backlog_equal_the_demand_of_a_session(samples, limit):
     demand = demand_of(columns(samples), 10**9)
     backlogs = waiting(ThrottleModel.BACKLOG, demand, limit)
     assert (
@@ -215,7 +217,7 @@ def test_nothing_is_lost_within_a_session(samples, limit):
 
 
 @given(st.integers(0, MOST_UNITS), st.integers(1, MAX_UNITS - 1))
-def test_the_delay_is_the_exact_quotient_rounded_down_and_cut(units, limit):
+def test_the_delay_is_the_exact_quotient_rounded_down_and_limited(units, limit):
     assert delay_ms(units, limit) == min(LONGEST_MS, 1000 * units // limit)
 
 

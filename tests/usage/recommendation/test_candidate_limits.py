@@ -19,13 +19,13 @@ from reconciler.usage.samples import MAX_UNITS
 peaks = st.one_of(st.integers(1, 300), st.integers(1, MAX_UNITS))
 
 
-def test_the_powers_are_the_nearest_hundred_thousandths():
+def test_the_powers_are_rounded_to_the_nearest_hundred_thousandth():
     for k, power in enumerate(POWERS):
         low, high = (2 * power - 1) ** 8, (2 * power + 1) ** 8
         assert low <= (2 * POWERS[0]) ** 8 >> k < high
 
 
-def test_the_first_round_goes_from_the_peak_to_a_seventh():
+def test_the_first_round_covers_limits_from_the_peak_to_a_seventh():
     limits = coarse(100_000)
     assert (len(limits), limits[:9], limits[-1]) == (COARSE, (*POWERS, 50_000), 13_632)
     assert coarse(1) == (1,) * COARSE
@@ -33,7 +33,7 @@ def test_the_first_round_goes_from_the_peak_to_a_seventh():
 
 
 @given(peaks)
-def test_the_first_round_descends_and_no_step_is_wider_than_a_tenth(peak):
+def test_the_first_round_descends_in_steps_of_at_most_a_tenth(peak):
     limits = coarse(peak)
     assert limits[0] == peak
     for above, below in itertools.pairwise(limits):
@@ -41,7 +41,7 @@ def test_the_first_round_descends_and_no_step_is_wider_than_a_tenth(peak):
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
-def test_the_second_round_ends_at_what_holds(below, more):
+def test_the_second_round_ends_at_the_sufficient_limit(below, more):
     limits = fine(below, below + more)
     assert limits[-1] == below + more
     assert below < limits[0] <= limits[-1]
@@ -49,7 +49,7 @@ def test_the_second_round_ends_at_what_holds(below, more):
 
 
 @given(peaks, st.integers(1, 2 * MAX_UNITS))
-def test_the_search_finds_what_a_look_at_every_candidate_finds(peak, least):
+def test_the_search_gives_the_result_of_a_check_of_every_candidate(peak, least):
     def holds(limit: int) -> bool:
         return limit >= least
 
@@ -76,5 +76,5 @@ def test_the_search_finds_what_a_look_at_every_candidate_finds(peak, least):
         (9_999, 10_000, 9_990),
     ],
 )
-def test_three_digits_are_kept(value, up, down):
+def test_limits_are_rounded_to_three_digits(value, up, down):
     assert (three_digits(value, up=True), three_digits(value, up=False)) == (up, down)

@@ -61,7 +61,7 @@ def advised(usual):
     return recommend(case(usual), SILVER)
 
 
-def test_the_target_keeps_its_promise_on_both_parts(advised):
+def test_the_target_satisfies_the_promise_on_training_and_test_data(advised):
     assert advised.advice is Advice.CHANGE
     assert advised.train.share_ppm <= SILVER.share_ppm
     assert advised.test.share_ppm <= 2 * SILVER.share_ppm
@@ -73,7 +73,7 @@ def test_the_target_keeps_its_promise_on_both_parts(advised):
     assert (advised.evidence_ms, advised.rules, advised.censored_ppm) == (END, (), 0)
 
 
-def test_what_is_needed_is_the_smallest_to_a_hundredth(usual, advised):
+def test_the_needed_limit_is_the_smallest_within_a_hundredth(usual, advised):
     train = trial(QuotaType.PRODUCE, [usual], 0, END - WEEK_MS, GAP)
     recent = trial(QuotaType.PRODUCE, [usual], END - 2 * WEEK_MS, END - WEEK_MS, GAP)
     promise = ThrottlePromise(share_ppm=SILVER.share_ppm, max_delay_ms=SILVER.max_delay_ms)
@@ -82,7 +82,7 @@ def test_what_is_needed_is_the_smallest_to_a_hundredth(usual, advised):
     assert not (train.keeps(less, promise) and recent.keeps(less, promise))
 
 
-def test_every_broker_is_simulated_by_itself():
+def test_every_broker_is_simulated_separately():
     """Leadership that goes round: each broker is busy a third of the time, and never for the others."""
     rotating = [
         [
@@ -98,7 +98,7 @@ def test_every_broker_is_simulated_by_itself():
     assert together.needed < merged.needed
 
 
-def test_the_held_out_week_is_never_sized_by(usual):
+def test_the_test_week_is_never_used_for_sizing(usual):
     wild = [
         sample
         if sample.ts_ms < END - WEEK_MS
@@ -112,9 +112,7 @@ def test_the_held_out_week_is_never_sized_by(usual):
 
 
 @pytest.mark.parametrize(("spikes", "advice"), [(20, Advice.CHANGE), (21, Advice.REFUSED)])
-def test_a_number_may_miss_its_share_by_twice_on_the_week_that_it_had_not_seen(
-    usual, advised, spikes, advice
-):
+def test_a_limit_may_exceed_its_share_twofold_in_the_test_week(usual, advised, spikes, advice):
     """Of 2016 samples of the week, twenty are within twice the half percent of silver."""
     held_out = [sample for sample in usual if sample.ts_ms >= END - WEEK_MS]
     spiked = {sample.ts_ms for sample in held_out[10 : 10 + 3 * spikes : 3]}
@@ -129,7 +127,7 @@ def test_a_number_may_miss_its_share_by_twice_on_the_week_that_it_had_not_seen(
     assert result.advice is advice
 
 
-def test_the_last_week_before_it_counts_by_itself(usual):
+def test_the_last_week_before_the_test_week_is_sized_separately(usual):
     recent = range(END - 2 * WEEK_MS, END - WEEK_MS)
     rising = [
         sample._replace(rate_units=2 * sample.rate_units) if sample.ts_ms in recent else sample
@@ -144,7 +142,7 @@ def test_the_last_week_before_it_counts_by_itself(usual):
 @pytest.mark.parametrize(
     ("series", "to_ms"),
     [
-        pytest.param([], END, id="nobody saw it"),
+        pytest.param([], END, id="no samples"),
         pytest.param(week(1, days=13), END, id="not a fortnight"),
         pytest.param(week(1)[::70], END, id="not a hundred samples"),
         pytest.param(
@@ -153,7 +151,7 @@ def test_the_last_week_before_it_counts_by_itself(usual):
         pytest.param(week(1), END + WEEK_MS, id="nothing to prove it on"),
     ],
 )
-def test_too_little_evidence_is_said(series, to_ms):
+def test_insufficient_evidence_is_reported(series, to_ms):
     result = recommend(case(series, to_ms=to_ms), SILVER)
     assert result.advice is Advice.INSUFFICIENT
     assert (result.target, result.train, result.test) == (None, None, None)
@@ -164,12 +162,12 @@ def test_a_stricter_tier_needs_no_less(usual):
     assert needs == sorted(needs)
 
 
-def test_a_pinned_number_is_only_reported(usual, advised):
+def test_a_pinned_limit_is_only_reported(usual, advised):
     result = recommend(case(usual, pinned=True, current=1), SILVER)
     assert (result.advice, result.target) == (Advice.KEEP, advised.target)
 
 
-def test_a_near_enough_limit_is_kept_and_proved(usual, advised):
+def test_a_limit_close_to_the_target_is_kept_and_verified(usual, advised):
     current = advised.target * 105 // 100
     result = recommend(case(usual, current=current), SILVER)
     assert (result.advice, result.target, result.rules) == (
@@ -310,7 +308,9 @@ EMPTY = case()
         ),
     ],
 )
-def test_a_rule_makes_of_a_thousand(tier, marks, censored_ppm, *, value, rules):
+def test_a_rule_gives_the_expected_target_for_a_need_of_a_thousand(
+    tier, marks, censored_ppm, *, value, rules
+):
     assert priced(1000, replace(PLAIN, **tier), replace(EMPTY, **marks), censored_ppm) == (
         value,
         rules,
@@ -323,7 +323,9 @@ def test_a_rule_makes_of_a_thousand(tier, marks, censored_ppm, *, value, rules):
     st.one_of(st.none(), st.integers(1, 10**12)),
     st.integers(0, 10**6),
 )
-def test_raising_never_feeds_on_itself(needed, current, budget, censored_ppm):
+def test_a_raised_limit_is_not_raised_again_for_the_same_window(
+    needed, current, budget, censored_ppm
+):
     """What was raised for a window, asked again for the same window, is not raised again."""
     once, _ = priced(needed, PLAIN, replace(EMPTY, current=current, budget=budget), censored_ppm)
     again, rules = priced(
@@ -332,7 +334,7 @@ def test_raising_never_feeds_on_itself(needed, current, budget, censored_ppm):
     assert again <= once or SizingRule.BUMP not in rules
 
 
-def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
+def test_a_raised_limit_is_neither_lowered_nor_raised_again_on_the_next_day():
     """98 are needed, 5 % of the time is censored: merged or not, the next run on the same window says the same number."""
     raised, rules = priced(98, PLAIN, replace(EMPTY, current=100), 50_000)
     assert (raised, rules) == (136, (SizingRule.BUMP,))
@@ -342,14 +344,14 @@ def test_a_raised_limit_is_neither_taken_back_nor_raised_again_the_day_after():
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
-def test_a_limit_that_is_kept_lies_within_budget_and_ceiling(needed, current):
+def test_a_kept_limit_is_within_budget_and_ceiling(needed, current):
     tier = replace(PLAIN, ceiling=10**11)
     target, rules = priced(needed, tier, replace(EMPTY, current=current, budget=10**11), 0)
     assert target <= 10**11 or SizingRule.CUT in rules
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**12))
-def test_no_number_breaks_the_budget_unless_a_cut_goes_in_steps(needed, budget):
+def test_no_target_exceeds_the_budget_unless_a_cut_is_limited_to_steps(needed, budget):
     target, rules = priced(needed, PLAIN, replace(EMPTY, budget=budget), 0)
     assert target <= budget
     assert SizingRule.CUT not in rules
@@ -368,7 +370,7 @@ def test_no_number_breaks_the_budget_unless_a_cut_goes_in_steps(needed, budget):
         {"floor": 5, "ceiling": 4},
     ],
 )
-def test_a_tier_that_promises_nonsense_cannot_be_built(wrong):
+def test_a_tier_with_an_invalid_promise_is_rejected(wrong):
     with pytest.raises(QuotaValueError, match="tier plain"):
         replace(PLAIN, **wrong)
 
@@ -379,7 +381,7 @@ def test_a_tier_that_promises_nonsense_cannot_be_built(wrong):
     st.integers(1, 1200),
     st.integers(1, 10**6),
 )
-def test_a_promise_that_a_limit_keeps_is_kept_by_a_larger_one(rates, limit, share):
+def test_a_promise_that_a_limit_keeps_is_kept_by_a_higher_one(rates, limit, share):
     samples = [Sample(n * STEP, STEP, rate, 0, Censored.NO) for n, rate in enumerate(rates)]
     tried = trial(QuotaType.PRODUCE, [samples, samples[:7]], 0, END, GAP)
     promise = ThrottlePromise(share_ppm=share, parts=2, max_delay_ms=60_000)
@@ -388,7 +390,7 @@ def test_a_promise_that_a_limit_keeps_is_kept_by_a_larger_one(rates, limit, shar
         assert tried.keeps(2 * limit, promise)
 
 
-def test_a_trial_of_nothing_needs_and_proves_nothing():
+def test_a_trial_without_samples_has_no_result():
     nothing = trial(QuotaType.PRODUCE, [[]], 0, END, GAP)
     assert (nothing.peak, nothing.smallest(ThrottlePromise(share_ppm=1)), nothing.proof(1)) == (
         0,
@@ -397,7 +399,7 @@ def test_a_trial_of_nothing_needs_and_proves_nothing():
     )
 
 
-def test_a_proof_is_of_the_worst_broker():
+def test_a_proof_is_about_the_worst_broker():
     calm = [Sample(n * STEP, STEP, 10, 0, Censored.NO) for n in range(10)]
     hot = [sample._replace(rate_units=20 if n == 3 else 0) for n, sample in enumerate(calm)]
     proof = trial(QuotaType.PRODUCE, [calm, hot], 0, END, GAP).proof(10)

@@ -20,7 +20,7 @@ KEY = b"0123456789abcdef"
 NAMES = Pseudonyms(KEY)
 
 
-def test_equal_names_of_one_kind_stay_equal_and_nothing_else_does() -> None:
+def test_equal_names_of_one_kind_have_equal_pseudonyms_and_different_ones_do_not() -> None:
     assert NAMES.name("user", "alice") == NAMES.name("user", "alice")
     assert (
         len({NAMES.name(kind, name) for kind in ("user", "client-id") for name in ("alice", "bob")})
@@ -29,18 +29,18 @@ def test_equal_names_of_one_kind_stay_equal_and_nothing_else_does() -> None:
     assert NAMES.name("user", "alice") != Pseudonyms(KEY[::-1]).name("user", "alice")
 
 
-def test_a_user_and_a_client_id_of_one_name_cannot_be_told_to_be_one() -> None:
+def test_the_pseudonyms_of_an_equal_user_and_client_id_are_unrelated() -> None:
     user, client_id = NAMES.name("user", "alice"), NAMES.name("client-id", "alice")
     assert user.removeprefix("user-") != client_id.removeprefix("client-id-")
 
 
-def test_what_has_no_name_gets_none() -> None:
+def test_an_absent_name_has_no_pseudonym() -> None:
     assert NAMES.name("user", "") == ""
     assert NAMES.bucket(bucket_of("alice")).client_id == ""
     assert NAMES.source("") == ""
 
 
-def test_defaults_stay_defaults_and_addresses_stay_addresses() -> None:
+def test_defaults_and_addresses_have_no_pseudonyms() -> None:
     subject = read_canonical(NAMES.source(canonical_text(entity(user="alice", client_id=DEFAULT))))
     assert subject[1] is DEFAULT
     assert subject[0] == NAMES.name("user", "alice")
@@ -56,7 +56,7 @@ def test_a_short_key_is_refused() -> None:
 
 
 @given(st.text(min_size=6, max_size=12, alphabet="QWXZÄ"))
-def test_no_name_is_left_in_a_report(secret: str) -> None:
+def test_a_report_with_pseudonyms_contains_no_name(secret: str) -> None:
     bucket = bucket_of(secret, secret)
     report = whole_report()
     row = replace(
@@ -138,7 +138,7 @@ def _report(names: Sequence[str]) -> UsageReport:
     )
 
 
-def test_rows_of_equal_figures_stand_in_the_order_of_pseudonyms_which_names_do_not_decide() -> None:
+def test_rows_with_equal_figures_are_ordered_by_pseudonyms_and_not_by_names() -> None:
     report = NAMES.report(_report("abcdef"))
     for rows in (
         report.usage[:3],

@@ -22,7 +22,7 @@ ALICE: Alteration = ((("user", "alice"),), (("producer_byte_rate", 1024.0),))
 
 
 @given(versions, alterations, st.booleans())
-def test_a_request_reads_back(
+def test_a_request_is_read_back(
     version: int, requested_alterations: tuple[Alteration, ...], validate_only: bool
 ) -> None:
     body = alter_client_quotas.encode_request(
@@ -34,7 +34,7 @@ def test_a_request_reads_back(
 
 
 @given(versions, alterations)
-def test_entries_may_be_cut_into_requests_anywhere(
+def test_entries_can_be_split_into_requests_at_any_place(
     version: int, requested_alterations: tuple[Alteration, ...]
 ) -> None:
     entries = alter_client_quotas.encode_entries(version, requested_alterations)
@@ -58,7 +58,7 @@ def test_entries_may_be_cut_into_requests_anywhere(
     ),
     st.integers(-1, 2**31 - 1),
 )
-def test_an_answer_reads_back_with_components_sorted(
+def test_a_response_is_read_back_with_sorted_components(
     version: int, results: list[Result], throttle: int
 ) -> None:
     body = alter_client_quotas.encode_response(version, results=results, throttle_time_ms=throttle)
@@ -70,7 +70,7 @@ def test_an_answer_reads_back_with_components_sorted(
     )
 
 
-def test_an_empty_request_cannot_be_made() -> None:
+def test_an_empty_request_is_rejected() -> None:
     with pytest.raises(EncodeError, match="without entries"):
         alter_client_quotas.encode_request(1, [], validate_only=False)
 
@@ -85,7 +85,7 @@ def test_an_empty_request_cannot_be_made() -> None:
         ((("user", "é" * 16384),), ()),
     ],
 )
-def test_a_string_beyond_kafkas_limit_cannot_be_sent(version: int, alteration: Alteration) -> None:
+def test_a_string_beyond_kafkas_limit_is_rejected(version: int, alteration: Alteration) -> None:
     with pytest.raises(EncodeError, match="32768 bytes cannot be sent"):
         alter_client_quotas.encode_entries(version, [ALICE, alteration])
 
@@ -97,7 +97,7 @@ def test_the_longest_name_can_be_sent(version: int) -> None:
     assert alter_client_quotas.decode_request(version, body).alterations == (long,)
 
 
-def test_a_lone_surrogate_cannot_be_sent() -> None:
+def test_a_lone_surrogate_is_rejected() -> None:
     with pytest.raises(EncodeError, match=r"'a\\ud800' cannot be written as UTF-8"):
         alter_client_quotas.encode_entries(1, [((("user", "a\ud800"),), (("x", 1.0),))])
 
@@ -110,7 +110,7 @@ def test_the_value_of_a_removal_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_every_cut_of_request_and_answer_is_refused(version: int) -> None:
+def test_every_truncation_of_request_and_response_is_refused(version: int) -> None:
     request = alter_client_quotas.encode_request(version, [ALICE, ALICE], validate_only=True)
     answer = alter_client_quotas.encode_response(
         version, results=[(ALICE[0], 42, "no"), (ALICE[0], 0, None)]

@@ -11,12 +11,12 @@ from reconciler.wire.messages.api_versions import (
 
 
 @pytest.mark.parametrize("text", ["kquota", "1.0.0", "a", "1-2.3", "kafka-quota-reconciler"])
-def test_software_that_brokers_accept(text: str) -> None:
+def test_software_names_that_brokers_accept_are_sent(text: str) -> None:
     assert api_versions.is_valid_software(text)
 
 
 @pytest.mark.parametrize("text", ["", "1.0+local", "1_0", "-a", "a.", "a b", "é", "1.0\n"])
-def test_software_that_brokers_refuse_is_not_sent(text: str) -> None:
+def test_software_names_that_brokers_refuse_are_not_sent(text: str) -> None:
     assert not api_versions.is_valid_software(text)
     for request in (
         ApiVersionsRequest(software_name=text, software_version="1"),
@@ -28,14 +28,14 @@ def test_software_that_brokers_refuse_is_not_sent(text: str) -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_a_refusal_in_the_layout_of_version_0_is_understood_in_every_version(version: int) -> None:
+def test_a_rejection_in_the_layout_of_version_0_is_decoded_in_every_version(version: int) -> None:
     refusal = ApiVersionsResponse(error_code=35, apis=(ApiRange(api_key=18, lowest=0, highest=4),))
     body = api_versions.encode_response(version, refusal)
     assert body.hex() == "002300000001001200000004"
     assert api_versions.decode_response(version, body) == refusal
 
 
-def test_a_refusal_of_an_old_broker_names_no_range() -> None:
+def test_a_rejection_by_an_old_broker_contains_no_range() -> None:
     assert api_versions.decode_response(3, b"\x00\x23\x00\x00\x00\x00") == ApiVersionsResponse(
         error_code=35, apis=()
     )
@@ -54,7 +54,7 @@ def test_features_from_level_0_are_shown_from_version_4_on(version: int, names: 
     assert [feature.name for feature in displayed_features] == names
 
 
-def test_unknown_tags_of_the_answer_are_passed_over() -> None:
+def test_unknown_tags_of_the_response_are_skipped() -> None:
     body = b"\x00\x00\x01\x00\x00\x00\x00" + b"\x01\x63\x03zzz"
     assert api_versions.decode_response(3, body) == ApiVersionsResponse(error_code=0, apis=())
 
@@ -70,7 +70,7 @@ def test_unknown_tags_of_the_answer_are_passed_over() -> None:
         b"\x01\x03\x02\x01\x00",  # a flag of two bytes
     ],
 )
-def test_features_that_cannot_be_read_are_refused(tags: bytes) -> None:
+def test_malformed_features_are_refused(tags: bytes) -> None:
     with pytest.raises(DecodeError):
         api_versions.decode_response(3, b"\x00\x00\x01\x00\x00\x00\x00" + tags)
 

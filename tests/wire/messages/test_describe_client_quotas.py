@@ -42,14 +42,14 @@ def compare(version: int, body: bytes, layout: EntryLayout) -> bool:
     ),
     st.booleans(),
 )
-def test_a_request_reads_back(version: int, components: list[Component], strict: bool) -> None:
+def test_a_request_is_read_back(version: int, components: list[Component], strict: bool) -> None:
     request = DescribeClientQuotasRequest(components=tuple(components), strict=strict)
     body = describe_client_quotas.encode_request(version, request)
     assert describe_client_quotas.decode_request(version, body) == request
 
 
 @given(versions, samples.answers(), layouts, st.integers(-1, 2**31 - 1))
-def test_an_answer_reads_as_the_reference_reads_it(
+def test_a_response_is_decoded_as_by_the_reference(
     version: int, entries: list[describe_client_quotas.Entry], layout: EntryLayout, throttle: int
 ) -> None:
     body = describe_client_quotas.encode_response(
@@ -59,7 +59,7 @@ def test_an_answer_reads_as_the_reference_reads_it(
 
 
 @given(versions, st.integers(-(2**15), 2**15 - 1), st.one_of(st.none(), st.text(max_size=200)))
-def test_a_refusal_reads_back(version: int, code: int, message: str | None) -> None:
+def test_an_error_response_is_read_back(version: int, code: int, message: str | None) -> None:
     body = describe_client_quotas.encode_response(
         version, entries=None, error_code=code or 31, error_message=message
     )
@@ -104,7 +104,7 @@ MIXED = [
 
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("entries", [STEADY, MIXED], ids=["steady", "mixed"])
-def test_every_mutation_at_every_offset_is_judged_as_the_reference_judges_it(
+def test_every_mutation_at_every_offset_has_the_result_of_the_reference(
     version: int, entries: list[describe_client_quotas.Entry]
 ) -> None:
     frame = describe_client_quotas.encode_response(version, entries=entries)
@@ -116,7 +116,7 @@ def test_every_mutation_at_every_offset_is_judged_as_the_reference_judges_it(
 
 
 @given(samples.answers(), st.integers(0, 2**32), layouts)
-def test_random_damage_is_judged_as_the_reference_judges_it(
+def test_random_damage_has_the_result_of_the_reference(
     entries: list[describe_client_quotas.Entry], seed: int, layout: EntryLayout
 ) -> None:
     chance = random.Random(seed)
@@ -130,7 +130,7 @@ def test_random_damage_is_judged_as_the_reference_judges_it(
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_an_entity_that_occurs_twice_is_refused(version: int) -> None:
+def test_a_repeated_entity_is_refused(version: int) -> None:
     body = describe_client_quotas.encode_response(version, entries=[STEADY[0], STEADY[0]])
     with pytest.raises(DecodeError, match="the same entity occurs twice"):
         describe_client_quotas.decode_response(version, body, samples.LAYOUT)

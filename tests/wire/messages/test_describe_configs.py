@@ -9,7 +9,7 @@ from reconciler.wire.messages.describe_configs import (
 )
 
 
-def test_documentation_needs_version_3() -> None:
+def test_documentation_requires_version_3() -> None:
     request = DescribeConfigsRequest(
         resources=(ConfigResource(resource_type=BROKER, name="1"),), include_documentation=True
     )

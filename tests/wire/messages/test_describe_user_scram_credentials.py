@@ -4,7 +4,7 @@ from reconciler.wire.messages.describe_user_scram_credentials import (
 )
 
 
-def test_null_asks_for_all_users_and_an_empty_list_for_none() -> None:
+def test_null_requests_all_users_and_an_empty_list_none() -> None:
     assert (
         describe_user_scram_credentials.encode_request(
             0, DescribeUserScramCredentialsRequest(users=None)

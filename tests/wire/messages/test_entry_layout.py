@@ -15,14 +15,14 @@ from tests.wire.samples import LAYOUT
         (("user", "x" * 127), ("a", "b")),
     ],
 )
-def test_a_layout_needs_two_or_more_short_names(
+def test_a_layout_requires_two_or_more_short_names(
     slots: tuple[str, ...], columns: tuple[str, ...]
 ) -> None:
     with pytest.raises(ValueError, match=r"slots|columns"):
         EntryLayout(slots=slots, columns=columns)
 
 
-def test_entries_are_laid_out_and_foreign_parts_kept() -> None:
+def test_entries_are_stored_in_columns_and_foreign_parts_separately() -> None:
     gathering = EntryCollection(layout=LAYOUT, most_entities=100)
     gathering.add([("client-id", None), ("user", "a")], [("z", 2.0), ("y", 1.0)], offset=0)
     gathering.add([("user", "a")], [("request_percentage", 1.0), ("y", 1.0)], offset=0)
@@ -47,7 +47,7 @@ def test_entries_are_laid_out_and_foreign_parts_kept() -> None:
         ([("user", "a")], [("x", 1.0), ("x", 1.0)], "the same key twice"),
     ],
 )
-def test_what_no_broker_sends_is_refused(
+def test_entries_that_no_broker_sends_are_refused(
     parts: list[tuple[str, str | None]], values: list[tuple[str, float]], words: str
 ) -> None:
     with pytest.raises(DecodeError, match=words) as caught:
@@ -56,14 +56,14 @@ def test_what_no_broker_sends_is_refused(
 
 
 @pytest.mark.parametrize("entity_type", ["user", "group"])
-def test_an_entity_that_occurs_twice_is_refused(entity_type: str) -> None:
+def test_a_repeated_entity_is_refused(entity_type: str) -> None:
     gathering = EntryCollection(layout=LAYOUT, most_entities=100)
     gathering.add([(entity_type, "a"), ("ip", None)], [], offset=0)
     with pytest.raises(DecodeError, match="the same entity occurs twice"):
         gathering.add([("ip", None), (entity_type, "a")], [], offset=9)
 
 
-def test_what_is_kept_verbatim_is_counted() -> None:
+def test_the_number_of_foreign_items_is_limited() -> None:
     gathering = EntryCollection(layout=LAYOUT, most_entities=5)
     gathering.add([("group", "g")], [("y", 1.0)], offset=0)
     gathering.add([("user", "a")], [("w", 1.0), ("x", 2.0), ("y", 3.0)], offset=0)

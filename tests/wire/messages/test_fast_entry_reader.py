@@ -49,7 +49,7 @@ def user(name: str | None, *values: tuple[str, float]) -> Entry:
     return (("user", name),), values
 
 
-def test_usual_entries_are_ordinary() -> None:
+def test_usual_entries_are_decoded_by_the_fast_reader() -> None:
     entries = [
         user("a", (PRODUCER, 1.0)),
         user(None, (CONSUMER, 2.0), (PRODUCER, 1.0)),
@@ -79,13 +79,13 @@ def test_usual_entries_are_ordinary() -> None:
         user("u", ("future_rate", 1.0)),
     ],
 )
-def test_what_the_layout_does_not_know_is_handed_back(entry: Entry) -> None:
+def test_entries_outside_the_layout_are_left_to_the_general_reader(entry: Entry) -> None:
     plain = user("known", (PRODUCER, 1.0))
     gathering, handed = read([plain, entry, user("other", (PRODUCER, 2.0))])
     assert (len(gathering), handed) == (3, 1)
 
 
-def test_tags_and_over_long_lengths_are_handed_back_and_read() -> None:
+def test_tags_and_overlong_lengths_are_left_to_the_general_reader() -> None:
     plain = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
     name, tail = plain.index(b"\x04abc"), plain.index(b"\x13producer")
     end = len(plain) - 2
@@ -108,7 +108,7 @@ def test_tags_and_over_long_lengths_are_handed_back_and_read() -> None:
     assert (list(gathering.entries), handed) == ([(None, False, False)], 1)
 
 
-def test_a_damaged_entry_is_handed_back_for_its_reason() -> None:
+def test_a_damaged_entry_is_left_to_the_general_reader_for_its_reason() -> None:
     body = describe_client_quotas.encode_response(1, entries=[user("abc", (PRODUCER, 1.0))])
     for size in range(9, len(body) - 1):
         with pytest.raises(DecodeError):
@@ -123,7 +123,7 @@ def test_a_damaged_entry_is_handed_back_for_its_reason() -> None:
         read_body(twice)
 
 
-def test_a_template_is_adopted_and_replaced_as_orders_of_keys_change() -> None:
+def test_a_template_is_created_and_replaced_when_the_order_of_keys_changes() -> None:
     first = [user(f"a{n}", (PRODUCER, n + 0.5), (CONSUMER, 1.0)) for n in range(5)]
     second = [user(f"b{n}", (CONSUMER, n + 0.5), (PRODUCER, 1.0)) for n in range(5)]
     gathering, handed = read([*first, user("alone", (PRODUCER, 9.0)), *second])
@@ -133,7 +133,7 @@ def test_a_template_is_adopted_and_replaced_as_orders_of_keys_change() -> None:
     assert gathering.entries["alone", False, False] == (9.0, None, None, None, None)
 
 
-def test_rows_keep_every_bit_of_a_double() -> None:
+def test_rows_preserve_every_bit_of_a_double() -> None:
     odd = struct.unpack(">d", b"\x7f\xf8\x00\x00\x00\x00\x12\x34")[0]
     gathering, _ = read([user(f"u{n}", (PRODUCER, odd)) for n in range(5)])
     for row in gathering.entries.values():
@@ -147,14 +147,14 @@ def rows_of(values: list[float]) -> list[int]:
     return [id(row) for row in gathering.entries.values()]
 
 
-def test_the_memo_is_given_up_when_values_do_not_repeat() -> None:
+def test_the_memo_is_dropped_when_values_do_not_repeat() -> None:
     trial = fast_entry_reader.MEMO_TRIAL
     unique = [float(n) for n in range(trial + 2)]
     rows = rows_of([*unique, 1.0, 1.0])
     assert rows[-1] != rows[-2]
 
 
-def test_the_memo_is_kept_when_values_come_in_tiers_and_stops_growing_at_its_limit() -> None:
+def test_the_memo_is_kept_when_values_repeat_and_stops_growing_at_its_limit() -> None:
     limit = fast_entry_reader.MEMO_LIMIT
     tiers = [float(n // 3) for n in range(3 * limit + 30)]
     rows = rows_of([*tiers, 1.0, 1.0, float(limit + 5), float(limit + 5)])

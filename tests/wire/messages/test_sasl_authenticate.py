@@ -13,7 +13,7 @@ def test_tokens_are_in_no_repr() -> None:
         assert "hunter2" not in repr(message)
 
 
-def test_a_lifetime_is_known_from_version_1_on() -> None:
+def test_a_lifetime_is_decoded_from_version_1_on() -> None:
     for version, lifetime in ((0, 0), (1, 5), (2, 5)):
         body = sasl_authenticate.encode_response(
             version, SaslAuthenticateResponse(session_lifetime_ms=5)

@@ -6,7 +6,7 @@ from reconciler.wire.sasl.oauthbearer import OAuthBearerClient
 TOKEN = "eyJhbGciOiJub25lIn0.e30."  # noqa: S105
 
 
-def test_the_token_goes_with_its_extensions() -> None:
+def test_the_token_is_sent_with_its_extensions() -> None:
     client = OAuthBearerClient(token=TOKEN, extensions={"logicalCluster": "lkc-1", "pool": "a b"})
     assert client.start() == (
         f"n,,\x01auth=Bearer {TOKEN}\x01logicalCluster=lkc-1\x01pool=a b\x01\x01".encode()
@@ -20,7 +20,7 @@ def test_extensions_are_optional() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x y", "x\x01y", "é", "=x"])
-def test_a_token_that_no_header_could_carry_is_refused(token: str) -> None:
+def test_a_token_that_is_invalid_in_a_header_is_refused(token: str) -> None:
     with pytest.raises(EncodeError, match="bearer token") as caught:
         OAuthBearerClient(token=token)
     assert not token or token not in caught.value.message
@@ -34,7 +34,7 @@ def test_an_extension_that_breaks_the_syntax_is_refused(key: str, value: str) ->
         OAuthBearerClient(token=TOKEN, extensions={key: value})
 
 
-def test_a_complaint_is_acknowledged_and_kept() -> None:
+def test_an_error_of_the_server_is_acknowledged_and_reported() -> None:
     client = OAuthBearerClient(token=TOKEN)
     assert client.receive(b'{"status":"invalid_token","scope":"s"}') == b"\x01"
     assert client.server_error == "invalid_token"
@@ -45,13 +45,13 @@ def test_a_complaint_is_acknowledged_and_kept() -> None:
 @pytest.mark.parametrize(
     "challenge", [b"not json", b"[]", b"{}", b'{"status":1}', b'{"status":""}', b"\xff"]
 )
-def test_a_complaint_that_cannot_be_read_is_a_complaint(challenge: bytes) -> None:
+def test_a_malformed_error_of_the_server_is_reported_as_an_error(challenge: bytes) -> None:
     client = OAuthBearerClient(token=TOKEN)
     assert client.receive(challenge) == b"\x01"
     assert client.server_error == "no reason given"
 
 
-def test_a_complaint_is_shortened_and_made_printable() -> None:
+def test_an_error_of_the_server_is_shortened_and_made_printable() -> None:
     client = OAuthBearerClient(token=TOKEN)
     client.receive(b'{"status":"a\\u001b\\n\xc3\xa9' + b"x" * 500 + b'"}')
     assert client.server_error == "a???" + "x" * 96

@@ -9,7 +9,7 @@ names = st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text)
 
 
 @given(names, names)
-def test_a_server_reads_what_a_client_writes(user: str, password: str) -> None:
+def test_the_message_of_a_client_is_read_by_a_server(user: str, password: str) -> None:
     client = PlainClient(user=user, password=password)
     assert read_plain(client.start()) == (user, password)
     assert client.receive(b"") is None
@@ -19,12 +19,12 @@ def test_a_server_reads_what_a_client_writes(user: str, password: str) -> None:
 @pytest.mark.parametrize(
     ("user", "password"), [("", "p"), ("u", ""), ("u\x00", "p"), ("u", "\x00")]
 )
-def test_what_plain_cannot_carry_is_refused(user: str, password: str) -> None:
+def test_names_and_passwords_that_plain_cannot_encode_are_refused(user: str, password: str) -> None:
     with pytest.raises(EncodeError):
         PlainClient(user=user, password=password)
 
 
-def test_a_challenge_is_not_part_of_plain() -> None:
+def test_a_challenge_in_plain_is_refused() -> None:
     with pytest.raises(AuthenticationError):
         PlainClient(user="u", password="p").receive(b"x")  # noqa: S106
 
@@ -41,10 +41,10 @@ def test_a_challenge_is_not_part_of_plain() -> None:
         (b"\x00\xff\x00p", "not UTF-8"),
     ],
 )
-def test_a_malformed_token_is_refused_in_kafkas_words(token: bytes, words: str) -> None:
+def test_a_malformed_token_is_refused_with_the_message_of_kafka(token: bytes, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         read_plain(token)
 
 
-def test_acting_as_oneself_is_allowed() -> None:
+def test_an_authorization_id_equal_to_the_user_is_accepted() -> None:
     assert read_plain(b"u\x00u\x00p") == ("u", "p")

@@ -38,7 +38,7 @@ def work(stepper: ScramClient, challenge: bytes) -> bytes:
     return step.run()
 
 
-def test_the_exchange_of_rfc_7677() -> None:
+def test_the_exchange_of_rfc_7677_is_reproduced() -> None:
     stepper = client()
     assert stepper.start() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     assert work(stepper, FIRST.encode()) == PROOF.encode()
@@ -46,7 +46,7 @@ def test_the_exchange_of_rfc_7677() -> None:
     assert repr(stepper) == "ScramClient('SCRAM-SHA-256', ...)"
 
 
-def test_the_server_plays_its_part_of_rfc_7677() -> None:
+def test_the_server_side_of_rfc_7677_is_reproduced() -> None:
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     credential = make_credential(SHA_256, password="pencil", salt=salt, iterations=4096)  # noqa: S106
     server = ScramServer(
@@ -63,7 +63,9 @@ def test_the_server_plays_its_part_of_rfc_7677() -> None:
 
 @settings(max_examples=10)
 @given(st.sampled_from([SHA_256, SHA_512]), st.text(min_size=1), st.text(min_size=1))
-def test_any_user_and_password_pass_as_they_are(mechanism: str, user: str, password: str) -> None:
+def test_any_user_and_password_are_encoded_unchanged(
+    mechanism: str, user: str, password: str
+) -> None:
     credential = make_credential(mechanism, password=password, salt=b"s", iterations=4096)
     server = ScramServer(mechanism, lookup={user: credential}.get, nonce="server")
     stepper = client(mechanism, user=user, password=password)
@@ -73,12 +75,12 @@ def test_any_user_and_password_pass_as_they_are(mechanism: str, user: str, passw
 
 
 @given(st.text())
-def test_names_are_escaped_and_come_back(user: str) -> None:
+def test_escaped_names_are_read_back(user: str) -> None:
     assert "," not in escape(user)
     assert unescape(escape(user)) == user
 
 
-def test_names_with_commas_and_equals_signs_are_escaped_as_the_rfc_says() -> None:
+def test_names_with_commas_and_equals_signs_are_escaped_as_in_the_rfc() -> None:
     assert escape("a=b,c") == "a=3Db=2Cc"
     assert unescape("=3D2C") == "=2C"
     with pytest.raises(AuthenticationError, match="escaped"):
@@ -89,7 +91,9 @@ def test_names_with_commas_and_equals_signs_are_escaped_as_the_rfc_says() -> Non
     ("user", "password", "nonce"),
     [("", "p", "n"), ("u", "", "n"), ("u", "p", "a,b"), ("u", "p", "")],
 )
-def test_what_scram_cannot_carry_is_refused(user: str, password: str, nonce: str) -> None:
+def test_names_and_passwords_that_scram_cannot_encode_are_refused(
+    user: str, password: str, nonce: str
+) -> None:
     with pytest.raises(EncodeError):
         ScramClient(SHA_256, user=user, password=password, nonce=nonce)
 
@@ -117,13 +121,13 @@ def test_an_unknown_mechanism_is_refused() -> None:
         (b"\xff", "not UTF-8"),
     ],
 )
-def test_a_first_message_that_breaks_the_rules_is_refused(challenge: bytes, words: str) -> None:
+def test_a_malformed_first_message_is_refused(challenge: bytes, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         client().receive(challenge)
 
 
 @pytest.mark.parametrize("iterations", [4096, 1_000_000])
-def test_the_bounds_of_iterations_are_acceptable(iterations: int) -> None:
+def test_the_lowest_and_the_highest_number_of_iterations_are_accepted(iterations: int) -> None:
     assert isinstance(client().receive(f"r={NONCE}x,s=AAAA,i={iterations}".encode()), DeferredStep)
 
 
@@ -142,7 +146,7 @@ def test_extensions_after_the_iterations_are_signed_and_otherwise_ignored() -> N
         ("e=invalid-proof", "refused"),
     ],
 )
-def test_a_server_that_does_not_prove_itself_is_refused(final: str, words: str) -> None:
+def test_a_server_without_a_valid_signature_is_refused(final: str, words: str) -> None:
     stepper = client()
     work(stepper, FIRST.encode())
     with pytest.raises(AuthenticationError, match=words):
@@ -155,7 +159,7 @@ def test_extensions_after_the_signature_are_ignored() -> None:
     assert stepper.receive((FINAL + ",x=y").encode()) is None
 
 
-def test_messages_out_of_turn_are_refused() -> None:
+def test_messages_in_the_wrong_order_are_refused() -> None:
     stepper = client()
     stepper.receive(FIRST.encode())
     with pytest.raises(AuthenticationError, match="out of turn"):
@@ -187,13 +191,13 @@ def server_for(users: dict[str, ServerCredential]) -> ScramServer:
         ("n,,n=nobody,r=x", "due to invalid credentials with SASL mechanism SCRAM-SHA-256"),
     ],
 )
-def test_a_server_refuses_first_messages_that_break_the_rules(first: str, words: str) -> None:
+def test_a_server_refuses_malformed_first_messages(first: str, words: str) -> None:
     with pytest.raises(AuthenticationError, match=words):
         server_for({"user": CREDENTIAL}).receive(first.encode())
 
 
 @pytest.mark.parametrize("prefix", ["n,,", "n,a=user,"])
-def test_a_server_accepts_a_client_that_acts_as_itself(prefix: str) -> None:
+def test_a_server_accepts_an_authorization_id_equal_to_the_user(prefix: str) -> None:
     challenge = server_for({"user": CREDENTIAL}).receive(f"{prefix}n=user,r=abc".encode())
     assert challenge == b"r=abcserver,s=c2FsdA==,i=4096"
 
@@ -224,7 +228,7 @@ def test_a_wrong_password_is_refused_by_the_server() -> None:
         server.receive(work(stepper, server.receive(stepper.start())))
 
 
-def test_a_user_removed_in_between_is_refused() -> None:
+def test_a_user_removed_during_the_exchange_is_refused() -> None:
     users = {"user": CREDENTIAL}
     server, stepper = server_for(users), client()
     final = work(stepper, server.receive(stepper.start()))

@@ -58,7 +58,7 @@ def test_a_reading_becomes_a_sample_of_its_broker_with_all_columns():
     assert done.counts == {"quota_unknown": 4}
 
 
-def test_units_of_types_that_are_no_bytes_are_millionths():
+def test_values_of_types_without_bytes_are_in_millionths():
     done = day([*broker(1, AT), *gauge("rate", AT, 1.25, kind="request", user="u")])
     assert column(done, "rate_units") == [1_250_000] * 4
 
@@ -66,18 +66,18 @@ def test_units_of_types_that_are_no_bytes_are_millionths():
 # ---- who is who ---------------------------------------------------------------------------------
 
 
-def test_an_instance_that_nobody_identifies_is_refused_and_counted():
+def test_an_instance_without_a_broker_id_is_dropped_and_counted():
     done = day([*gauge("up", AT, 1), *alice()])
     assert done.usage.num_rows == 0
     assert done.counts == {"broker_unknown": 4, "up_unknown": 4}
 
 
-def test_a_broker_id_that_is_no_number_identifies_nobody():
+def test_an_invalid_broker_id_identifies_no_broker():
     done = day([*gauge("up", AT, 1), *gauge("broker_id", AT, [1.5, NAN, -1, 2.0**40]), *alice()])
     assert done.counts == {"broker_unknown": 4, "up_unknown": 4, "bad_broker_id": 4}
 
 
-def test_an_instance_that_becomes_another_broker_is_each_in_its_time_and_nobody_in_between():
+def test_an_instance_that_becomes_another_broker_belongs_to_each_in_its_time_and_to_none_between():
     at = times(6)
     ids = gauge("broker_id", at[:2], 1) + gauge("broker_id", at[4:], 2)
     done = day([*gauge("up", at, 1), *ids, *alice(at)])
@@ -86,7 +86,7 @@ def test_an_instance_that_becomes_another_broker_is_each_in_its_time_and_nobody_
     assert done.counts["broker_changed"] == 2
 
 
-def test_an_instance_that_follows_another_as_the_same_broker_goes_on_with_its_series():
+def test_an_instance_that_replaces_another_for_the_same_broker_continues_its_series():
     at = times(6)
     old = [*broker(1, at[:3], instance="old"), *alice(at[:3], instance="old")]
     new = [*broker(1, at[3:], instance="new"), *alice(at[3:], instance="new")]
@@ -95,7 +95,7 @@ def test_an_instance_that_follows_another_as_the_same_broker_goes_on_with_its_se
     assert column(done, "dt_ms") == [STEP] * 6
 
 
-def test_of_two_instances_with_one_id_at_one_time_the_one_that_was_seen_more_counts():
+def test_of_two_simultaneous_instances_with_one_id_the_more_complete_one_is_used():
     at = times(6)
     more = [*broker(1, at, instance="a"), *alice(at, 100, instance="a")]
     less = [*broker(1, at[:4], instance="b"), *alice(at[:4], 900, instance="b")]
@@ -107,7 +107,7 @@ def test_of_two_instances_with_one_id_at_one_time_the_one_that_was_seen_more_cou
 # ---- replicas and scrapes -----------------------------------------------------------------------
 
 
-def test_of_two_replicas_one_counts_per_hour_the_one_that_saw_more():
+def test_of_two_replicas_the_more_complete_one_is_used_for_each_hour():
     first, second = times(118), times(120, begin=START + 7_000)
     hour = 3_600_000
     later_first, later_second = (
@@ -126,7 +126,7 @@ def test_of_two_replicas_one_counts_per_hour_the_one_that_saw_more():
     assert done.counts["other_replica"] == 118 + 60
 
 
-def test_a_series_that_the_chosen_replica_lacks_comes_from_the_other_one():
+def test_a_series_that_the_chosen_replica_does_not_have_comes_from_the_other_replica():
     times_of_b = times(3, begin=START + 7_000)
     a = [*broker(1, AT, replica="a"), *alice(AT, 1, replica="a")]
     b = [*broker(1, times_of_b, replica="b"), *alice(times_of_b, 2, replica="b")]
@@ -137,7 +137,7 @@ def test_a_series_that_the_chosen_replica_lacks_comes_from_the_other_one():
     assert (done.counts["borrowed"], done.counts["other_replica"]) == (3, 3)
 
 
-def test_scrapes_within_ten_windows_of_another_are_thinned_for_all_series_alike():
+def test_scrapes_closer_than_ten_windows_are_thinned_for_all_series_alike():
     at = times(8, step=5_000)
     done = day(
         [*broker(1, at), *alice(at, range(8)), *gauge("rate", at, 7, kind="fetch", user="u")]
@@ -147,14 +147,14 @@ def test_scrapes_within_ten_windows_of_another_are_thinned_for_all_series_alike(
     assert done.counts["thinned"] == 8
 
 
-def test_points_beside_a_scrape_count_for_it_and_others_are_named():
+def test_points_close_to_a_scrape_are_assigned_to_it_and_others_are_counted():
     near, far = [ts + 4_000 for ts in AT[:3]], [AT[3] + 20_000]
     done = day([*broker(1, AT), *alice(near + far)])
     assert column(done, "ts_ms") == AT[:3]
     assert (done.counts["snapped"], done.counts["unaligned"]) == (3, 1)
 
 
-def test_without_up_a_broker_answered_where_any_of_its_series_has_a_point():
+def test_without_up_a_broker_answered_if_any_of_its_series_has_a_point():
     rows = [
         *gauge("broker_id", AT, 1),
         *alice(AT[:1]),
@@ -165,7 +165,7 @@ def test_without_up_a_broker_answered_where_any_of_its_series_has_a_point():
     assert done.counts["no_up"] == 1
 
 
-def test_a_scrape_that_failed_is_a_gap_and_no_zero():
+def test_a_failed_scrape_is_a_gap_and_not_zero():
     rows = [
         *gauge("up", AT, [1, 1, 0, 1]),
         *gauge("broker_id", AT, 1),
@@ -189,7 +189,7 @@ def test_brokers_with_clocks_that_disagree_are_independent_of_each_other():
 # ---- silence ------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_answers_without_the_bucket_says_that_it_used_nothing():
+def test_a_bucket_without_a_point_in_a_successful_scrape_has_used_nothing():
     bob = gauge("rate", AT, 1, kind="produce", user="bob")
     done = day([*broker(1, AT), *bob, *alice([AT[1]], 50)])
     assert column(done, "rate_units", user="alice") == [50, 0, 0]
@@ -198,19 +198,19 @@ def test_a_broker_that_answers_without_the_bucket_says_that_it_used_nothing():
     assert done.counts["filled"] == 2
 
 
-def test_where_the_broker_counts_nobody_silence_is_a_gap():
+def test_a_missing_point_is_a_gap_unless_the_broker_is_known_to_count():
     done = day([*broker(1, AT), *alice([AT[0]], 50)])
     assert column(done, "ts_ms", user="alice") == [AT[0]]
     assert done.counts["not_measured"] == 3
 
 
-def test_a_limit_of_the_type_says_that_the_broker_counts():
+def test_a_limit_of_the_quota_type_implies_that_the_broker_counts():
     snapshot = look(START, ("bob", PRODUCER, 1000.0))
     done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[snapshot])
     assert column(done, "rate_units", user="alice") == [50, 0, 0, 0]
 
 
-def test_a_limit_of_another_type_does_not():
+def test_a_limit_of_another_quota_type_implies_no_counting():
     snapshot = look(START, ("bob", REQUEST, 100.0))
     done = day([*broker(1, AT), *alice([AT[0]], 50)], looks=[snapshot])
     assert column(done, "ts_ms", user="alice") == [AT[0]]
@@ -235,7 +235,7 @@ def test_an_address_is_counted_only_while_it_has_a_limit():
     assert column(limited_day, "group_kind", ip="10.0.0.1")[0] == "ip"
 
 
-def test_a_bucket_of_the_day_before_is_known_from_midnight_and_its_first_sample_stands_for_the_time_since():
+def test_a_bucket_continues_at_midnight_and_its_first_sample_covers_the_time_since_the_last_day():
     earlier = times(3, begin=START - 3 * STEP - 10_000 + STEP)
     before = day([*broker(1, earlier), *alice(earlier)], on=DAY.replace(day=1))
     bob = gauge("rate", AT, 1, kind="produce", user="bob")
@@ -249,7 +249,7 @@ def test_a_bucket_of_the_day_before_is_known_from_midnight_and_its_first_sample_
     assert usage(again, user="alice") == []
 
 
-def test_a_long_gap_begins_a_session():
+def test_a_long_gap_starts_a_new_session():
     at = [START, START + 30_000, START + 30_000 + 150_001, START + 30_000 + 300_001]
     done = day([*broker(1, at), *alice(at)])
     assert column(done, "dt_ms") == [STEP, STEP, STEP, 150_000]
@@ -258,7 +258,7 @@ def test_a_long_gap_begins_a_session():
 # ---- values -------------------------------------------------------------------------------------
 
 
-def test_a_rate_that_is_not_a_number_is_a_gap_and_odd_ones_are_cut_and_counted():
+def test_a_rate_of_nan_is_a_gap_and_rates_out_of_range_are_clipped_and_counted():
     done = day([*broker(1, AT), *alice(values=[NAN, -5, 1e300, 7])])
     assert column(done, "rate_units") == [0, 10**13, 7]
     assert column(done, "dt_ms") == [STEP] * 3
@@ -266,7 +266,7 @@ def test_a_rate_that_is_not_a_number_is_a_gap_and_odd_ones_are_cut_and_counted()
     assert [done.counts[reason] for reason in counted] == [1, 1, 1]
 
 
-def test_delays_that_are_not_a_number_mean_nobody_was_throttled_and_absent_ones_mean_nothing():
+def test_delays_of_nan_mean_no_throttling_and_absent_delays_are_unknown():
     delays = gauge("throttle_ms", AT[:3], [NAN, 0.2, 1500.5], kind="produce", user="alice")
     done = day([*broker(1, AT), *alice(), *delays])
     assert column(done, "throttle_ms") == [0, 1, 1501, None]
@@ -283,7 +283,7 @@ def test_counters_become_rates_and_a_reset_counts_from_zero():
     assert (done.counts["counter_first"], done.counts["counter_reset"]) == (1, 1)
 
 
-def test_a_counter_goes_on_after_midnight_and_not_over_a_long_gap():
+def test_a_counter_continues_after_midnight_and_not_over_a_long_gap():
     earlier = times(2, begin=START - 2 * STEP)
     before = day(
         [*broker(1, earlier), *gauge("rate_total", earlier, [0, 3000], kind="produce", user="u")],
@@ -298,13 +298,13 @@ def test_a_counter_goes_on_after_midnight_and_not_over_a_long_gap():
     assert done.counts["counter_gap"] == 1
 
 
-def test_a_counter_of_throttle_time_says_how_much_it_grew():
+def test_a_counter_of_throttle_time_gives_its_increase():
     delays = gauge("throttle_ms_total", AT, [10, 10, 510, 510.4], kind="produce", user="alice")
     done = day([*broker(1, AT), *alice(), *delays])
     assert column(done, "throttle_ms") == [None, 0, 500, 1]
 
 
-def test_what_a_broker_did_in_all_is_kept_per_second():
+def test_the_total_of_a_broker_is_stored_per_second():
     rows = [
         *broker(1, AT),
         *gauge("bytes_in_total", AT, [0, 3000, 6000, 6000]),
@@ -325,7 +325,7 @@ def test_what_a_broker_did_in_all_is_kept_per_second():
 # ---- the active controller ----------------------------------------------------------------------
 
 
-def test_mutations_are_one_series_of_the_cluster_over_a_failover():
+def test_mutations_are_one_series_of_the_cluster_across_a_failover():
     at = times(6)
     first = gauge("rate", at, [5, 6, 0, 0, 0, 0], kind="controller_mutation", user="u")
     later = [ts + 1_000 for ts in at[2:]]
@@ -356,18 +356,18 @@ def test_a_sample_near_its_limit_with_a_delay_is_censored():
 
 
 @pytest.mark.parametrize(("rate", "judged"), [(90.0, "yes"), (89.4, "no"), (150.0, "yes")])
-def test_nine_tenths_of_the_limit_are_near_it(rate, judged):
+def test_a_sample_is_near_its_limit_from_nine_tenths_of_it(rate, judged):
     done = day(throttled([rate] * 4), looks=[look(START, ("alice", PRODUCER, 100.0))])
     assert column(done, "censored") == [judged, "no", judged, "no"]
 
 
-def test_a_consumer_that_is_throttled_far_below_its_limit_may_have_asked_for_more():
+def test_a_consumer_that_is_throttled_far_below_its_limit_is_possibly_censored():
     snapshot = look(START, ("alice", Key.CONSUMER_BYTE_RATE, 100.0))
     done = day(throttled([100.0, 10.0, 10.0, 10.0], [500, 500, NAN, 0], "fetch"), looks=[snapshot])
     assert column(done, "censored") == ["yes", "unknown", "no", "no"]
 
 
-def test_between_two_looks_that_differ_nothing_is_certain():
+def test_between_two_snapshots_that_differ_no_limit_is_certain():
     looks = [
         look(START, ("alice", PRODUCER, 100.0)),
         look(AT[2], ("alice", PRODUCER, 200.0), name="t"),
@@ -377,7 +377,7 @@ def test_between_two_looks_that_differ_nothing_is_certain():
     assert done.counts["quota_changed"] == 1
 
 
-def test_a_change_that_does_not_concern_the_bucket_leaves_it_certain():
+def test_an_unrelated_change_keeps_the_limit_of_the_bucket_certain():
     looks = [
         look(START, ("alice", PRODUCER, 100.0)),
         look(AT[3], ("alice", PRODUCER, 100.0), ("bob", PRODUCER, 5.0), name="t"),
@@ -386,7 +386,7 @@ def test_a_change_that_does_not_concern_the_bucket_leaves_it_certain():
     assert column(done, "censored") == ["yes", "no", "no", "no"]
 
 
-def test_without_any_look_nothing_is_certain():
+def test_without_a_snapshot_no_limit_is_certain():
     done = day(throttled())
     assert column(done, "censored") == ["unknown"] * 4
     assert done.counts["quota_unknown"] == 4
@@ -399,24 +399,24 @@ def request(delays, *, user="alice", client_id=""):
     ]
 
 
-def test_without_any_look_a_delay_leaves_request_time_unknown_and_no_delay_does_not():
+def test_without_a_snapshot_a_delay_leaves_request_time_unknown_and_no_delay_does_not():
     done = day([*broker(1, AT), *request([NAN, 900, 0, NAN])])
     assert column(done, "censored") == ["no", "unknown", "no", "no"]
 
 
-def test_a_client_whose_request_quota_throttles_it_wanted_more_than_it_sent():
+def test_a_client_that_its_request_quota_throttles_is_censored():
     snapshot = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
     done = day([*throttled(), *request([NAN, 900, NAN, NAN])], looks=[snapshot])
     assert column(done, "censored", quota_type="produce") == ["no", "yes", "no", "no"]
 
 
-def test_where_no_request_telemetry_is_recorded_its_quota_may_have_held_anybody():
+def test_without_request_telemetry_a_request_quota_makes_samples_unknown():
     snapshot = look(START, ("alice", PRODUCER, 1e6), (DEFAULT, REQUEST, 10.0))
     done = day(throttled(), looks=[snapshot])
     assert column(done, "censored", quota_type="produce") == ["unknown"] * 4
 
 
-def test_a_request_quota_that_held_some_of_the_clients_leaves_it_unknown():
+def test_a_request_quota_that_throttled_some_of_the_clients_makes_the_sample_unknown():
     limits = {
         entity(user="alice"): limits_of({PRODUCER: 1e6}),
         entity(user="alice", client_id="a"): limits_of({REQUEST: 10.0}),

@@ -38,7 +38,7 @@ def look(at, quota_state, name=""):
     return LimitSnapshot(observed_ms=at, snapshot_id=name or str(at), state=quota_state)
 
 
-def test_a_look_holds_until_another_one_says_otherwise():
+def test_a_snapshot_applies_until_another_one_differs():
     limits = LimitHistory([look(300, state(u=7)), look(100, state(u=5)), look(200, state(u=5))])
     values = [
         limits.limit(limits.at(ts), PRODUCE, U) for ts in (50, 100, 150, 200, 201, 299, 300, 999)
@@ -55,24 +55,24 @@ def test_a_look_holds_until_another_one_says_otherwise():
     ]
 
 
-def test_between_looks_a_limit_that_both_saw_is_certain():
+def test_between_snapshots_a_limit_that_both_contain_is_certain():
     limits = LimitHistory([look(100, state(u=5)), look(200, state(u=5, c=3))])
     assert limits.limit(limits.at(150), PRODUCE, U) == 5
     assert limits.limit(limits.at(150), PRODUCE, C) is UnknownLimit.CHANGED
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_a_value_that_is_no_limit_is_not_known(value):
+def test_an_invalid_limit_value_is_unknown(value):
     limits = LimitHistory([look(0, state(u=value))])
     assert limits.limit(limits.at(1), PRODUCE, U) is UnknownLimit.UNSEEN
 
 
-def test_a_limit_beyond_all_arithmetic_is_none():
+def test_a_limit_beyond_the_range_of_arithmetic_counts_as_no_limit():
     limits = LimitHistory([look(0, state(u=1e18))])
     assert limits.limit(limits.at(1), PRODUCE, U) is None
 
 
-def test_a_type_is_measured_while_every_look_around_saw_a_limit():
+def test_a_type_is_measured_while_every_adjacent_snapshot_contains_a_limit():
     limits = LimitHistory(
         [look(100, state()), look(200, state(u=5)), look(250, state(u=6)), look(300, state())]
     )
@@ -81,7 +81,7 @@ def test_a_type_is_measured_while_every_look_around_saw_a_limit():
     assert answers == [None, False, False, True, True, True, False, False]
 
 
-def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
+def test_an_address_is_counted_while_every_adjacent_snapshot_contains_a_limit_for_it():
     ip, second_ip = bucket_of("", "", "10.0.0.1"), bucket_of("", "", "10.0.0.2")
 
     def limited(**values):
@@ -128,12 +128,12 @@ def test_an_address_is_counted_while_every_look_around_saw_a_limit_for_it():
         ({"d": 1, "c": 1}, UC, U),
     ],
 )
-def test_whose_request_quota_holds_a_bucket(limits, bucket, covering):
+def test_the_entity_whose_request_quota_limits_a_bucket_is_determined(limits, bucket, covering):
     history = LimitHistory([look(0, state(Key.REQUEST_PERCENTAGE, **limits))])
     assert history.request(history.at(1), bucket) == covering
 
 
-def test_a_request_quota_that_changes_is_in_doubt():
+def test_a_request_quota_that_changes_is_uncertain():
     history = LimitHistory([look(0, state()), look(100, state(Key.REQUEST_PERCENTAGE, u=1))])
     assert history.request(history.at(50), U) is UnknownLimit.CHANGED
     assert LimitHistory([]).request(0, U) is UnknownLimit.UNSEEN
@@ -145,13 +145,13 @@ def test_buckets_share_clients_unless_a_name_differs():
     assert not may_share(U, bucket_of("v", "c"))
 
 
-def test_what_decides_a_day_are_its_looks_and_their_neighbours():
+def test_a_day_depends_on_its_snapshots_and_their_neighbours():
     looks = [look(at, state(u=at)) for at in (10, 20, 100, 150, 200, 300)]
     assert [snapshot.observed_ms for snapshot in relevant(looks, 100, 200)] == [100, 150, 200]
     assert [snapshot.observed_ms for snapshot in relevant(looks, 30, 90)] == [20, 100]
 
 
-def test_the_name_of_a_day_s_limits_changes_only_with_what_holds_on_that_day():
+def test_the_digest_of_the_limits_of_a_day_changes_only_with_the_limits_of_that_day():
     base = [look(10, state(u=5)), look(500, state(u=5))]
     same = [*base, look(50, state(u=5)), look(150, state(u=5)), look(900, state(u=9))]
     assert LimitDigests(base).of(100, 200) == LimitDigests(same).of(100, 200)

@@ -40,7 +40,7 @@ def source(name: str, text: str = "") -> ClusterSource:
         st.builds(LabelMatcher, label=LABEL, operator=st.sampled_from(["=", "!="]), value=TEXT)
     )
 )
-def test_matchers_are_read_as_they_are_written(several: list[LabelMatcher]) -> None:
+def test_matchers_are_parsed_as_they_are_written(several: list[LabelMatcher]) -> None:
     text = ",".join(str(matcher) for matcher in several)
     assert label_matchers.parsed(text) == tuple(several)
     assert label_matchers.parsed("{" + text + "}") == tuple(several)
@@ -75,7 +75,7 @@ def test_strings_have_the_escapes_of_promql(text: str, value: str) -> None:
         r'a="\ud800"',
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_other_expressions_are_refused(text: str) -> None:
     with pytest.raises(TelemetryError):
         label_matchers.parsed(text)
 
@@ -100,7 +100,7 @@ def test_expressions_are_anchored_and_an_absent_label_is_an_empty_one(
     assert label_matchers.fits(label_matchers.parsed(text), {"job": "kafka"}) is fits
 
 
-def test_a_quotacluster_gives_its_source() -> None:
+def test_a_quotacluster_defines_its_source() -> None:
     source = source_of(
         cluster(
             prometheus="http://p:9090",
@@ -118,7 +118,7 @@ def test_a_quotacluster_gives_its_source() -> None:
     assert source.cluster_id == "ORDERS"
 
 
-def test_what_is_not_set_is_missed_only_where_it_is_needed() -> None:
+def test_a_missing_setting_is_an_error_only_where_it_is_needed() -> None:
     bare = source_of(cluster())
     with pytest.raises(TelemetryError, match="scrapeStep") as step:
         _ = bare.cadence
@@ -132,7 +132,7 @@ def test_a_gap_shorter_than_the_step_is_refused_by_name() -> None:
         _ = source_of(cluster(scrapeStep="60s", maxGap="10s")).cadence
 
 
-def test_without_a_cluster_id_nothing_is_kept() -> None:
+def test_without_a_cluster_id_nothing_is_stored() -> None:
     nameless = from_spec("orders", {"bootstrapServers": "b:9092"})
     with pytest.raises(TelemetryError, match="cluster id"):
         source_of(nameless)
@@ -152,7 +152,7 @@ def test_without_a_cluster_id_nothing_is_kept() -> None:
         ("label:broker", {"broker": "99999999999"}, None),
     ],
 )
-def test_labels_give_broker_ids(rule: str, labels: dict[str, str], broker: str | None) -> None:
+def test_labels_map_to_broker_ids(rule: str, labels: dict[str, str], broker: str | None) -> None:
     assert BrokerIdRule.parsed(rule).of(labels) == broker
 
 
@@ -174,7 +174,7 @@ def test_other_rules_are_refused_with_an_example(rule: str) -> None:
     assert "regex:pod" in wrong.value.hint
 
 
-def test_a_series_belongs_to_the_one_cluster_that_it_fits() -> None:
+def test_a_series_belongs_to_the_one_cluster_that_matches_it() -> None:
     both = ClusterMatcher(
         [source("a", 'cluster="a"'), source("b", 'cluster=~"b|ab"'), source("c", 'cluster="ab"')]
     )
@@ -184,12 +184,14 @@ def test_a_series_belongs_to_the_one_cluster_that_it_fits() -> None:
     assert both.of({}) is DropReason.OTHER_CLUSTER
 
 
-def test_two_clusters_in_one_place_must_both_say_which_series_are_theirs() -> None:
+def test_two_clusters_in_one_source_both_need_matchers() -> None:
     with pytest.raises(TelemetryError, match=r"b has no telemetry\.matchers"):
         ClusterMatcher([source("a", 'cluster="a"'), source("b")])
 
 
-def test_one_cluster_without_matchers_takes_everything_unless_it_looks_like_several() -> None:
+def test_a_single_cluster_without_matchers_receives_every_series_unless_there_seem_to_be_several() -> (
+    None
+):
     alone = ClusterMatcher([source("a")])
     assert alone.of({"cluster": "any"}) == alone.sources[0]
     alone.check([{"cluster": "x", "instance": "1"}, {"cluster": "x", "instance": "2"}, {}])
@@ -198,7 +200,7 @@ def test_one_cluster_without_matchers_takes_everything_unless_it_looks_like_seve
     assert several.value.hint == 'write matchers: cluster="x"'
 
 
-def test_matchers_end_the_question_whether_there_are_several() -> None:
+def test_with_matchers_several_cluster_labels_are_accepted() -> None:
     ClusterMatcher([source("a", 'cluster="x"')]).check([{"cluster": "x"}, {"cluster": "y"}])
 
 
@@ -208,10 +210,10 @@ def test_a_target_is_read_back(instance: str, job: str, broker: str) -> None:
     assert ScrapeTarget.read(target.text) == target
 
 
-def test_an_instance_alone_is_its_own_text() -> None:
+def test_an_instance_without_other_labels_is_its_own_text() -> None:
     assert ScrapeTarget("b1:7071").text == "b1:7071"
     assert ScrapeTarget.read("b1:7071") == ScrapeTarget("b1:7071")
 
 
-def test_a_label_with_a_tab_cannot_pretend_to_be_another_target() -> None:
+def test_a_label_with_a_tab_cannot_imitate_another_target() -> None:
     assert ScrapeTarget.read(ScrapeTarget("b1\tbroker 9").text).broker == ""

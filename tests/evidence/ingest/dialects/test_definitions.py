@@ -164,7 +164,7 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
         ),
     ],
 )
-def test_series_are_read_as_their_exporter_writes_them(
+def test_series_are_read_in_the_form_of_each_exporter(
     dialect: str, name: str, labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     series = meaning(dialect, name, **labels)
@@ -196,7 +196,7 @@ def test_totals_of_brokers_are_read_in_every_dialect_but_not_those_of_topics(
     assert meaning(dialect, name, topic="t") is DropReason.PER_TOPIC
 
 
-def test_app_info_says_the_broker_id_as_a_label_or_as_its_value() -> None:
+def test_app_info_contains_the_broker_id_as_a_label_or_as_its_value() -> None:
     name = "kafka_server_app_info"
     assert meaning("kquota", name, broker_id="7") == SeriesMeaning(
         measure=Measure.BROKER_ID, broker_id="7"
@@ -352,7 +352,7 @@ def test_connections_of_addresses_are_read() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_named(
+def test_unreadable_series_are_named(
     dialect: str, name: str, labels: dict[str, str], word: DropReason
 ) -> None:
     assert meaning(dialect, name, **labels) is word
@@ -393,13 +393,13 @@ JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
         ({"redpanda_kafka_quotas_client_quota_throughput_by_entity": set()}, "redpanda"),
     ],
 )
-def test_a_dialect_is_known_by_what_is_there(
+def test_a_dialect_is_recognised_by_its_series(
     labels_by_metric: dict[str, set[str]], dialect: str
 ) -> None:
     assert SHIPPED.detected(labels_by_metric).name == dialect
 
 
-def test_two_dialects_that_fit_are_an_error_that_names_both() -> None:
+def test_two_matching_dialects_are_an_error_that_names_both() -> None:
     with pytest.raises(TelemetryError, match="confluent, strimzi_reporter") as both:
         SHIPPED.detected({"kafka_server_produce_byte_rate": set()})
     assert "--dialect" in both.value.hint
@@ -410,7 +410,7 @@ def test_two_dialects_that_fit_are_an_error_that_names_both() -> None:
         )
 
 
-def test_none_is_an_error_that_lists_what_was_found_and_what_is_known() -> None:
+def test_no_matching_dialect_is_an_error_that_lists_the_series_and_the_known_dialects() -> None:
     with pytest.raises(TelemetryError, match="found go_threads, up") as none:
         SHIPPED.detected({"up": set(), "go_threads": set()})
     assert all(dialect.name in none.value.hint for dialect in SHIPPED.all)
@@ -418,17 +418,17 @@ def test_none_is_an_error_that_lists_what_was_found_and_what_is_known() -> None:
         SHIPPED.detected({})
 
 
-def test_names_of_clients_in_names_of_metrics_are_explained() -> None:
+def test_client_names_in_names_of_metrics_are_explained() -> None:
     with pytest.raises(TelemetryError, match="precedes those of the quotas"):
         SHIPPED.detected({"kafka_server_produce_user_alice_byte_rate": set(), "up": set()})
 
 
-def test_a_dialect_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_dialect_is_an_error() -> None:
     with pytest.raises(TelemetryError, match="'x'"):
         SHIPPED.get("x")
 
 
-def test_every_line_of_the_table_can_be_reached() -> None:
+def test_every_metric_of_the_dialect_table_can_match() -> None:
     for dialect in SHIPPED.all:
         assert any(metric.measure in {RATE, Measure.RATE_TOTAL} for metric in dialect.metrics)
         for metric in dialect.metrics:
@@ -460,7 +460,7 @@ def own(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_of_ones_own_adds_a_dialect_and_keeps_what_all_have(tmp_path: Path) -> None:
+def test_a_file_of_the_user_adds_a_dialect_and_keeps_the_shared_metrics(tmp_path: Path) -> None:
     table = parser.read(own(tmp_path, OWN))
     dialect = table.detected({"acme_kafka_kilobytes": {"kind"}})
     assert dialect.meaning(
@@ -497,7 +497,7 @@ def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> 
         ('labels = ["principal"]', 'labels = "principal"', "labels"),
     ],
 )
-def test_a_slip_in_the_table_is_told_with_its_file(
+def test_an_error_in_the_table_is_reported_with_its_file(
     tmp_path: Path, before: str, after: str, message: str
 ) -> None:
     text = OWN.replace(before, after, 1)
@@ -507,7 +507,7 @@ def test_a_slip_in_the_table_is_told_with_its_file(
     assert message in slip.value.message
 
 
-def test_what_is_no_table_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_malformed_table_is_reported_with_its_file(tmp_path: Path) -> None:
     for text in ("", "x = ", "[dialect]\nname = 1"):
         with pytest.raises(TelemetryError, match=r"own\.toml"):
             parser.read(own(tmp_path, text))
@@ -515,7 +515,7 @@ def test_what_is_no_table_is_told_with_its_file(tmp_path: Path) -> None:
         parser.read(tmp_path / "missing.toml")
 
 
-def test_dialects_name_what_they_want_to_read() -> None:
+def test_dialects_name_the_metrics_that_they_read() -> None:
     dialect: Dialect = SHIPPED.get("kquota")
     assert dialect.is_needed("up")
     assert not dialect.is_needed("kafka_server_quota_byte_rate")

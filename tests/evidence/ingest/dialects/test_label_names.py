@@ -26,13 +26,13 @@ def test_every_client_id_is_read_back(name: str) -> None:
 
 
 @given(ANY)
-def test_a_user_that_is_read_is_the_one_that_kafka_writes_so(text: str) -> None:
+def test_a_decoded_user_is_encoded_to_the_same_text_by_kafka(text: str) -> None:
     user = label_names.percent_decoded(text)
     assert user is None or sanitized(user) == text
 
 
 @given(st.one_of(ANY, ANY.map(quoted)))
-def test_a_client_id_that_is_read_is_the_one_that_jmx_writes_so(text: str) -> None:
+def test_a_decoded_client_id_is_encoded_to_the_same_text_by_jmx(text: str) -> None:
     client_id = label_names.unquoted(text)
     assert client_id is None or jmx(client_id) == text
 
@@ -40,7 +40,7 @@ def test_a_client_id_that_is_read_is_the_one_that_jmx_writes_so(text: str) -> No
 @pytest.mark.parametrize(
     "text", ["%", "%4", "%zz", "%ff", "%C3", "%2a", "a b", "a+b", "%41", 'a"', "ü", "a,b"]
 )
-def test_a_user_that_is_not_percent_encoded_as_kafka_does_it_is_refused(text: str) -> None:
+def test_a_user_that_is_not_percent_encoded_as_by_kafka_is_refused(text: str) -> None:
     assert label_names.percent_decoded(text) is None
 
 
@@ -62,12 +62,12 @@ def test_a_user_that_is_not_percent_encoded_as_kafka_does_it_is_refused(text: st
         '"a\nb"',
     ],
 )
-def test_a_client_id_that_jmx_would_have_quoted_otherwise_is_refused(text: str) -> None:
+def test_a_client_id_that_is_not_quoted_as_by_jmx_is_refused(text: str) -> None:
     assert label_names.unquoted(text) is None
 
 
 @given(ANY)
-def test_what_a_greedy_rule_cuts_out_of_a_forged_client_id_is_refused(before: str) -> None:
+def test_a_part_of_a_forged_client_id_from_a_greedy_rule_is_refused(before: str) -> None:
     bean = f"type=Produce, user=eve, client-id={jmx(before + ', client-id=admin')}"
     _, _, cut = bean.rpartition("client-id=")
     assert label_names.unquoted(cut) is None
@@ -77,9 +77,9 @@ def test_what_a_greedy_rule_cuts_out_of_a_forged_client_id_is_refused(before: st
     ("text", "address"),
     [("10.0.0.1", "10.0.0.1"), ('"2001:db8:0::1"', "2001:db8::1"), ("2001:DB8::1", "2001:db8::1")],
 )
-def test_addresses_come_in_one_spelling(text: str, address: str) -> None:
+def test_addresses_are_read_in_canonical_form(text: str, address: str) -> None:
     assert label_names.address(text) == address
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_invalid_addresses_are_refused() -> None:
     assert label_names.address("localhost") is None

@@ -124,12 +124,12 @@ def test_small_numbers_in_a_column_of_milliseconds_are_milliseconds(tmp_path: Pa
     assert list(read(path)[0][0].points) == [(5, 1.0)]
 
 
-def test_a_time_without_a_zone_is_no_time(tmp_path: Path) -> None:
+def test_a_time_without_a_zone_is_refused(tmp_path: Path) -> None:
     series, counts = read(csv(tmp_path, "ts,metric,value\n2023-11-14T22:13:20,m,1\n,m,1\nx,m,1\n"))
     assert (series, counts[DropReason.NOT_A_TIME]) == ([], 3)
 
 
-def test_values_may_be_not_a_number_and_must_be_there(tmp_path: Path) -> None:
+def test_values_may_be_nan_and_must_be_present(tmp_path: Path) -> None:
     series, counts = read(
         csv(tmp_path, f"ts,metric,value\n{T},m,NaN\n{T},m,+Inf\n{T},m,\n{T},m,x\n")
     )
@@ -143,7 +143,7 @@ def test_values_may_be_not_a_number_and_must_be_there(tmp_path: Path) -> None:
     ("header", "missing"),
     [("metric,value", "time"), ("ts,value", "metric"), ("ts,metric", "value")],
 )
-def test_a_missing_column_is_named_with_what_is_there(
+def test_a_missing_column_is_named_with_the_existing_ones(
     tmp_path: Path, header: str, missing: str
 ) -> None:
     with pytest.raises(TelemetryError, match=f"column for the {missing}") as wrong:
@@ -156,7 +156,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         read(csv(tmp_path, "ts,metric,value,user,user\n1,m,1,a,b\n"))
 
 
-def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:
+def test_columns_of_an_unexpected_type_are_refused(tmp_path: Path) -> None:
     path = parquet(tmp_path, ts=pa.array([T]), metric=pa.array(["m"]), value=pa.array([True]))
     with pytest.raises(TelemetryError, match="no numbers"):
         read(path)
@@ -193,7 +193,7 @@ def test_an_empty_file_is_an_error_and_an_empty_table_is_not(tmp_path: Path) -> 
         read(tmp_path / "gone.csv")
 
 
-def test_a_half_written_parquet_file_is_an_error(tmp_path: Path) -> None:
+def test_a_truncated_parquet_file_is_an_error(tmp_path: Path) -> None:
     path = parquet(tmp_path, ts=pa.array([T]), metric=pa.array(["m"]), value=pa.array([1.0]))
     content = path.read_bytes()
     for end in (0, 3, len(content) // 2, len(content) - 1):
@@ -203,7 +203,7 @@ def test_a_half_written_parquet_file_is_an_error(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=120), st.sampled_from(["csv", "parquet"]))
-def test_random_bytes_raise_nothing_but_our_error(content: bytes, ending: str) -> None:
+def test_random_bytes_raise_only_the_readers_error(content: bytes, ending: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"points.{ending}"
         path.write_bytes(content)
@@ -214,7 +214,7 @@ def test_random_bytes_raise_nothing_but_our_error(content: bytes, ending: str) -
 
 
 @given(st.binary(max_size=60))
-def test_random_rows_below_a_good_header_raise_nothing_but_our_error(content: bytes) -> None:
+def test_random_rows_below_a_valid_header_raise_only_the_readers_error(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "points.csv"
         path.write_bytes(b"ts,metric,value,labels\n" + content)

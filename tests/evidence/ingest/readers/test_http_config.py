@@ -42,7 +42,7 @@ def read(tmp_path: Path, text: str) -> HttpConfig:
         ),
     ],
 )
-def test_authorization_is_read_in_prometheus_own_words(
+def test_authorization_is_read_in_the_format_of_prometheus(
     tmp_path: Path, text: str, header: str
 ) -> None:
     (tmp_path / "secret.txt").write_text(PLANTED + "\n")
@@ -55,7 +55,7 @@ def test_authorization_is_read_in_prometheus_own_words(
     assert header.split()[1] not in text_without_secrets
 
 
-def test_headers_and_a_proxy_go_along(tmp_path: Path) -> None:
+def test_headers_and_a_proxy_are_used(tmp_path: Path) -> None:
     config = read(tmp_path, "headers: {X-Scope-OrgID: tenant-1}\nproxy_url: http://proxy:3128\n")
     assert config.headers == {"X-Scope-OrgID": "tenant-1"}
     assert config.proxy == "http://proxy:3128"
@@ -77,7 +77,7 @@ def test_headers_and_a_proxy_go_along(tmp_path: Path) -> None:
         ("User-Agent", False),
     ],
 )
-def test_every_header_that_may_be_a_key_is_a_credential(
+def test_every_header_that_may_contain_a_key_is_a_credential(
     tmp_path: Path, name: str, *, counts: bool
 ) -> None:
     config = read(tmp_path, f"headers: {{{name}: {PLANTED}}}")
@@ -88,11 +88,11 @@ def test_every_header_that_may_be_a_key_is_a_credential(
             PrometheusClient("http://prometheus:9090", clock=FakeClock(), config=config)
 
 
-def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, "") == HttpConfig()
 
 
-def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
+def test_short_secrets_are_not_scrubbed(tmp_path: Path) -> None:
     assert read(tmp_path, "bearer_token: ab").hidden_in("a cab") == "a cab"
 
 
@@ -126,7 +126,7 @@ def test_short_secrets_are_not_looked_for(tmp_path: Path) -> None:
         ("a: b\n---\nc: d", "more than one document"),
     ],
 )
-def test_a_slip_is_named_and_no_value_told(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_is_named_without_showing_a_value(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
         read(tmp_path, text)
     assert message in wrong.value.message
@@ -134,12 +134,12 @@ def test_a_slip_is_named_and_no_value_told(tmp_path: Path, text: str, message: s
     assert PLANTED not in str(wrong.value)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TelemetryError, match=r"gone\.yml"):
         http_config.read(tmp_path / "gone.yml")
 
 
-def test_not_verifying_must_be_asked_for(tmp_path: Path) -> None:
+def test_verification_is_disabled_only_explicitly(tmp_path: Path) -> None:
     usual = read(tmp_path, "tls_config: {server_name: prometheus.internal}")
     assert usual.tls is not None
     assert usual.tls.verify_mode is ssl.CERT_REQUIRED
@@ -170,7 +170,7 @@ def test_authorities_and_certificates_of_a_file_are_used(tmp_path: Path) -> None
     assert fetched(read(tmp_path, f"tls_config: {{{text}}}"), server) == 1
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused_immediately(tmp_path: Path) -> None:
     own = Authority.make(tmp_path / "ca").server("prometheus")
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(own.certificate, own.key)

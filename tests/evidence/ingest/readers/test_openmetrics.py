@@ -37,7 +37,7 @@ def escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def test_samples_of_a_series_come_together(tmp_path: Path) -> None:
+def test_samples_of_a_series_are_grouped(tmp_path: Path) -> None:
     series, counts = read(
         tmp_path,
         f'# TYPE m gauge\nm{{a="1"}} 1.5 {T}.25\nm{{a="2"}} NaN {T}\nm{{a="1"}} +Inf {T + 1}\nn 3 {T}\n# EOF\n',
@@ -58,7 +58,7 @@ def test_classic_times_are_milliseconds_and_need_no_eof(tmp_path: Path) -> None:
     assert dict(counts) == {}
 
 
-def test_what_promtool_dumps_is_read(tmp_path: Path) -> None:
+def test_a_dump_of_promtool_is_read(tmp_path: Path) -> None:
     series, _ = read(tmp_path, f'{{__name__="m", a="1"}} 1 {T}123\n{{"m.x", "b.c"="2"}} 1 {T}123\n')
     assert [(entry.name, entry.labels) for entry in series] == [
         ("m", {"a": "1"}),
@@ -78,13 +78,15 @@ def test_every_label_value_is_read_back(labels: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "value", ["} 1 2", '",b="c', "# {", "{}", "a" * 10_000, "\\", "\r", "\u2028"]
 )
-def test_values_that_look_like_the_format_are_values(tmp_path: Path, value: str) -> None:
+def test_label_values_that_resemble_the_format_are_read_as_values(
+    tmp_path: Path, value: str
+) -> None:
     (series,), counts = read(tmp_path, f'm{{a="{escaped(value)}",b="z"}} 1 {T}\n# EOF\n')
     assert series.labels == {"a": value, "b": "z"}
     assert dict(counts) == {}
 
 
-def test_exemplars_are_left_out(tmp_path: Path) -> None:
+def test_exemplars_are_ignored(tmp_path: Path) -> None:
     text = f'm_total{{a="1"}} 1 {T} # {{t="x"}} 0.5 {T}\nm_total 2 {T} # {{t="}} 1"}} 0.5\n# EOF\n'
     series, counts = read(tmp_path, text)
     assert [list(entry.points) for entry in series] == [[(T * 1000, 1.0)], [(T * 1000, 2.0)]]
@@ -107,7 +109,7 @@ def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
         ("1700000000000.5", TimeUnit.MILLISECONDS, T * 1000),
     ],
 )
-def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
+def test_an_explicit_unit_takes_precedence_over_the_magnitude_of_a_time(
     tmp_path: Path, text: str, unit: TimeUnit, at: int
 ) -> None:
     series, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
@@ -132,7 +134,7 @@ def test_a_unit_that_is_said_goes_before_the_size_of_a_time(
         "m 1 2 3",
     ],
 )
-def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None:
+def test_an_invalid_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None:
     series, counts = read(tmp_path, f"good 1 {T}\n{line}\n# EOF\n")
     assert [entry.name for entry in series] == ["good"]
     assert counts[DropReason.BAD_LINE] == 1
@@ -141,31 +143,31 @@ def test_a_bad_line_is_counted_with_its_place(tmp_path: Path, line: str) -> None
     assert counts.partial
 
 
-def test_what_stands_after_the_end_is_counted(tmp_path: Path) -> None:
+def test_lines_after_the_end_marker_are_counted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF\nm 2 {T + 1}\n")
     assert "follows # EOF" in counts.examples(DropReason.BAD_LINE)[0]
 
 
-def test_openmetrics_without_its_end_is_partial(tmp_path: Path) -> None:
+def test_openmetrics_without_its_end_marker_is_partial(tmp_path: Path) -> None:
     series, counts = read(tmp_path, f"m 1 {T}\nm 2 {T + 1}\n")
     assert len(series[0].points) == 2
     assert counts[DropReason.TRUNCATED] == 1
     assert "# EOF" in counts.examples(DropReason.TRUNCATED)[0]
 
 
-def test_half_a_line_is_not_believed(tmp_path: Path) -> None:
+def test_a_truncated_line_is_not_used(tmp_path: Path) -> None:
     series, counts = read(tmp_path, f"m 1 {T}000\nm 12 {T}0")
     assert list(series[0].points) == [(T * 1000, 1.0)]
     assert counts[DropReason.TRUNCATED] == 1
     assert "metrics.txt:2" in counts.examples(DropReason.TRUNCATED)[0]
 
 
-def test_an_end_without_a_line_break_is_an_end(tmp_path: Path) -> None:
+def test_an_end_marker_without_a_line_break_is_accepted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF")
     assert dict(counts) == {}
 
 
-def test_a_file_without_any_sample_is_an_error_unless_it_says_that_it_is_empty(
+def test_a_file_without_samples_is_an_error_unless_it_declares_itself_empty(
     tmp_path: Path,
 ) -> None:
     assert read(tmp_path, "# EOF\n") == ([], {})
@@ -173,7 +175,7 @@ def test_a_file_without_any_sample_is_an_error_unless_it_says_that_it_is_empty(
         read(tmp_path, "<html>\n</html>\n")
 
 
-def test_a_long_file_comes_in_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openmetrics, "_MANY", 1000)
     lines = "".join(f'm{{a="{n % 3}",long="{"x" * 80}"}} {n} {T + n}\n' for n in range(30_000))
     series, counts = read(tmp_path, lines + "# EOF\n")
@@ -186,7 +188,7 @@ CONTENT = "".join(f'm{{a="ü{n}"}} {n} {T + n}\n' for n in range(9)) + "# EOF\n"
 
 
 @given(st.integers(1, len(CONTENT.encode()) - 2))
-def test_a_cut_anywhere_is_told_and_no_value_is_made_up(end: int) -> None:
+def test_a_file_truncated_at_any_place_is_reported_and_no_value_is_invented(end: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         all_series, _ = read(Path(folder), CONTENT)
         try:
@@ -204,7 +206,7 @@ def test_a_cut_anywhere_is_told_and_no_value_is_made_up(end: int) -> None:
         st.text(max_size=200).map(lambda value: f"m {value}\n".encode(errors="replace")),
     )
 )
-def test_random_bytes_raise_nothing_but_our_error(content: bytes) -> None:
+def test_random_bytes_raise_only_the_readers_error(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             read(Path(folder), content)

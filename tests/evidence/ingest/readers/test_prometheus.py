@@ -71,7 +71,7 @@ def raw(
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_span_is_closed_at_its_start_and_open_at_its_end_whatever_the_version(
+def test_a_span_includes_its_start_and_excludes_its_end_for_every_version(
     closed: bool,
 ) -> None:
     """Ranges of Prometheus 3 leave their left end out; those of 2 have it in."""
@@ -80,7 +80,7 @@ def test_a_span_is_closed_at_its_start_and_open_at_its_end_whatever_the_version(
     assert list(series.points) == [(T, 0.0), (T + 500, 500.0), (T + 999, 999.0)]
 
 
-def test_values_are_strings_of_every_kind() -> None:
+def test_values_are_parsed_from_strings_of_every_kind() -> None:
     server = FakePrometheus()
     server.put("m", [(T, "NaN"), (T + 1, "+Inf"), (T + 2, "-Inf"), (T + 3, "1e3")])
     (series,), _, _ = raw(server)
@@ -89,7 +89,7 @@ def test_values_are_strings_of_every_kind() -> None:
     assert values[1:] == [math.inf, -math.inf, 1000.0]
 
 
-def test_nothing_there_is_no_series() -> None:
+def test_an_empty_result_has_no_series() -> None:
     assert raw(FakePrometheus())[0] == ()
 
 
@@ -115,7 +115,7 @@ def test_names_and_labels_are_discovered() -> None:
         Fault(reset=True),
     ],
 )
-def test_what_may_pass_is_tried_again_and_counted(fault: Fault) -> None:
+def test_transient_errors_are_retried_and_counted(fault: Fault) -> None:
     server = filled()
     server.faults = [fault, fault]
     series, client, clock = raw(server)
@@ -124,7 +124,7 @@ def test_what_may_pass_is_tried_again_and_counted(fault: Fault) -> None:
     assert clock.slept == [1.0, 2.0]
 
 
-def test_a_server_that_stays_away_is_an_error_that_may_pass() -> None:
+def test_a_server_that_remains_unavailable_is_a_transient_error() -> None:
     server = filled()
     server.faults = [Fault(status=503, text=error("starting up", "unavailable"))] * 9
     with pytest.raises(TelemetryUnavailable, match="starting up") as away:
@@ -134,7 +134,7 @@ def test_a_server_that_stays_away_is_an_error_that_may_pass() -> None:
     assert len(server.asked) == 6
 
 
-def test_a_server_says_how_long_to_wait() -> None:
+def test_the_retry_after_of_a_server_is_used() -> None:
     server = filled()
     later = format_datetime(datetime.fromtimestamp(FakeClock().now() + 20, UTC), usegmt=True)
     server.faults = [
@@ -146,7 +146,7 @@ def test_a_server_says_how_long_to_wait() -> None:
     assert clock.slept == [7.0, pytest.approx(13.0), 4.0]
 
 
-def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
+def test_a_retry_after_of_an_hour_is_not_waited_for() -> None:
     server = filled()
     server.faults = [Fault(status=503, headers={"Retry-After": "3600"})]
     with pytest.raises(TelemetryUnavailable):
@@ -154,7 +154,7 @@ def test_a_server_that_wants_an_hour_is_not_waited_for() -> None:
     assert len(server.asked) == 1
 
 
-def test_a_server_that_never_answers_is_given_up_in_time() -> None:
+def test_a_server_that_never_answers_is_abandoned_at_the_timeout() -> None:
     server = filled()
     server.faults = [Fault(hang=True)] * 6
     with pytest.raises(TelemetryUnavailable, match="no answer within"):
@@ -173,7 +173,7 @@ LATE = error("query timed out in expression evaluation", "timeout")
         Fault(status=422, text=error("context deadline exceeded", "execution")),
     ],
 )
-def test_what_times_out_again_and_again_is_too_much_at_once(fault: Fault) -> None:
+def test_repeated_timeouts_are_reported_as_a_query_that_is_too_large(fault: Fault) -> None:
     server = filled()
     server.faults = [fault] * 9
     with pytest.raises(ResponseTooSlow) as slow:
@@ -183,7 +183,7 @@ def test_what_times_out_again_and_again_is_too_much_at_once(fault: Fault) -> Non
     assert len(server.asked) == 3
 
 
-def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
+def test_a_response_resets_the_count_of_timeouts() -> None:
     server = filled()
 
     async def twice(client: PrometheusClient) -> object:
@@ -196,7 +196,7 @@ def test_an_answer_begins_the_count_of_late_ones_anew() -> None:
 
 
 @pytest.mark.parametrize("words", ["compacting", "the pool is empty"])
-def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: str) -> None:
+def test_other_failures_of_a_server_do_not_reduce_the_query(words: str) -> None:
     server = filled()
     server.faults = [Fault(status=503, text=words)] * 9
     with pytest.raises(TelemetryUnavailable) as away:
@@ -217,7 +217,7 @@ def test_a_server_that_is_away_for_another_reason_is_not_asked_for_less(words: s
         (302, "", "redirect", "login"),
     ],
 )
-def test_refusals_are_final_and_in_the_server_s_own_words(
+def test_refusals_are_final_and_contain_the_message_of_the_server(
     status: int, text: str, message: str, hint: str
 ) -> None:
     server = filled()
@@ -241,14 +241,14 @@ def test_refusals_are_final_and_in_the_server_s_own_words(
         (413, "request entity too large"),
     ],
 )
-def test_too_much_at_once_has_an_error_of_its_own(status: int, words: str) -> None:
+def test_a_query_that_is_too_large_has_its_own_error(status: int, words: str) -> None:
     server = filled()
     server.faults = [Fault(status=status, text=error(words, "execution"))]
     with pytest.raises(ResponseTooLarge):
         raw(server)
 
 
-def test_an_answer_larger_than_we_read_is_too_much_at_once() -> None:
+def test_a_response_above_the_limit_is_reported_as_a_query_that_is_too_large() -> None:
     with pytest.raises(ResponseTooLarge, match="100 bytes"):
         raw(filled(), bounds=PrometheusLimits(answer_bytes=100))
 
@@ -263,7 +263,7 @@ def test_an_answer_larger_than_we_read_is_too_much_at_once() -> None:
         '{"status":"success"}',
     ],
 )
-def test_another_json_is_no_answer(text: str) -> None:
+def test_other_json_is_refused_as_a_response(text: str) -> None:
     server = filled()
     server.faults = [Fault(text=text)]
     with pytest.raises(TelemetryError, match=r"not a matrix|something else than"):
@@ -279,7 +279,7 @@ def test_another_json_is_no_answer(text: str) -> None:
         ({"infos": ["metric might not be a counter"]}, DropReason.INFOS),
     ],
 )
-def test_an_answer_that_is_not_whole_is_counted(extra: dict[str, object], word: DropReason) -> None:
+def test_a_partial_response_is_counted(extra: dict[str, object], word: DropReason) -> None:
     server = filled()
     server.extra = extra
     _, client, _ = raw(server)
@@ -287,7 +287,7 @@ def test_an_answer_that_is_not_whole_is_counted(extra: dict[str, object], word: 
     assert client.counts.partial is (word is DropReason.WARNINGS)
 
 
-def test_nobody_there_is_an_error_that_may_pass() -> None:
+def test_an_unreachable_server_is_a_transient_error() -> None:
     async def ask() -> None:
         async with PrometheusClient("http://127.0.0.1:1", clock=FakeClock()) as client:
             await client.raw(ALL, T, T + 1)
@@ -296,7 +296,7 @@ def test_nobody_there_is_an_error_that_may_pass() -> None:
         asyncio.run(ask())
 
 
-def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_headers_are_sent_and_no_secret_is_ever_shown(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     config = HttpConfig(
         headers={"Authorization": f"Bearer {PLANTED}", "X-Scope-OrgID": "t1"},
@@ -325,13 +325,13 @@ def test_headers_go_along_and_no_secret_is_ever_told(caplog: pytest.LogCaptureFi
         "http://p:x",
     ],
 )
-def test_an_address_that_is_none_is_refused_without_its_secrets(address: str) -> None:
+def test_an_invalid_address_is_refused_without_its_secrets(address: str) -> None:
     with pytest.raises(TelemetryError) as wrong:
         PrometheusClient(address, clock=FakeClock())
     assert PLANTED not in str(wrong.value) + wrong.value.hint
 
 
-def test_credentials_want_tls_unless_it_is_this_machine() -> None:
+def test_credentials_require_tls_except_for_this_machine() -> None:
     config = HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True)
     PrometheusClient("http://127.0.0.1:9090/api/v1/", clock=FakeClock(), config=config)
     PrometheusClient("https://p", clock=FakeClock(), config=config)
@@ -342,7 +342,7 @@ def test_credentials_want_tls_unless_it_is_this_machine() -> None:
         PrometheusClient("http://127.0.0.1:9090", clock=FakeClock(), config=proxied)
 
 
-def test_logins_of_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logins_of_netrc_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text(f"machine 127.0.0.1 login u password {PLANTED}\n")
     netrc.chmod(0o600)
@@ -355,7 +355,7 @@ def test_logins_of_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert with_one.headers[0]["Authorization"] == "Bearer x"
 
 
-def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_without(
+def test_requests_use_the_proxy_of_the_environment_except_for_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = filled()
@@ -375,7 +375,7 @@ def test_requests_go_through_the_proxy_of_the_environment_and_to_this_machine_wi
     assert len(raw(filled())[0]) == 1
 
 
-def test_the_login_of_a_proxy_is_never_told() -> None:
+def test_the_login_of_a_proxy_is_never_shown() -> None:
     server = filled()
     server.faults = [Fault(status=400, text=f"proxy {PLANTED}")]
 
@@ -393,7 +393,7 @@ def test_the_login_of_a_proxy_is_never_told() -> None:
     assert "Proxy-Authorization" in server.headers[0]
 
 
-def test_what_no_request_can_carry_is_an_error_of_ours() -> None:
+def test_an_invalid_request_is_an_error_of_kquota() -> None:
     config = HttpConfig(headers={"X-Key": "a\nb"}, authorized=True)
     with pytest.raises(TelemetryError, match="failed"):
         raw(filled(), config=config)

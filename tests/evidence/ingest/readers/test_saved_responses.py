@@ -41,7 +41,7 @@ def read(
     return list(saved_responses.read(path, counts)), counts
 
 
-def test_a_matrix_gives_its_series(tmp_path: Path) -> None:
+def test_a_matrix_result_contains_its_series(tmp_path: Path) -> None:
     series, counts = read(
         tmp_path,
         answer(element("m", [T + 0.123, "1.5"], [T + 15.2, "NaN"], [T + 30, "+Inf"], a="ü")),
@@ -56,14 +56,14 @@ def test_a_matrix_gives_its_series(tmp_path: Path) -> None:
     assert dict(counts) == {}
 
 
-def test_a_vector_gives_one_point_each(tmp_path: Path) -> None:
+def test_a_vector_result_contains_one_point_for_each_series(tmp_path: Path) -> None:
     series, _ = read(
         tmp_path, answer({"metric": {"__name__": "m"}, "value": [T, "2"]}, kind="vector")
     )
     assert list(series[0].points) == [(T * 1000, 2.0)]
 
 
-def test_several_answers_bare_results_and_bare_elements_are_read(tmp_path: Path) -> None:
+def test_several_responses_bare_results_and_bare_elements_are_read(tmp_path: Path) -> None:
     entry = element("m", [T + 0.5, "1"])
     for text in (
         json.dumps(answer(entry)) + "\n" + json.dumps(answer(entry), indent=2),
@@ -94,13 +94,13 @@ def test_gzip_is_unpacked(tmp_path: Path) -> None:
     assert len(with_cut) <= 1
 
 
-def test_an_empty_result_is_an_answer_and_an_empty_file_is_none(tmp_path: Path) -> None:
+def test_an_empty_result_is_accepted_and_an_empty_file_is_refused(tmp_path: Path) -> None:
     assert read(tmp_path, answer()) == ([], {})
     with pytest.raises(TelemetryError, match="no answer"):
         read(tmp_path, "")
 
 
-def test_what_is_no_number_is_counted_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_invalid_numbers_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     series, counts = read(
         tmp_path,
         answer(
@@ -126,13 +126,13 @@ def test_native_histograms_are_counted(tmp_path: Path) -> None:
     assert (series, dict(counts)) == ([], {DropReason.HISTOGRAMS: 1})
 
 
-def test_warnings_of_a_saved_answer_make_it_partial(tmp_path: Path) -> None:
+def test_warnings_of_a_saved_response_make_it_partial(tmp_path: Path) -> None:
     _, counts = read(tmp_path, answer(element("m", [T, "1"]), warnings=["store down", "again"]))
     assert counts[DropReason.WARNINGS] == 2
     assert counts.partial
 
 
-def test_a_saved_error_is_an_error(tmp_path: Path) -> None:
+def test_a_saved_error_response_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TelemetryError, match="too many samples"):
         read(tmp_path, {"status": "error", "errorType": "execution", "error": "too many samples"})
 
@@ -150,12 +150,12 @@ def test_a_saved_error_is_an_error(tmp_path: Path) -> None:
         "{1: 2}",
     ],
 )
-def test_what_is_no_json_is_an_error_with_file_and_place(tmp_path: Path, text: str) -> None:
+def test_invalid_json_is_an_error_with_file_and_place(tmp_path: Path, text: str) -> None:
     with pytest.raises(TelemetryError, match=r"saved\.json"):
         read(tmp_path, text)
 
 
-def test_what_is_no_utf_8_is_an_error(tmp_path: Path) -> None:
+def test_invalid_utf_8_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TelemetryError, match="UTF-8"):
         read(tmp_path, b'{"a": "\xff"}')
 
@@ -167,7 +167,7 @@ CONTENT = json.dumps(
 
 
 @given(st.integers(1, len(CONTENT.encode()) - 1))
-def test_a_file_that_ends_too_early_gives_what_came_before_and_says_so(end: int) -> None:
+def test_a_truncated_file_gives_its_complete_series_and_is_reported(end: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         series, counts = read(Path(folder), CONTENT.encode()[:end])
         all_series, _ = read(Path(folder), CONTENT)
@@ -177,7 +177,7 @@ def test_a_file_that_ends_too_early_gives_what_came_before_and_says_so(end: int)
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_raise_nothing_but_our_error(content: bytes) -> None:
+def test_random_bytes_raise_only_the_readers_error(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             read(Path(folder), content)
@@ -225,7 +225,7 @@ def test_a_large_file_is_read_element_by_element(tmp_path: Path) -> None:
     assert 1 + sum(1 for _ in reading) == 60
 
 
-def test_values_that_a_range_query_repeats_are_told(tmp_path: Path) -> None:
+def test_values_repeated_by_a_range_query_are_reported(tmp_path: Path) -> None:
     """Look-back: on one grid of whole seconds, a dead series goes on with its last value for five minutes."""
     dead = element("m", [T, "5"], [T + 60, "5"], [T + 120, "5"], a="1")
     alive = element("m", [T, "1"], [T + 60, "2"], [T + 120, "3"], a="2")
@@ -233,7 +233,7 @@ def test_values_that_a_range_query_repeats_are_told(tmp_path: Path) -> None:
     assert counts[DropReason.RESAMPLED] == 2
 
 
-def test_scrapes_have_offsets_of_their_own_and_are_not_called_made_up(tmp_path: Path) -> None:
+def test_scrapes_with_offsets_are_not_reported_as_repeated(tmp_path: Path) -> None:
     first = element("m", [T + 0.123, "0"], [T + 60.123, "0"], a="1")
     second = element("m", [T + 7.5, "0"], [T + 67.5, "0"], a="2")
     _, counts = read(tmp_path, answer(first, second))

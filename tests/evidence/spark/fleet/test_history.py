@@ -126,7 +126,7 @@ def spans(several: list[Look], who: Entity) -> list[Span]:
     return [*closed_spans, *([(*open_span[:3], None, None)] if open_span is not None else [])]
 
 
-def test_validity_begins_at_the_look_that_saw_it_and_only_complete_looks_end_it(
+def test_the_validity_of_a_limit_begins_at_its_first_snapshot_and_only_complete_snapshots_end_it(
     spark: SparkSession,
 ) -> None:
     of = fleet()
@@ -200,7 +200,7 @@ def changed(
     return [tuple(row) for row in rows.collect()]
 
 
-def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> None:
+def test_every_snapshot_can_be_reconstructed_from_the_changes(spark: SparkSession) -> None:
     of = fleet()
     validity = limit_validity.quota_validity(*frames(spark, of))
     changes = history.changes(validity, spark.createDataFrame([], struct(APPLY_LOG)))
@@ -221,7 +221,7 @@ def test_every_look_can_be_read_back_from_the_changes(spark: SparkSession) -> No
                     assert repr(now[-1] if now else None) == repr(look.values.get(who))
 
 
-def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(
+def test_a_change_is_attributed_to_kquota_only_if_the_audit_log_has_that_value_at_that_time(
     spark: SparkSession,
 ) -> None:
     own_entity, external_entity, refused_entity = WHO[0], WHO[2], WHO[3]
@@ -256,7 +256,7 @@ def test_a_change_is_ours_only_if_the_audit_log_has_that_value_at_that_time(
     )
 
 
-def test_three_changes_within_a_day_are_flapping_and_the_first_look_is_none(
+def test_three_changes_within_a_day_are_flapping_and_the_first_snapshot_does_not_count(
     spark: SparkSession,
 ) -> None:
     who = WHO[0]
@@ -271,7 +271,9 @@ def test_three_changes_within_a_day_are_flapping_and_the_first_look_is_none(
     assert [row[5] for row in changed(spark, several, [])][1:] == ["drift-external"] * 3
 
 
-def test_what_documents_ask_for_and_the_cluster_has_not_is_ahead(spark: SparkSession) -> None:
+def test_declared_limits_that_the_cluster_does_not_have_are_manifest_ahead(
+    spark: SparkSession,
+) -> None:
     same, different, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
     several = [Look(at=BEGIN, complete=True, values={same: 2.000_000_5, different: 1.0})]
     validity = limit_validity.quota_validity(*frames(spark, {"c": several}))

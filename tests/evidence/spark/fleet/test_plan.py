@@ -78,7 +78,7 @@ def fleet_plan(
     decisions.unpersist()
 
 
-def test_the_rows_are_those_of_the_core(
+def test_the_rows_equal_those_of_the_core(
     fleet_plan: tuple[PlanFrames, DataFrame, DataFrame], worlds: dict[str, World]
 ) -> None:
     plan_frames, different, decisions = fleet_plan
@@ -129,7 +129,7 @@ def test_the_rows_are_those_of_the_core(
     assert doubted
 
 
-def test_the_sums_of_each_cluster_are_those_of_the_core(
+def test_the_totals_of_each_cluster_equal_those_of_the_core(
     fleet_plan: tuple[PlanFrames, DataFrame, DataFrame], worlds: dict[str, World]
 ) -> None:
     plan_frames, different, decisions = fleet_plan
@@ -160,7 +160,7 @@ def test_the_sums_of_each_cluster_are_those_of_the_core(
     assert {tuple(row)[:5]: row["pairs"] for row in counts.collect()} == verdicts
 
 
-def test_two_looks_at_one_pair_end_the_job(spark: SparkSession) -> None:
+def test_two_snapshots_of_one_pair_fail_the_job(spark: SparkSession) -> None:
     draw = random.Random(1)
     worlds = {"twice": plan_cases.world(draw, "twice")}
     assert worlds["twice"].live.limits
@@ -170,14 +170,14 @@ def test_two_looks_at_one_pair_end_the_job(spark: SparkSession) -> None:
         native.differences(doubled).collect()
 
 
-def test_a_cluster_without_rules_ends_the_job_instead_of_vanishing(spark: SparkSession) -> None:
+def test_a_cluster_without_rules_fails_the_job(spark: SparkSession) -> None:
     worlds = {f"c{n}": plan_cases.world(random.Random(n), f"c{n}") for n in range(2)}
     _, decisions = planned(sides_of(spark, worlds), {"c0": worlds["c0"].rules})
     with pytest.raises(PythonException, match="no rules for c1"):
         decisions.collect()
 
 
-def test_pairs_are_grouped_once_and_nothing_is_joined_before(
+def test_pairs_are_grouped_by_one_exchange_without_a_join(
     spark: SparkSession, worlds: dict[str, World]
 ) -> None:
     plan_frames = sides_of(spark, worlds)
@@ -187,7 +187,7 @@ def test_pairs_are_grouped_once_and_nothing_is_joined_before(
     assert len(re.findall(r"\bSort(MergeJoin|Aggregate)?\b", plans.of(differences).text)) == 0
 
 
-def test_a_hundred_thousand_rows_give_the_rows_of_the_core(spark: SparkSession) -> None:
+def test_a_hundred_thousand_rows_equal_the_rows_of_the_core(spark: SparkSession) -> None:
     """Three sides of 36,000 pairs, made by one rule in both engines; every row and every column is compared."""
     many = 36_000
     n = fn.col("id")

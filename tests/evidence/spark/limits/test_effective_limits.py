@@ -58,7 +58,9 @@ def clients_of(spark: SparkSession, principals: dict[str, list[Principal]]) -> D
     return spark.createDataFrame(rows, CLIENTS)
 
 
-def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: SparkSession) -> None:
+def test_effective_limits_of_clients_equal_those_of_the_core_row_by_row(
+    spark: SparkSession,
+) -> None:
     cases = worlds()
     entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
     clients = clients_of(spark, {cluster: principals for cluster, (_, principals) in cases.items()})
@@ -85,7 +87,7 @@ def test_clients_get_the_limits_that_the_core_gives_them_row_by_row(spark: Spark
     assert len({row[7] for row in expected}) == 11  # all ten levels and none
 
 
-def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkSession) -> None:
+def test_effective_limits_of_tags_equal_those_of_the_core_row_by_row(spark: SparkSession) -> None:
     cases = worlds()
     entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
     bucket_keys: dict[tuple[str, QuotaType, Bucket], None] = {}
@@ -126,7 +128,7 @@ def test_tags_are_held_to_the_limits_that_the_core_says_row_by_row(spark: SparkS
     assert sum(row[6] is not None for row in expected) > 200
 
 
-def test_two_values_for_one_pair_end_the_job_and_never_multiply_rows(spark: SparkSession) -> None:
+def test_two_values_for_one_pair_fail_the_job_and_never_multiply_rows(spark: SparkSession) -> None:
     state = QuotaState(limits={entity(user="alice"): limits_of({Key.PRODUCER_BYTE_RATE: 1.0})})
     entries = entries_of(spark, {"c": state})
     clients = clients_of(spark, {"c": [Principal(user="alice")]})

@@ -32,7 +32,7 @@ def test_tasks_of_one_process_share_the_index_of_equal_limits(spark: SparkSessio
     assert collected_again.of("c") is first.of("c")
 
 
-def test_tasks_with_other_limits_get_these_limits(spark: SparkSession) -> None:
+def test_tasks_with_other_limits_use_their_own_index(spark: SparkSession) -> None:
     first, first_again = sent_twice(spark, 1000.0)
     changed_index, _ = sent_twice(spark, 2000.0)
     values = [index.of("c")[APP][KEY].value for index in (first, changed_index, first_again, first)]

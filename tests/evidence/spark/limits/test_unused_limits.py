@@ -92,7 +92,7 @@ def expected(case: Case) -> list[tuple[object, ...]]:
     return rows
 
 
-def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: SparkSession) -> None:
+def test_unused_limits_apply_to_no_client_of_the_list(spark: SparkSession) -> None:
     worlds = cases()
     rows = [row for name, case in worlds.items() for row in entry_rows(name, case.state)]
     client_rows = [
@@ -115,7 +115,9 @@ def test_dead_limits_are_those_that_no_client_of_the_list_is_held_to(spark: Spar
     assert {row[4] for row in expected_rows} == {"never_seen", "shadowed", "unlimited_equivalent"}
 
 
-def test_tags_tell_what_was_never_seen_and_leave_the_rest_open(spark: SparkSession) -> None:
+def test_tags_show_which_limits_were_never_used_and_leave_the_others_undecided(
+    spark: SparkSession,
+) -> None:
     key, fetch = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
     limits = {
         entity(user="used"): limits_of({key: 10.0, fetch: 10.0}),

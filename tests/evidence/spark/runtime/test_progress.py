@@ -9,7 +9,7 @@ from reconciler.evidence.spark.runtime import progress
 from tests.fakes.clock import FakeClock
 
 
-def test_a_phase_is_told_when_it_begins_and_ends_and_seldom_between() -> None:
+def test_the_start_and_the_end_of_a_phase_are_reported_and_little_between() -> None:
     clock, stream = FakeClock(), io.StringIO()
     lines = progress.ProgressWriter(clock, stream)
     lines("starting Spark", 0, 0)
@@ -25,7 +25,7 @@ def test_a_phase_is_told_when_it_begins_and_ends_and_seldom_between() -> None:
     ]
 
 
-def test_tasks_are_told_only_if_nothing_else_was_for_a_while() -> None:
+def test_tasks_are_reported_only_after_a_time_without_other_progress() -> None:
     clock, stream = FakeClock(), io.StringIO()
     lines = progress.ProgressWriter(clock, stream)
     lines("working hard", 0, 0)

@@ -30,7 +30,7 @@ DEADLINE = 120.0
         ({"remote": "sc://x", "memory": "1g"}, "set where it is started"),
     ],
 )
-def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, str], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         session.SessionSettings(**settings)
     assert caught.value.key in {"remote", "memory"}
@@ -65,7 +65,7 @@ def fake_java(folder: Path, version: str, code: int = 0) -> Path:
     return home
 
 
-def test_java_that_is_too_old_missing_or_broken_is_said_with_what_to_do(
+def test_java_that_is_too_old_missing_or_broken_is_reported_with_the_next_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11")))
@@ -84,14 +84,14 @@ def test_java_that_is_too_old_missing_or_broken_is_said_with_what_to_do(
         jvm.java_version()
 
 
-def test_java_that_is_new_enough_is_told_by_the_version_of_its_machine(
+def test_a_supported_java_is_recognised_by_the_version_of_its_jvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21")))
     assert jvm.java_version() == "21.0.1+7"
 
 
-def test_an_archive_belongs_to_one_place_its_jars_and_one_jvm(
+def test_the_path_of_an_archive_depends_on_the_spark_home_its_jars_and_the_jvm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -113,7 +113,9 @@ def test_an_archive_belongs_to_one_place_its_jars_and_one_jvm(
     assert len(paths) == 3
 
 
-def test_no_archive_is_no_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_works_without_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     messages: list[str] = []
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))  # without a spark-submit
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -126,7 +128,7 @@ def test_no_archive_is_no_condition(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.integration
-def test_a_local_session_is_tuned_loopback_and_starts_from_the_archive(spark: object) -> None:
+def test_a_local_session_is_tuned_binds_to_loopback_and_uses_the_archive(spark: object) -> None:
     conf = spark.conf
     assert conf.get("spark.sql.shuffle.partitions") == "2"
     assert conf.get("spark.driver.host") == "127.0.0.1"
@@ -152,7 +154,7 @@ class Conf:
 
 
 @pytest.mark.integration
-def test_jobs_use_the_session_that_their_caller_opened_and_leave_it_open(
+def test_jobs_use_the_session_of_their_caller_and_keep_it_open(
     spark: SparkSession,
 ) -> None:
     for _ in range(2):
@@ -161,7 +163,7 @@ def test_jobs_use_the_session_that_their_caller_opened_and_leave_it_open(
         assert spark.range(3).count() == 3
 
 
-def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
+def test_a_session_with_overflowing_sums_is_refused_with_the_next_step() -> None:
     session.needs_ansi(Conf("true"))
     with pytest.raises(ConfigError, match=r"spark\.sql\.ansi\.enabled is off") as caught:
         session.needs_ansi(Conf("false"))
@@ -169,7 +171,7 @@ def test_a_session_whose_sums_would_wrap_is_refused_with_what_to_do() -> None:
 
 
 @pytest.mark.integration
-def test_no_job_starts_where_spark_was_set_to_wrap(
+def test_no_job_starts_with_a_spark_setting_that_lets_sums_overflow(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lakes.lake(tmp_path)
@@ -186,7 +188,7 @@ def test_no_job_starts_where_spark_was_set_to_wrap(
 
 
 @pytest.mark.integration
-def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_nothing_of_a_stale_archive(
+def test_a_job_prints_results_on_stdout_progress_on_stderr_and_no_warning_about_a_stale_archive(
     tmp_path: Path,
 ) -> None:
     lake = lakes.lake(tmp_path / "lake")
@@ -222,7 +224,7 @@ def test_a_job_prints_facts_on_stdout_progress_on_stderr_and_nothing_of_a_stale_
 
 @pytest.mark.integration
 @pytest.mark.usefixtures("spark")
-def test_an_error_of_spark_is_one_line_without_java(
+def test_an_error_of_spark_is_one_line_without_a_java_stack_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lake = lakes.lake(tmp_path)
@@ -256,7 +258,7 @@ except Exception as error:
 
 
 @pytest.mark.integration
-def test_a_jvm_that_dies_is_said_with_what_may_help(tmp_path: Path) -> None:
+def test_a_jvm_that_dies_is_reported_with_a_hint(tmp_path: Path) -> None:
     lakes.lake(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", LOST, str(tmp_path)],

@@ -15,7 +15,7 @@ GATHERS = re.compile(r"\.(?:collect|toPandas|toArrow|toLocalIterator|take|head|t
 ALLOWED = {"bounded.py", "warm.py"}
 
 
-def test_nothing_but_bounded_gathers_rows_on_the_driver() -> None:
+def test_only_the_bounded_module_collects_rows_on_the_driver() -> None:
     places = [
         f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}"
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -27,7 +27,7 @@ def test_nothing_but_bounded_gathers_rows_on_the_driver() -> None:
 
 
 @pytest.mark.integration
-def test_rows_up_to_the_bound_are_given_and_one_more_is_an_error(spark: SparkSession) -> None:
+def test_rows_up_to_the_bound_are_returned_and_one_more_is_an_error(spark: SparkSession) -> None:
     assert [row.id for row in bounded_rows.rows(spark.range(3), 3, "numbers")] == [0, 1, 2]
     with pytest.raises(SparkError, match="more than 2 numbers, too many for one report"):
         bounded_rows.rows(spark.range(3), 2, "numbers")

@@ -84,7 +84,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return into
 
 
-def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
+def test_the_last_complete_snapshot_of_each_cluster_before_the_time_is_used(
     spark: SparkSession, lake: Lake
 ) -> None:
     snapshots = last_snapshots(lake, None, END - DAY_MS + 10)
@@ -107,7 +107,7 @@ def test_the_last_complete_look_of_each_cluster_before_the_moment_counts(
     assert reader.limits_of_snapshots(spark, lake, {}).collect() == []
 
 
-def test_of_a_cluster_that_is_looked_at_every_day_one_day_is_read(
+def test_for_a_cluster_with_daily_snapshots_one_day_is_read(
     spark: SparkSession, lake: Lake
 ) -> None:
     snapshots = last_snapshots(lake, ("daily",), END)

@@ -29,13 +29,13 @@ def test_a_schema_has_the_columns_of_its_table_in_order_with_their_nullability(
     assert [field.nullable for field in schema.fields] == [column.null for column in table.columns]
 
 
-def test_rows_are_put_in_order_cast_and_stripped_of_other_columns(spark: SparkSession) -> None:
+def test_rows_are_ordered_cast_and_stripped_of_other_columns(spark: SparkSession) -> None:
     frame = schemas.conforming(hist_rows(spark), tables.USAGE_HIST_D)
     assert frame.schema == schemas.struct(tables.USAGE_HIST_D)
     assert frame.collect()[0]["day"] == dt.date(2026, 11, 1)
 
 
-def test_nullable_columns_become_present_ones_and_a_null_fails_the_job_by_name(
+def test_nullable_columns_become_required_ones_and_a_null_fails_the_job_with_its_name(
     spark: SparkSession,
 ) -> None:
     maybe = hist_rows(spark, weight="IF(rand() < 2, 7L, NULL)")
@@ -56,7 +56,9 @@ def test_a_missing_column_and_one_of_another_type_are_both_named(spark: SparkSes
         schemas.conforming(wrong, tables.USAGE_HIST_D)
 
 
-def test_a_number_too_large_for_its_column_fails_and_does_not_wrap(spark: SparkSession) -> None:
+def test_a_number_too_large_for_its_column_fails_instead_of_overflowing(
+    spark: SparkSession,
+) -> None:
     with pytest.raises(PySparkException, match="CAST_OVERFLOW"):
         schemas.conforming(hist_rows(spark, bucket="3000000000L"), tables.USAGE_HIST_D).collect()
 

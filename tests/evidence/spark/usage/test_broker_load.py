@@ -143,7 +143,7 @@ def frames(spark, world):
     return frame, limited, at.cache()
 
 
-def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> None:
+def test_every_row_equals_the_result_of_the_core_for_the_same_intervals(frames, world) -> None:
     frame, limited, at = frames
     rows = spark_load.capacity(at, limited, frame.select(*SERIES), DAY).collect()
     assert len(rows) == 2 * CASES
@@ -189,7 +189,9 @@ def test_every_row_is_what_the_core_says_of_the_same_moments(frames, world) -> N
     assert bases == set(BudgetBasis)
 
 
-def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spark) -> None:
+def test_the_excess_of_a_hot_interval_equals_that_of_the_core_and_adds_up_to_the_overload(
+    spark,
+) -> None:
     rates = {"a": 900, "b": 500, "c": 10}
     five = [
         (
@@ -238,7 +240,7 @@ def test_excesses_of_a_hot_interval_are_the_cores_and_add_up_to_the_overload(spa
     assert sum(row.excess_units for row in noisy_rows) == sum(rates.values()) - 600
 
 
-def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) -> None:
+def test_hot_intervals_of_one_cluster_do_not_displace_those_of_another(spark) -> None:
     # A is far beyond its budget in four intervals, B only a little in two.
     used = {("a", n): 90_000 + n for n in range(4)} | {("b", n): 700 + n for n in range(2)}
     five = [
@@ -277,7 +279,7 @@ def test_hot_intervals_of_one_cluster_leave_those_of_another_their_place(spark) 
     assert [tuple(interval) for interval in spark_load.left_out(over, 2).collect()] == [("a", 2)]
 
 
-def test_the_smallest_budget_of_an_interval_counts_and_unknown_ones_do_not(spark) -> None:
+def test_the_smallest_budget_of_an_interval_is_used_and_unknown_ones_are_ignored(spark) -> None:
     columns = "cluster_id string, broker_id string, direction string, ts_ms bigint, dt_ms int, served_units bigint, recorded_units bigint, broker_units bigint, replication_units bigint, copied_units bigint, capacity_units bigint, headroom_ppm bigint, replication_factor int"
     rows = [
         ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication, None, 1_000, 800_000, None)

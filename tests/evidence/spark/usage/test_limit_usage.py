@@ -107,7 +107,7 @@ def state_of(peak: int, throttled: int | None, limit: int | None) -> UsageState:
     return next((state for holds, state in rules if holds), UsageState.USED)
 
 
-def test_every_row_is_the_profile_of_the_samples(frames) -> None:
+def test_every_row_equals_the_profile_of_the_samples(frames) -> None:
     series, five, hist, limits = frames
     rows = {row.cluster_id: row for row in limit_usage.use(five, hist, limits, DAY).collect()}
     assert len(rows) == len(series)
@@ -134,9 +134,7 @@ def test_every_row_is_the_profile_of_the_samples(frames) -> None:
         assert row.source_entity == ("[]" if limit is not None else "")
 
 
-def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
-    spark, frames
-) -> None:
+def test_unused_limits_are_distinguished_from_limits_without_data(spark, frames) -> None:
     _, five, hist, limits = frames
     profiles = limit_usage.use(five, hist, limits, DAY)
     schema = limits.schema
@@ -156,7 +154,7 @@ def test_limits_that_nobody_used_are_told_apart_from_those_that_nobody_counts(
     assert states == {"[1]": UsageState.UNUSED, "[2]": UsageState.NO_DATA}
 
 
-def test_curves_are_means_over_time_and_the_largest_rate_of_each_span(spark, frames) -> None:
+def test_curves_contain_the_mean_over_time_and_the_largest_rate_of_each_span(spark, frames) -> None:
     series, five, _, _ = frames
     case = max(series, key=lambda cluster_id: len(series[cluster_id]))
     series_frame = spark.createDataFrame(

@@ -215,7 +215,7 @@ def names_of(of_cases: DataFrame) -> list[str]:
     return [row.cluster_id for row in of_cases.select("cluster_id").distinct().collect()]
 
 
-def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSession) -> None:
+def test_every_column_of_210_recommendations_equals_that_of_the_core(spark: SparkSession) -> None:
     sized = [_sized(number) for number in range(CASES)]
     samples, of_cases = _frames(spark, sized)
     sizing = SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
@@ -237,9 +237,7 @@ def test_every_column_of_210_recommendations_is_that_of_the_core(spark: SparkSes
 
 
 @pytest.mark.parametrize("rate", [5, MAX_UNITS + 1], ids=["twice", "out of range"])
-def test_samples_that_cannot_be_size_nothing_and_fail_the_job(
-    spark: SparkSession, rate: int
-) -> None:
+def test_impossible_samples_give_no_limit_and_fail_the_job(spark: SparkSession, rate: int) -> None:
     entry = dataclasses.replace(_sized(0), tier="gold")
     hours = [Sample(FROM + n * 3_600_000, 3_600_000, 5) for n in range(1, 24 * 24)]
     strange = Sample(hours[40].ts_ms + (rate > MAX_UNITS), 1000, rate)

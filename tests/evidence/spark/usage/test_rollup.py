@@ -49,7 +49,7 @@ def assert_is(lake: Lake, rows: list[lakes.Row]) -> None:
         assert lakes.rows_of(lake, table) == expected[table.name], table.name
 
 
-def test_rollups_are_those_of_the_core_and_only_changed_days_are_made_again(
+def test_rollups_equal_those_of_the_core_and_only_changed_days_are_written_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, rows = filled(tmp_path)
@@ -78,7 +78,7 @@ def test_rollups_are_those_of_the_core_and_only_changed_days_are_made_again(
     assert (empty.generation, empty.files) == (2, ())
 
 
-def test_a_rebuild_equals_the_increments(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rebuild_equals_the_incremental_result(spark: SparkSession, tmp_path: Path) -> None:
     lake, rows = filled(tmp_path / "grown", days=1)
     run(spark, lake)
     for number in (1, 2):
@@ -92,7 +92,7 @@ def test_a_rebuild_equals_the_increments(spark: SparkSession, tmp_path: Path) ->
     assert_is(lake, rows)
 
 
-def test_one_new_day_of_thirty_reads_no_more_than_two_days_of_rows(
+def test_one_new_day_of_thirty_reads_at_most_two_days_of_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = lakes.lake(tmp_path)
@@ -126,7 +126,7 @@ class Mortal(Lake):
 
 
 @pytest.mark.parametrize("at", [0, 3])
-def test_a_job_that_dies_leaves_each_unit_as_it_was_or_whole(
+def test_a_job_that_dies_leaves_each_unit_unchanged_or_complete(
     spark: SparkSession, tmp_path: Path, at: int
 ) -> None:
     lake, rows = filled(tmp_path)
@@ -176,7 +176,7 @@ class Overtaken(Lake):
         return super().commit_files(unit, files, after, **more)
 
 
-def test_who_is_late_looks_again_and_wins_or_finds_the_work_done(
+def test_a_writer_that_loses_a_race_retries_and_commits_or_finds_the_unit_up_to_date(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, rows = filled(tmp_path, days=1)
@@ -193,15 +193,15 @@ def test_who_is_late_looks_again_and_wins_or_finds_the_work_done(
     assert {path for path, _ in lake.store.paths("usage_5m") if path.endswith(".parquet")} == named
 
 
-def test_who_is_always_late_says_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_writer_that_loses_every_race_raises_a_conflict(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     lake, _ = filled(tmp_path, days=1)
     with pytest.raises(LakeConflict, match="usage_5m: another writer committed first 5 times"):
         run(spark, Overtaken(lake, times=1000))
 
 
-def test_an_empty_lake_gives_empty_frames_and_nothing_to_do(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_empty_lake_gives_empty_frames_and_no_work(spark: SparkSession, tmp_path: Path) -> None:
     lake = lakes.lake(tmp_path)
     frame = reader.frame(spark, lake, USAGE_SAMPLE)
     assert (frame.columns, frame.count()) == (list(USAGE_SAMPLE.names), 0)
@@ -209,7 +209,7 @@ def test_an_empty_lake_gives_empty_frames_and_nothing_to_do(
     assert all(result.units == 0 for result in run(spark, lake).values())
 
 
-def test_rows_are_read_by_cluster_and_day_and_from_named_files_alone(
+def test_rows_are_read_by_cluster_and_day_and_from_the_named_files_only(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, rows = filled(tmp_path)
@@ -229,7 +229,7 @@ def test_rows_are_read_by_cluster_and_day_and_from_named_files_alone(
     }
 
 
-def test_a_nullable_column_that_came_later_is_null_in_older_files(
+def test_a_nullable_column_that_was_added_later_is_null_in_older_files(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = lakes.lake(tmp_path)
@@ -251,7 +251,7 @@ def test_a_nullable_column_that_came_later_is_null_in_older_files(
     assert_is(lake, [*rows, *({**row, "throttle_ms": None} for row in older)])
 
 
-def test_a_file_that_is_cut_off_is_an_error_and_not_fewer_rows(
+def test_a_truncated_file_is_an_error_and_not_fewer_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, _ = filled(tmp_path, days=1)
@@ -265,9 +265,7 @@ def test_a_file_that_is_cut_off_is_an_error_and_not_fewer_rows(
     assert "is not a Parquet file" in message
 
 
-def test_rows_of_a_unit_that_was_not_asked_for_are_refused(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_rows_of_an_unrequested_unit_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     lake, _ = filled(tmp_path, days=2)
     frame = rollup.usage_5m(reader.frame(spark, lake, USAGE_SAMPLE))
     generation = unit_writer.NextGeneration(
@@ -278,7 +276,7 @@ def test_rows_of_a_unit_that_was_not_asked_for_are_refused(
     assert lake.manifests(USAGE_5M) == ()
 
 
-def test_rollups_are_native_with_one_exchange_and_read_only_what_they_need(
+def test_rollups_use_native_operators_with_one_exchange_and_read_only_the_needed_columns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, _ = filled(tmp_path, days=1)

@@ -30,7 +30,7 @@ def _fleet() -> dict[tuple[str, str, str], list[Sample]]:
 
 
 @pytest.mark.parametrize("order", ["by series", "by time", "by chance"])
-def test_series_are_those_of_the_files_in_any_order_and_over_the_borders_of_files(
+def test_series_equal_those_of_the_files_in_any_order_and_across_files(
     spark: SparkSession, tmp_path: Path, order: str
 ) -> None:
     fleet = _fleet()

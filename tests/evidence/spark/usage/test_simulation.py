@@ -123,7 +123,7 @@ def of_core(fleet: whatif_cases.Case) -> list[tuple[object, ...]]:
     return [plain(row) for row in judged(asks, fleet.series, CADENCE)]
 
 
-def test_every_column_of_240_generated_fleets_is_that_of_the_core(spark: SparkSession) -> None:
+def test_every_column_of_240_generated_fleets_equals_that_of_the_core(spark: SparkSession) -> None:
     fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
     samples = frame_of(spark, fleets).repartition(2).persist()
     questions = question.questions(samples, changes_of(fleets)).persist()
@@ -210,7 +210,7 @@ def _ts(n: int) -> int:
     return 1_760_000_000_000 + n * 30_000 + (200_000 if n >= 900 else 0)
 
 
-def test_samples_are_shuffled_as_runs_and_no_row_is_handed_to_python_by_itself(
+def test_samples_are_shuffled_as_runs_and_python_receives_no_single_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     fleets = [whatif_cases.case(number, length=8) for number in range(6)]

@@ -39,7 +39,7 @@ def test_addresses_are_read_and_shown_without_secrets(
         ("file://elsewhere/x", "a file address names no host"),
     ],
 )
-def test_what_is_no_address_is_told_with_a_hint(typed: str, message: str) -> None:
+def test_an_invalid_address_is_reported_with_a_hint(typed: str, message: str) -> None:
     with pytest.raises(LakeError) as caught:
         address.parsed(typed)
     assert message in str(caught.value)
@@ -56,13 +56,13 @@ def test_what_is_no_address_is_told_with_a_hint(typed: str, message: str) -> Non
         ("az://container/x", "abfss://container@acc.dfs.core.windows.net/x/a/b.parquet"),
     ],
 )
-def test_spark_gets_the_names_of_its_own_file_systems(typed: str, uri: str) -> None:
+def test_spark_receives_the_names_of_its_own_file_systems(typed: str, uri: str) -> None:
     environ = {"AZURE_STORAGE_ACCOUNT_NAME": "acc"}
     assert address.parsed(typed).spark("a/b.parquet", environ) == uri
 
 
 @pytest.mark.parametrize("typed", ["memory://", "https://host/x", "az://container"])
-def test_what_spark_cannot_read_is_an_error(typed: str) -> None:
+def test_an_address_that_spark_cannot_read_is_an_error(typed: str) -> None:
     with pytest.raises(LakeError):
         address.parsed(typed).spark("a", {})
 

@@ -24,13 +24,13 @@ def test_every_table_has_a_schema_with_exact_nullability(table: Table) -> None:
     )
 
 
-def test_a_nullable_column_of_a_later_version_is_null_where_it_is_missing() -> None:
+def test_a_nullable_column_of_a_later_version_is_null_if_it_is_missing() -> None:
     table = arrow_tables.conformed(GROWN, rows.up())
     assert table.column("since").to_pylist() == [None] * 3
     assert table.schema.equals(arrow_tables.schema(GROWN))
 
 
-def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter() -> None:
+def test_other_string_types_and_other_column_orders_are_accepted() -> None:
     plain = rows.up()
     spelled = pa.table(
         {
@@ -68,25 +68,25 @@ def test_other_spellings_of_texts_are_taken_and_order_of_columns_does_not_matter
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_by_file_and_column(change, message: str) -> None:
+def test_a_mismatched_column_is_refused_with_file_and_column(change, message: str) -> None:
     with pytest.raises(LakeDamaged) as caught:
         arrow_tables.conformed(TARGET_UP, change(rows.up()), "some/file.parquet")
     assert str(caught.value).startswith("some/file.parquet: ")
     assert message in str(caught.value)
 
 
-def test_lists_of_texts_keep_their_elements() -> None:
+def test_the_elements_of_lists_of_texts_are_unchanged() -> None:
     table = Table(name="x", columns=(Column(name="rules", kind=ColumnKind.TEXTS),), key=("rules",))
     conformed_table = arrow_tables.conformed(table, pa.table({"rules": pa.array([["a", "b"], []])}))
     assert conformed_table.column("rules").to_pylist() == [["a", "b"], []]
     assert not conformed_table.schema.field("rules").type.value_field.nullable
 
 
-def test_a_sample_may_lack_what_the_table_says_may_be_null() -> None:
+def test_nullable_columns_of_a_sample_may_be_null() -> None:
     assert arrow_tables.conformed(USAGE_SAMPLE, rows.usage()).column("throttle_ms").null_count == 3
 
 
-def test_a_reader_owns_a_copy_of_the_bytes_in_memory_of_arrow() -> None:
+def test_a_reader_has_a_copy_of_the_bytes_in_arrow_memory() -> None:
     content = bytes(range(256)) * 4
     before = pa.total_allocated_bytes()
     reader = arrow_tables.open_content(content)

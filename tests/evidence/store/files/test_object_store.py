@@ -19,7 +19,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
     return object_store.opened("memory://" if request.param == "memory" else str(tmp_path))
 
 
-def test_what_was_put_is_read_whole_and_in_parts(place: FileStore) -> None:
+def test_a_stored_file_is_read_completely_and_in_parts(place: FileStore) -> None:
     place.put("a/b/c.bin", b"0123456789")
     assert place.get("a/b/c.bin") == b"0123456789"
     assert place.get_range("a/b/c.bin", 2, 5) == b"234"
@@ -36,9 +36,7 @@ def test_creating_a_file_that_exists_is_a_conflict_and_changes_nothing(place: Fi
     assert place.get("a") == b"first"
 
 
-def test_an_object_store_takes_the_same_content_twice_because_an_answer_may_have_been_lost() -> (
-    None
-):
+def test_an_object_store_accepts_the_same_content_twice_because_a_response_may_be_lost() -> None:
     place = object_store.opened("memory://")
     place.put("a", b"same", create=True)
     place.put("a", b"same", create=True)
@@ -46,7 +44,7 @@ def test_an_object_store_takes_the_same_content_twice_because_an_answer_may_have
         place.put("a", b"other", create=True)
 
 
-def test_a_file_that_is_not_there_is_none_or_an_error_with_its_path(place: FileStore) -> None:
+def test_a_missing_file_returns_none_or_raises_an_error_with_its_path(place: FileStore) -> None:
     assert place.find("x/y") is None
     with pytest.raises(LakeDamaged, match=r"x/y: is not there"):
         place.get("x/y")
@@ -54,13 +52,13 @@ def test_a_file_that_is_not_there_is_none_or_an_error_with_its_path(place: FileS
         place.get_range("x/y", 0, 1)
 
 
-def test_a_file_that_ends_too_early_is_damaged(place: FileStore) -> None:
+def test_a_truncated_file_is_damaged(place: FileStore) -> None:
     place.put("x", b"abc")
     with pytest.raises(LakeDamaged):
         place.get_range("x", 10, 20)
 
 
-def test_listings_are_sorted_and_keep_to_whole_parts_of_paths(place: FileStore) -> None:
+def test_listings_are_sorted_and_match_complete_path_components(place: FileStore) -> None:
     for path in ("t/b", "t/a/x", "tt/z", "t/~5Fc/y"):
         place.put(path, b"12")
     assert place.paths("t") == [("t/a/x", 2), ("t/b", 2), ("t/~5Fc/y", 2)]
@@ -69,7 +67,7 @@ def test_listings_are_sorted_and_keep_to_whole_parts_of_paths(place: FileStore) 
     assert all(file.modified_ms > 1_700_000_000_000 for file in place.stored())
 
 
-def test_removing_takes_files_that_are_not_there(place: FileStore) -> None:
+def test_removing_accepts_missing_files(place: FileStore) -> None:
     place.put("a/b", b"1")
     place.put("a/c", b"1")
     place.delete(["a/b", "a/b", "nothing"])
@@ -92,7 +90,7 @@ def test_removing_the_last_file_of_a_folder_removes_the_folder_and_never_the_roo
     assert list((tmp_path / "lake").iterdir()) == []
 
 
-def test_a_missing_folder_is_an_error_unless_it_is_to_be_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_unless_it_is_to_be_created(tmp_path: Path) -> None:
     with pytest.raises(LakeError, match="there is no such folder") as caught:
         object_store.opened(str(tmp_path / "none"))
     assert caught.value.hint == "create it, or check the address"
@@ -101,14 +99,14 @@ def test_a_missing_folder_is_an_error_unless_it_is_to_be_made(tmp_path: Path) ->
         object_store.opened(str(tmp_path / "none" / "a"))
 
 
-def test_a_folder_whose_name_needs_no_escaping_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_names_of_folders_and_files_are_used_without_unescaping(tmp_path: Path) -> None:
     place = object_store.opened(str(tmp_path / "my lake %20"), create=True)
     place.put("a~2F/x y", b"1")
     assert place.paths() == [("a~2F/x y", 1)]
     assert (tmp_path / "my lake %20" / "a~2F" / "x y").is_file()
 
 
-def test_a_file_above_the_path_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_parent_folder_is_reported(tmp_path: Path) -> None:
     place = object_store.opened(str(tmp_path))
     place.put("a", b"1")
     with pytest.raises(LakeError) as caught:
@@ -135,7 +133,7 @@ for act in (
 """
 
 
-def test_a_folder_of_somebody_else_is_told_with_a_hint() -> None:
+def test_a_folder_without_permission_is_reported_with_a_hint() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         place = object_store.opened(name)
@@ -181,7 +179,7 @@ local.write(path, b"new" * 1000, create=create)
 
 
 @pytest.mark.parametrize("mode", ["create", "replace"])
-def test_a_writer_that_is_killed_anywhere_leaves_the_old_file_or_the_new_one(
+def test_a_writer_that_is_killed_at_any_step_leaves_the_old_file_or_the_new_one(
     tmp_path: Path, mode: str
 ) -> None:
     for die_at in range(40):
@@ -228,7 +226,7 @@ def web(tmp_path: Path) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_web_address_is_read_and_never_written_or_listed(web: str, tmp_path: Path) -> None:
+def test_a_web_address_is_readable_and_never_written_or_listed(web: str, tmp_path: Path) -> None:
     (tmp_path / "LATEST.json").write_bytes(b"{}")
     place = object_store.opened(web)
     assert place.get("LATEST.json") == b"{}"
@@ -239,7 +237,7 @@ def test_a_web_address_is_read_and_never_written_or_listed(web: str, tmp_path: P
         assert "secret" not in str(caught.value)
 
 
-def test_a_password_never_goes_over_plain_http_to_another_machine() -> None:
+def test_a_password_is_never_sent_over_plain_http_to_another_machine() -> None:
     with pytest.raises(LakeError, match="a password requires https://") as caught:
         object_store.opened("http://me:secret@example.org/a@b")
     assert "secret" not in str(caught.value)
@@ -250,7 +248,7 @@ def test_a_password_never_goes_over_plain_http_to_another_machine() -> None:
     assert object_store.opened("http://example.org/a@b").redacted_address == "http://(hidden)"
 
 
-def test_an_address_where_nobody_listens_is_an_error_without_secrets(
+def test_an_unreachable_address_is_an_error_without_secrets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(object_store, "TRIES", 0)
@@ -262,7 +260,7 @@ def test_an_address_where_nobody_listens_is_an_error_without_secrets(
     assert "secret" not in str(caught.value)
 
 
-def test_object_stores_take_credentials_from_the_environment(
+def test_object_stores_read_credentials_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)

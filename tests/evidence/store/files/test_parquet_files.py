@@ -39,7 +39,7 @@ def test_the_same_rows_in_any_order_give_the_same_bytes_sorted_by_the_key(
     assert len(sorted_rows) == table.num_rows
 
 
-def test_rows_of_equal_keys_are_ordered_by_the_rest() -> None:
+def test_rows_with_equal_keys_are_ordered_by_the_other_columns() -> None:
     table = rows.usage(rates=(5, 6, 7))
     table_of_equal_keys = table.set_column(7, "ts_ms", pa.array([1, 1, 1]))
     assert parquet_files.write_parquet(
@@ -47,7 +47,7 @@ def test_rows_of_equal_keys_are_ordered_by_the_rest() -> None:
     ) == parquet_files.write_parquet(USAGE_SAMPLE, table_of_equal_keys.take([2, 0, 1]))
 
 
-def test_numbers_that_are_not_a_number_survive() -> None:
+def test_nan_values_are_read_back() -> None:
     values = [float("nan"), float("inf"), -0.0]
     table = rows.table_of(
         POINT,
@@ -76,7 +76,7 @@ def test_numbers_that_are_not_a_number_survive() -> None:
     ]
 
 
-def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its_order() -> None:
+def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_its_sort_order() -> None:
     many = pa.concat_tables([rows.usage(users=[f"u{n}" for n in range(700)], rates=range(100))])
     content = parquet_files.write_parquet(USAGE_SAMPLE, many)
     file = pq.ParquetFile(pa.BufferReader(content))
@@ -92,7 +92,7 @@ def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_says_its
     assert file.schema_arrow.equals(arrow_tables.schema(USAGE_SAMPLE), check_metadata=True)
 
 
-def test_columns_and_rows_are_chosen() -> None:
+def test_columns_and_rows_are_selected() -> None:
     content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=("a", "b")))
     where = (pc.field("user") == "b") & (pc.field("rate_units") > 10)
     table = read(content, columns=["rate_units", "user"], row_filter=where)
@@ -101,7 +101,7 @@ def test_columns_and_rows_are_chosen() -> None:
         read(content, columns=["nothing"])
 
 
-def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
+def test_row_groups_that_cannot_contain_the_rows_are_not_decoded() -> None:
     many = rows.usage(users=[f"u{n:03d}" for n in range(700)], rates=range(100))
     content = bytearray(parquet_files.write_parquet(USAGE_SAMPLE, many))
     group = pq.read_metadata(pa.BufferReader(bytes(content))).row_group(0)
@@ -115,7 +115,7 @@ def test_row_groups_that_cannot_hold_the_rows_are_not_decoded() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 3, 100, -1, -200])
-def test_a_file_that_was_cut_off_is_named_with_what_to_do(cut: int) -> None:
+def test_a_truncated_file_is_named_with_the_next_step(cut: int) -> None:
     content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage())[:cut]
     for act in (lambda: read(content), lambda: parquet_files.count(content, "some/file")):
         with pytest.raises(
@@ -125,7 +125,7 @@ def test_a_file_that_was_cut_off_is_named_with_what_to_do(cut: int) -> None:
         assert caught.value.hint.startswith("run ingest")
 
 
-def test_a_flipped_bit_anywhere_in_the_pages_is_found() -> None:
+def test_a_flipped_bit_at_any_place_of_the_pages_is_detected() -> None:
     content = parquet_files.write_parquet(TARGET_UP, rows.up(moments=500))
     good = parquet_files.read(TARGET_UP, content, path="x")
     group = pq.read_metadata(pa.BufferReader(content)).row_group(0)
@@ -150,7 +150,7 @@ def test_size_and_digest_are_compared() -> None:
         parquet_files.check_same(b"Content", size=7, sha256=digest, path="x")
 
 
-def test_a_file_of_the_version_before_is_read_and_filtered_with_nulls() -> None:
+def test_a_file_of_the_previous_version_is_read_and_filtered_with_nulls() -> None:
     table = rows.table_of(
         DEAD_QUOTA,
         [
@@ -175,7 +175,7 @@ def test_a_file_of_the_version_before_is_read_and_filtered_with_nulls() -> None:
     assert parquet_files.read(DEAD_QUOTA, old, path="x", row_filter=where).num_rows == 1
 
 
-def test_a_null_that_may_not_be_is_found_on_reading() -> None:
+def test_a_null_in_a_required_column_is_detected_on_reading() -> None:
     sink = pa.BufferOutputStream()
     broken = rows.up().set_column(1, "broker_id", pa.array(["1", None, "1"]))
     pq.write_table(broken, sink)
@@ -183,7 +183,7 @@ def test_a_null_that_may_not_be_is_found_on_reading() -> None:
         parquet_files.read(TARGET_UP, bytes(sink.getvalue()), path="x")
 
 
-def test_a_file_says_whether_it_can_be_published_as_it_is() -> None:
+def test_a_file_is_recognised_as_publishable_without_changes() -> None:
     content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage())
     assert parquet_files.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(1)), "x")
     assert not parquet_files.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(0, 90)), "x")

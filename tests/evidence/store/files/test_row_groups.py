@@ -63,7 +63,7 @@ def test_a_row_group_is_fetched_in_few_requests(store: ThreadWatch) -> None:
     assert 1 <= len(store.ranges) <= len(COLUMNS)
 
 
-def test_rows_are_those_that_were_written(store: ThreadWatch) -> None:
+def test_rows_equal_the_written_ones(store: ThreadWatch) -> None:
     samples = usage(users=("alice", "bob"), rates=(3, 1, 2))
     file = RowGroupFile(
         store,
@@ -75,7 +75,7 @@ def test_rows_are_those_that_were_written(store: ThreadWatch) -> None:
     assert rows.column("rate_units").to_pylist() == [3, 1, 2] * 2
 
 
-def test_a_page_that_was_altered_is_named_with_its_file(store: ThreadWatch) -> None:
+def test_a_modified_page_is_named_with_its_file(store: ThreadWatch) -> None:
     unit_file = many_samples(store)
     file = RowGroupFile(store, unit_file, USAGE_SAMPLE)
     content = bytearray(store.get(PATH))
