@@ -13,16 +13,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from reconciler.base.durable_files import DISK, DurableFiles, FileStamp
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file_lock import FileLock, LockFactory, WriterLock
-from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
-
-MAX_BYTES: Final = 512 * 1024 * 1024
-"""Maximum size of the file; a million pairs have about 200 MB."""
 
 PATIENCE_SECONDS: Final = 10.0
 """Maximum wait for the short lock; it is held for one read and one write of the file."""
@@ -31,27 +28,23 @@ PATIENCE_SECONDS: Final = 10.0
 class FileInventory:
     """Records of one or more clusters in one file. Implements ``ports.Inventory``.
 
-    ``path``: the file; created by the first write, together with lock files whose names begin with a dot.
+    ``file``: the file; its lock files lie beside it, with names that begin with a dot.
     ``writer``: the writer; ``None`` = read-only, without any lock.
     """
 
     def __init__(
         self,
-        path: Path,
+        file: RecordsFile,
         *,
         clock: Clock,
         writer: InventoryWriter | None = None,
-        files: DurableFiles = DISK,
         lock: LockFactory = FileLock,
     ) -> None:
-        self._path = path
+        self._file = file
         self._clock = clock
         self._writer = writer
-        self._files = files
         self._lock = lock
         self._locks: dict[str, WriterLock] = {}
-        self._stamp: FileStamp | None = None
-        self._clusters: dict[str, ClusterRecords] = {}
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return all records of this cluster; ``is_known=False`` if there never were any.
@@ -69,8 +62,7 @@ class FileInventory:
             )
             lock.acquire()
             self._locks[cluster_id] = lock
-        self._refresh()
-        records = self._clusters.get(cluster_id)
+        records = self._file.read().get(cluster_id)
         if records is None:
             return OwnershipRecords(cluster_id=cluster_id, is_known=False)
         if self._writer is not None:
@@ -84,22 +76,20 @@ class FileInventory:
             InventoryError: The cluster was not loaded for writing, or the file cannot be written.
         """
         if self._writer is None or cluster_id not in self._locks:
-            raise InventoryError(f"{self._path} was not opened to write records of {cluster_id!r}")
+            raise InventoryError(
+                f"{self._file.path} was not opened to write records of {cluster_id!r}"
+            )
         if not changes and not self._writer.forgets:
             return
         with self._short_lock():
-            self._refresh()
-            before = self._clusters.get(cluster_id) or ClusterRecords(
+            before = self._file.read().get(cluster_id) or ClusterRecords(
                 owned=OwnershipRecords(cluster_id=cluster_id)
             )
             after = ClusterRecords(
                 owned=before.owned.with_changes(changes),
                 writers=with_writer(self._writer, before.writers, now=self._clock.now()),
             )
-            clusters = {**self._clusters, cluster_id: after}
-            self._files.remove_leftovers(self._path)
-            self._files.replace(self._path, encode(clusters))
-            self._clusters, self._stamp = clusters, self._files.stamp(self._path)
+            self._file.replace(cluster_id, after)
 
     def close(self) -> None:
         """Release all locks."""
@@ -113,24 +103,9 @@ class FileInventory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _refresh(self) -> None:
-        """Read the file, unless it is unchanged."""
-        try:
-            stamp = self._files.stamp(self._path)
-            if stamp is not None and stamp == self._stamp:
-                return
-            content = b"" if stamp is None else self._files.read(self._path, max_bytes=MAX_BYTES)
-        except OSError as error:
-            raise InventoryError(
-                f"{self._path} cannot be read: {error.strerror}",
-                hint="check its owner and mode; it is private to the user who created it",
-            ) from error
-        self._clusters = {} if stamp is None else decode(content, location=str(self._path))
-        self._stamp = stamp
-
     def _beside(self, name: str) -> Path:
         """Return a path beside the file itself: writers that reach it by different links have one lock."""
-        file = Path(os.path.realpath(self._path))
+        file = Path(os.path.realpath(self._file.path))
         return file.parent / f".{file.name}.{name}"
 
     @contextlib.contextmanager

@@ -57,12 +57,20 @@ class ClusterRecords:
 
 def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:
     """Encode the document; equal records give equal bytes."""
-    texts = [
-        f"{json.dumps(cluster_id)}:{{\n{_cluster(clusters[cluster_id])}}}"
-        for cluster_id in sorted(clusters)
-    ]
+    return join_clusters(
+        {cluster_id: encode_cluster(cluster_id, clusters[cluster_id]) for cluster_id in clusters}
+    )
+
+
+def encode_cluster(cluster_id: str, records: ClusterRecords) -> str:
+    """Encode one cluster for :func:`join_clusters`."""
+    return f"{json.dumps(cluster_id)}:{{\n{_cluster(records)}}}"
+
+
+def join_clusters(texts: Mapping[str, str]) -> bytes:
+    """Encode the document from the texts of its clusters."""
     head = f'{{"kind":"{KIND}","format":{FORMAT},"clusters":{{\n'
-    return (head + ",\n".join(texts) + "\n}}\n").encode("ascii")
+    return (head + ",\n".join(texts[name] for name in sorted(texts)) + "\n}}\n").encode("ascii")
 
 
 def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:

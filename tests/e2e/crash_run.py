@@ -13,6 +13,7 @@ from pathlib import Path
 from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
 from reconciler.inventory.file import FileInventory
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -81,7 +82,9 @@ class Watched:
 async def main(bootstrap: str, path: str, moment: str) -> int:
     writer = InventoryWriter(id="test", description="a run that may be killed")
     async with QuotaClient(config(bootstrap)) as client:
-        with FileInventory(Path(path), clock=SystemClock(), writer=writer) as inventory:
+        with FileInventory(
+            RecordsFile(Path(path)), clock=SystemClock(), writer=writer
+        ) as inventory:
             watched = Watched(inventory, client, Fatal(moment))
             ports = ReconcilePorts(store=watched, inventory=watched, clock=SystemClock())
             outcome = await apply(ports, EVERYTHING, await prepare(ports, EVERYTHING, desired()))

@@ -12,6 +12,7 @@ from reconciler.client.events import ClientEvents
 from reconciler.errors import AuthorizationError, InventoryLocked, PlanRefused
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.memory import MemoryInventory
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import exactly
@@ -378,12 +379,14 @@ def test_a_second_writer_of_a_cluster_is_refused_while_the_first_runs_or_if_thei
         clock = SystemClock()
         async with QuotaClient(config(cluster.bootstrap())) as client:
             with FileInventory(
-                path, clock=clock, writer=InventoryWriter(id="ci", description="kquota apply")
+                RecordsFile(path),
+                clock=clock,
+                writer=InventoryWriter(id="ci", description="kquota apply"),
             ) as first:
                 assert (await reconciled(client, first, desired_state(users(2)))).complete
                 with (
                     FileInventory(
-                        path,
+                        RecordsFile(path),
                         clock=clock,
                         writer=InventoryWriter(id="ci", description="kquota apply"),
                     ) as second,
@@ -392,7 +395,7 @@ def test_a_second_writer_of_a_cluster_is_refused_while_the_first_runs_or_if_thei
                     _ = await reconciled(client, second, desired_state(users(2)))
             with (
                 FileInventory(
-                    path,
+                    RecordsFile(path),
                     clock=clock,
                     writer=InventoryWriter(id="other", description="kquota watch"),
                 ) as stranger,

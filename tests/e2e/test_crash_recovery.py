@@ -11,6 +11,7 @@ import pytest
 from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
 from reconciler.inventory.file import FileInventory
+from reconciler.inventory.records_file import RecordsFile
 from tests.e2e.crash_run import ENTITIES, MOMENTS, desired
 from tests.e2e.runs import config, settled
 
@@ -44,7 +45,7 @@ def test_after_a_kill_the_next_run_converges_and_owns_the_applied_values(
     async def look() -> None:
         async with QuotaClient(config(cluster.bootstrap())) as client:
             assert dict(await settled(client)) == dict(desired().limits)
-        with FileInventory(inventory, clock=SystemClock()) as stored_inventory:
+        with FileInventory(RecordsFile(inventory), clock=SystemClock()) as stored_inventory:
             owned = await stored_inventory.load(cluster.cluster_id)
         assert owned.pair_count == 2 * ENTITIES
         assert not owned.intents

@@ -214,7 +214,7 @@ def test_drift_and_doctor_of_a_fleet_continue_beside_hung_clusters(fleet, folder
     )
 
 
-def test_five_hundred_clusters_are_planned_past_every_trouble(tmp_path) -> None:
+def test_five_hundred_clusters_are_planned_and_written_past_every_failure(tmp_path) -> None:
     with FleetThread(MANY) as fleet:
         write_project(tmp_path, fleet)
         code, output, _, seconds = kquota(
@@ -224,3 +224,11 @@ def test_five_hundred_clusters_are_planned_past_every_trouble(tmp_path) -> None:
         assert (code, results(document["summary"])) == (1, expected(fleet))
         assert len(document["plans"]) == len(reachable(fleet))
         assert seconds < len(HUNG) * LONG_SECONDS, "hung clusters are waited for together"
+        code, output, _, seconds = kquota(
+            tmp_path, "apply", "--all", "--yes", "--format", "json", timeout=LONG_SECONDS
+        )
+        outcomes = {row["cluster"]: row["outcome"] for row in json.loads(output)["outcomes"]}
+        assert code == 1
+        assert [row for row in outcomes.values() if row is not None and not row["complete"]] == []
+        assert written(fleet) == reachable(fleet)
+        assert seconds < len(HUNG) * LONG_SECONDS

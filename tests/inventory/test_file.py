@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
 from reconciler.inventory.file import FileInventory
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -30,7 +31,7 @@ ME = InventoryWriter(id="me", description="kquota apply")
 def opened(
     path: Path, writer: InventoryWriter | None = ME, clock: FakeClock | None = None
 ) -> FileInventory:
-    return FileInventory(path, clock=clock or FakeClock(), writer=writer)
+    return FileInventory(RecordsFile(path), clock=clock or FakeClock(), writer=writer)
 
 
 def write(path: Path, cluster_id: str, changes=CHANGES, writer: InventoryWriter = ME) -> None:
@@ -224,6 +225,7 @@ WRITE_FOR_EVER = """
 import asyncio, sys
 from pathlib import Path
 from reconciler.inventory.file import FileInventory
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter as Writer
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -232,7 +234,7 @@ from tests.fakes.clock import FakeClock
 
 async def story():
     owner = Owner(document="a/b")
-    with FileInventory(Path(sys.argv[1]), clock=FakeClock(), writer=Writer(id="me", description="x")) as inventory:
+    with FileInventory(RecordsFile(Path(sys.argv[1])), clock=FakeClock(), writer=Writer(id="me", description="x")) as inventory:
         await inventory.load("lkc")
         number = 0
         while True:

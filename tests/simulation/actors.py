@@ -21,6 +21,7 @@ from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import ClientError, Interrupted, KquotaError
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.cluster import ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
@@ -60,7 +61,7 @@ class ProcessPorts:
         files = ProcessFiles(world.disk, process)
         self.client = ObservedClient(world)
         self.inventory = ObservedInventory(
-            INVENTORY, clock=world.clock, writer=WRITER, files=files, lock=files.lock
+            RecordsFile(INVENTORY, files=files), clock=world.clock, writer=WRITER, lock=files.lock
         )
         self.ports = ReconcilePorts(
             store=self.client,

@@ -16,6 +16,7 @@ from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.read_only import FixedInventory
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.ports import Inventory, RefStore
 
@@ -39,10 +40,7 @@ def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
     if target.files is not None and name is not None:
         location = f"{place.file} at {target.files.revision}"
         return FixedInventory(target.files.content(name), location=location)
-    file = place.file
-    return target.reads.once(
-        ("records", file), lambda: FileInventory(_file(target, file), clock=clock)
-    )
+    return FileInventory(_records_file(target, place.file), clock=clock)
 
 
 def check_records(notices: TextReceiver, target: ClusterTarget) -> None:
@@ -66,8 +64,12 @@ def _name_at_revision(target: ClusterTarget, file: str) -> str | None:
     return None if target.files is None else target.files.name_of(target.root / file)
 
 
-def _file(target: ClusterTarget, file: str) -> Path:
-    return own_path(target.root, file, content_name="records")
+def _records_file(target: ClusterTarget, file: str) -> RecordsFile:
+    """Return the file, which the clusters of a run share."""
+    return target.reads.once(
+        ("records", target.root, file),
+        lambda: RecordsFile(own_path(target.root, file, content_name="records")),
+    )
 
 
 @contextlib.contextmanager
@@ -111,9 +113,9 @@ def opened(
             hint="keep them under inventory: {gitRef: refs/kquota/inventory} or in a file outside of the checkout, or"
             " leave out --config-from where the checkout is trusted",
         )
-    path = _file(target, place.file)
-    make_folder(path.parent)
-    with FileInventory(path, clock=clock, writer=writer) as inventory:
+    file = _records_file(target, place.file)
+    make_folder(file.path.parent)
+    with FileInventory(file, clock=clock, writer=writer) as inventory:
         yield inventory
 
 

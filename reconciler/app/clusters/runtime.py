@@ -147,8 +147,11 @@ def _audit(target: ClusterTarget) -> "FileAuditLog":
     from reconciler.app.clusters.state_files import own_path
     from reconciler.inventory.audit_log import FileAuditLog
 
-    path = own_path(target.root, target.project_cluster.audit_log, content_name="audit logs")
-    make_folder(
-        path.parent
-    )  # before anything is sent: a change that cannot be logged must not be made
+    name = target.project_cluster.audit_log
+    path = target.reads.once(
+        ("audit log", target.root, name),
+        lambda: own_path(target.root, name, content_name="audit logs"),
+    )
+    # Before anything is sent: a change that cannot be logged must not be made.
+    make_folder(path.parent)
     return FileAuditLog(path)

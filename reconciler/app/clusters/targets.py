@@ -60,8 +60,7 @@ class ClusterTarget:
         project: Its project; ``None`` if addresses were typed.
         files: The files of the trusted revision, with ``--config-from``; ``None`` = files of the disk.
         is_trusted: Whether addresses in the configuration may be contacted and files be used. False if the revision
-            of
-            ``--config-from`` has no project file.
+            of ``--config-from`` has no project file.
         reads: What it reads in common with the other clusters of the run.
     """
 

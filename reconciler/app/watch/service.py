@@ -32,6 +32,7 @@ from reconciler.git.mirror import GitMirror
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.file_lock import FileLock
+from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.precedence import Principal
 from reconciler.reconcile import ReconcilePorts
@@ -201,7 +202,7 @@ class ClusterSessions:
         # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
         # records.
         inventory = FileInventory(
-            self._placed(str(project_cluster.inventory.file)),
+            RecordsFile(self._placed(str(project_cluster.inventory.file))),
             clock=self._clock,
             writer=InventoryWriter(
                 id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope

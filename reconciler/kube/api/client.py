@@ -250,8 +250,8 @@ class KubernetesApi:
             namespace: The namespace.
             name: The name.
             body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With
-                ``metadata.resourceVersion`` it is
-                refused (KubernetesConflict) if the object changed since; a uid is not checked.
+                ``metadata.resourceVersion`` it is refused (KubernetesConflict) if the object changed since; a uid is
+                not checked.
             field_manager: Owner of the fields.
         """
         request = ApiRequest(

@@ -375,8 +375,7 @@ class ClusterReconciler:
 
         Returns:
             The documents of this reconciliation, and the names of those whose finalizer could not be added. Nothing
-                is written
-            for the latter, because their deletion would not be noticed.
+            is written for the latter, because their deletion would not be noticed.
         """
         for tries_left in reversed(range(HOLDING_TRIES)):
             eligibilities = self._eligibilities(cluster)

@@ -169,8 +169,7 @@ def resolve_desired_state(
         eligibilities: Each document once; those that are being deleted count as deleted.
         owned: The records, which show the present owner of a pair.
         waiting: Documents that may not claim yet; what they own is frozen, and what they would claim is not removed
-            for
-            another document.
+            for another document.
         entities: The entities of which claims count; ``None`` = all.
     """
     everything = tuple(eligibilities)

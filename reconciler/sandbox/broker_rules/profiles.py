@@ -48,10 +48,8 @@ class BrokerProfile:
             to 3.9) is omitted: no current client uses it.
         features: Features in ApiVersions v3 and later.
         checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5): greater than
-            zero,
-            within the type, whole. Before, LONG and INT keys only had to be near a whole number and DOUBLE keys could
-            be
-            anything.
+            zero, within the type, whole. Before, LONG and INT keys only had to be near a whole number and DOUBLE keys
+            could be anything.
         refuses_non_finite: NaN and the infinities are refused with their own message. True from 4.4; 3.5 to 4.3
             accept NaN for every key and +Infinity for the DOUBLE ones.
         knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that setting
