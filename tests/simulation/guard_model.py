@@ -5,6 +5,7 @@ from itertools import product
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import Override, Pair
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -31,11 +32,33 @@ def refusal_of(violation: Violation) -> Refusal:
     return str(violation.guard), violation.entity, violation.key, reason
 
 
-def refusals(plan: Plan, guards: Guards, live: QuotaState, owned: int) -> set[Refusal]:
-    """Return what the guards refuse of a plan, with the number of owned quota keys before it."""
+def refusals(
+    plan: Plan, guards: Guards, live: QuotaState, owned: int, overrides: Mapping[Pair, Override]
+) -> set[Refusal]:
+    """Return what the guards refuse of a plan.
+
+    Args:
+        plan: The plan.
+        guards: The guards.
+        live: The quotas of one describe.
+        owned: Number of owned quota keys before the plan.
+        overrides: The recorded overrides. The end of one counts if the declaration changed meanwhile, and then
+            as a change of the value that the override replaced.
+    """
     checked = [change for change in plan.changes if change.cause.value != "Override"]
-    planned = [change for change in checked if change.cause.value != "OverrideExpired"]
     before = dict(_values(live))
+    planned = []
+    for change in checked:
+        if change.cause.value == "OverrideExpired":
+            override = overrides[change.entity, change.key]
+            replaced = override.before if override.declared is None else override.declared
+            if change.claim is None or change.after == replaced:
+                continue
+            if not override.ends_with_document:
+                _ = before.pop((change.entity, change.key), None)
+                if replaced is not None:
+                    before[change.entity, change.key] = replaced
+        planned.append(change)
     after = dict(before)
     for change in plan.changes:
         if change.after is None:

@@ -55,7 +55,7 @@ class PlanLaws:
         problem = model.contradiction(preview.plan)
         if problem:
             raise LawBroken(f"a plan against the rules: {problem}")
-        expected = refusals(preview.plan, guards, inputs.live, model.owned_pairs)
+        expected = refusals(preview.plan, guards, inputs.live, model.owned_pairs, owned.overrides)
         actual = {refusal_of(violation) for violation in preview.violations}
         if actual != expected:
             raise LawBroken(

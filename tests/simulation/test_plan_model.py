@@ -169,8 +169,10 @@ GUARDS = st.builds(
 @given(inputs(), GUARDS)
 def test_guards_and_model_agree(facts, guards):
     plan = plan_of(facts)
-    violations = {refusal_of(violation) for violation in check(plan, guards, facts.live)}
-    assert violations == refusals(plan, guards, facts.live, PlanModel(facts).owned_pairs)
+    overrides = facts.owned.overrides
+    violations = {refusal_of(item) for item in check(plan, guards, facts.live, overrides)}
+    owned_pairs = PlanModel(facts).owned_pairs
+    assert violations == refusals(plan, guards, facts.live, owned_pairs, overrides)
 
 
 def declares(subject: Entity, value: float, *, suspended: bool = False) -> Declaration:
