@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import hashlib
 from collections import Counter
 from typing import Any
 
@@ -367,6 +368,29 @@ def test_documents_that_were_given_a_finalizer_count_as_unchanged() -> None:
     _ = world.turn(resync=True)
     _ = world.reconcile(keys=(world.declare("user1", entity(user="user1"), 4096),))
     assert world.is_partial
+
+
+def test_a_partial_reconciliation_whose_records_need_more_config_maps_writes_all_of_them() -> None:
+    world = WatchedWorld(guards=None)
+
+    def declare(number: int) -> str:
+        # Names that gzip cannot compress well.
+        name = "-".join(hashlib.sha512(f"{number} {part}".encode()).hexdigest() for part in "abc")
+        return world.declare(f"user{number}", entity(user=name), 2048 + number)
+
+    count = 30
+    for number in range(count):
+        _ = declare(number)
+    for _ in range(2):
+        _ = world.turn(resync=True)
+    stored, _ = world.load()
+    while stored.layout.parts == 1:
+        _ = world.reconcile(keys=(declare(count),))
+        count += 1
+        assert world.is_partial
+        stored, owned = world.load()
+        assert owned.records.keys() == world.kafka.truth.limits.keys()
+    assert len(stored.uids) == count
 
 
 def test_a_document_deleted_during_another_reconciliation_keeps_what_its_last_spec_retains() -> (

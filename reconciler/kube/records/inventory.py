@@ -349,7 +349,7 @@ class KubeInventory:
             else:
                 self._stored = stored
                 if self._entities is not None:
-                    self._index.replace(stored.owned, self._entities)
+                    self._index.update(stored.owned, stored.layout.parts, among=self._entities)
                 return
 
     async def _reload_after_conflict(self) -> None:

@@ -26,32 +26,25 @@ class RecordIndex:
         self._by_document: dict[str, set[Entity]] = {}
         self._pairs: Counter[str] = Counter()
 
-    def update(self, owned: OwnershipRecords, parts: int) -> None:
-        """Index the records of a layout with this number of parts."""
+    def update(
+        self, owned: OwnershipRecords, parts: int, *, among: Collection[Entity] | None = None
+    ) -> None:
+        """Index the records of a layout with this number of parts.
+
+        Args:
+            owned: The records.
+            parts: Number of parts; if it changed, all records are indexed again.
+            among: The entities whose records may differ from the indexed ones; ``None`` = any.
+        """
         if parts != self._parts:
             self._clear(parts)
-        before, after = self._records, owned.records
-        if before is after:
+            among = None
+        if self._records is owned.records:
             return
-        self.replace(
-            owned,
-            [
-                *(subject for subject in before if subject not in after),
-                *(
-                    subject
-                    for subject, record in after.items()
-                    if before.get(subject) is not record
-                ),
-            ],
-        )
-
-    def replace(self, owned: OwnershipRecords, entities: Collection[Entity]) -> None:
-        """Index the records, which differ from the indexed ones in these entities only."""
+        entities = _differing(self._records, owned.records) if among is None else among
         for subject in entities:
             if (record := self._records.get(subject)) is not None:
-                self._by_part[part_of(subject, self._parts)].discard(subject)
-                for document in documents_of(record):
-                    self._by_document[document].discard(subject)
+                self._discard(subject, record)
         self._pairs.subtract(owned_by_tenant(_some(self._records, entities)))
         for subject in entities:
             if (record := owned.records.get(subject)) is not None:
@@ -60,6 +53,14 @@ class RecordIndex:
                     self._by_document.setdefault(document, set()).add(subject)
         self._pairs.update(owned_by_tenant(_some(owned.records, entities)))
         self._records = owned.records
+
+    def _discard(self, subject: Entity, record: OwnershipRecord) -> None:
+        self._by_part[part_of(subject, self._parts)].discard(subject)
+        for document in documents_of(record):
+            entities = self._by_document[document]
+            entities.discard(subject)
+            if not entities:
+                del self._by_document[document]
 
     def in_parts(self, numbers: Collection[int]) -> frozenset[Entity]:
         """Return the entities with a record in these parts."""
@@ -86,6 +87,15 @@ def documents_of(record: OwnershipRecord) -> Collection[str]:
     if record.sole is not None:
         return (record.sole.document,)
     return {owner.document for owner in record.owners if owner is not None}
+
+
+def _differing(
+    before: Mapping[Entity, OwnershipRecord], after: Mapping[Entity, OwnershipRecord]
+) -> Collection[Entity]:
+    return [
+        *(subject for subject in before if subject not in after),
+        *(subject for subject, record in after.items() if before.get(subject) is not record),
+    ]
 
 
 def _some(
