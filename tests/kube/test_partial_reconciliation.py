@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
+from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
+from reconciler.reconcile.workflow import FRESH_SECONDS
 from tests.kube.worlds import KubeWorld, quota_cluster, resource
 
 ENTITIES: tuple[Entity, ...] = (
@@ -391,6 +393,23 @@ def test_a_partial_reconciliation_whose_records_need_more_config_maps_writes_all
         stored, owned = world.load()
         assert owned.records.keys() == world.kafka.truth.limits.keys()
     assert len(stored.uids) == count
+
+
+def test_a_removal_that_waited_is_compared_with_the_present_limit_first() -> None:
+    world, _ = worlds()
+    subject = entity(user="u")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+
+    def delay(verb: str, plural: str, *_: str) -> None:
+        if (verb, plural) == ("get", DEFINITIONS.plural):
+            world.clock.advance(FRESH_SECONDS + 1)
+            world.kafka.write(subject, Key.PRODUCER_BYTE_RATE, 4096)
+
+    world.api.before = delay
+    _ = world.reconcile(keys=(world.remove("a"),))
+    assert world.is_partial
+    assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 4096
+    assert isinstance(world.reports[-1].error, StalePlan)
 
 
 def test_a_document_deleted_during_another_reconciliation_keeps_what_its_last_spec_retains() -> (

@@ -146,6 +146,8 @@ class PartialReconciliation:
             for candidate in (entity, *wider_entities)
         )
         self._store, self._cluster, self._baseline = store, cluster, baseline
+        # What the confirmation described, for one observation.
+        self._confirmed: QuotaState | None = None
 
     # ---- the state of the cluster -----------------------------------------------------------------
 
@@ -160,6 +162,7 @@ class PartialReconciliation:
         if len(self.entities) > MOST_DESCRIBED or any(map(is_named_ip, self.scope.entities)):
             return False
         current, earlier = await self._described(self.entities), self._baseline.live
+        self._confirmed = current
         return all(
             earlier.limits.get(entity) == current.limits.get(entity)
             and earlier.foreign_values.get(entity) == current.foreign_values.get(entity)
@@ -171,9 +174,11 @@ class PartialReconciliation:
         return self._cluster
 
     async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
-        """Return the quotas of the entities."""
+        """Return the quotas of the entities: the confirmed ones the first time, later the present ones."""
         del scram_users
-        quotas = _part(self._baseline.live, self.entities)
+        quotas, self._confirmed = self._confirmed, None
+        if quotas is None:
+            quotas = await self._described(self.entities)
         return ClusterDescription(cluster=self._cluster, quotas=quotas, scram_users=frozenset())
 
     async def describe(self, filter_: Filter, *, node: int | None = None) -> QuotaState:
@@ -279,13 +284,3 @@ def _merged(
         _ = merged.pop(key, None)
     merged.update(current)
     return merged
-
-
-def _part(quotas: QuotaState, entities: Collection[Entity]) -> QuotaState:
-    limits, foreign_values = quotas.limits, quotas.foreign_values
-    return QuotaState(
-        limits={entity: limits[entity] for entity in entities if entity in limits},
-        foreign_values={
-            entity: foreign_values[entity] for entity in entities if entity in foreign_values
-        },
-    )
