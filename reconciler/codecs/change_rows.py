@@ -6,6 +6,7 @@ the error.
 """
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -216,7 +217,7 @@ class ChangeReader:
 
     def _owner(self, value: Any) -> Owner:  # noqa: ANN401 - JSON
         document, policy, since = value["document"], value["deletionPolicy"], value["since"]
-        if type(since) is bool:
+        if type(since) not in {int, float} or not isfinite(since):
             raise TypeError
         owner = self._owners.get((document, policy, since))
         if owner is None:

@@ -1,8 +1,10 @@
 """A row of a change is what the writer writes, and is recognised as such, or it is refused."""
 
 import json
+import math
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,6 +112,18 @@ def places(value: object) -> list[tuple[dict[str, object] | list[object], object
         inner = [place for item in value for place in places(item)]
         return [*((value, at) for at in range(len(value))), *inner]
     return []
+
+
+@pytest.mark.parametrize("since", ["1", "nan", math.inf, True, 10**400])
+def test_the_time_of_an_owner_is_a_finite_number(since):
+    owner = Owner(document="team/alice", since=1.0)
+    change = QuotaChange(
+        entity=ENTITIES[0], key=RATE, before=None, after=2.0, cause=Cause.SPEC, owner=owner
+    )
+    row = change_row(change, None, Precondition(ENTITIES[0], RATE, None, None, ""))
+    row["owner"]["since"] = since
+    with pytest.raises(ConfigError, match=r"owner\.since"):
+        ChangeReader()(DocumentReader(row))
 
 
 @given(change_rows(), st.data())
