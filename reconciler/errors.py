@@ -43,7 +43,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     ├── TaskDied                         a task of a serving process ended or failed
     ├── WrongCluster                     exit 3: the cluster id is not the expected one
     ├── PlanRefused                      exit 3: a guard or policy refuses
-    ├── StalePlan                        exit 4: a saved plan is no longer valid
+    ├── StalePlan                        exit 4: a plan is no longer valid
     └── Interrupted                      exit 130: after Ctrl-C, once the state has been reported
 """
 
@@ -438,9 +438,13 @@ class PlanRefused(KquotaError):
 
 
 class StalePlan(KquotaError):
-    """A saved plan no longer matches cluster, inventory, manifests or clock; ``differences`` has the details."""
+    """A plan no longer matches cluster, inventory, manifests or clock; ``differences`` has the details.
+
+    A saved one has to be reviewed again; a loop plans again.
+    """
 
     exit_code = 4
+    retriable = True
 
     def __init__(self, message: str, *, differences: Sequence[str] = (), hint: str = "") -> None:
         super().__init__(message, hint=hint)

@@ -406,7 +406,8 @@ def test_a_removal_that_waited_is_compared_with_the_present_limit_first() -> Non
             world.kafka.write(subject, Key.PRODUCER_BYTE_RATE, 4096)
 
     world.api.before = delay
-    _ = world.reconcile(keys=(world.remove("a"),))
+    outcome = world.reconcile(keys=(world.remove("a"),))
+    assert outcome.retry
     assert world.is_partial
     assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 4096
     assert isinstance(world.reports[-1].error, StalePlan)

@@ -146,7 +146,7 @@ def test_retriable_errors_are_never_shown_as_stalled_and_final_ones_always():
         if kind.retriable and kind is not errors.InventoryLocked:
             assert row.reconciling, kind
         if row.reconciling and not kind.retriable:
-            assert kind in {errors.StalePlan, errors.Interrupted, errors.LeaseLost}, kind
+            assert kind in {errors.Interrupted, errors.LeaseLost}, kind
 
 
 def test_the_message_for_administrators_contains_the_hint():
