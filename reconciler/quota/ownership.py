@@ -326,8 +326,8 @@ class OwnershipRecords:
 def _replaced(
     mapping: Mapping[_K, _V], before: Mapping[_K, _V], after: Mapping[_K, _V]
 ) -> Mapping[_K, _V]:
-    """Return a mapping with some of its items replaced by others."""
-    if before == after:
+    """Return a mapping with some of its items replaced by others; the mapping itself if they are the same objects."""
+    if before.keys() == after.keys() and all(after[key] is value for key, value in before.items()):
         return mapping
     replaced_mapping = dict(mapping)
     for key in before.keys() - after.keys():

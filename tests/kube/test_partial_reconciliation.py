@@ -188,6 +188,15 @@ def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
     drift={},
     live={},
 )
+@example(
+    steps=[
+        [("declare", "b", entity(user="u"), 2048, {})],
+        [("remove", "b"), ("declare", "b", entity(user="u"), 2048, {})],
+    ],
+    policy="Upsert",
+    drift={},
+    live={},
+)
 def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
     steps: list[list[tuple[Any, ...]]],
     policy: str,
