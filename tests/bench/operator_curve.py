@@ -41,6 +41,9 @@ AFTER_SECONDS = 3.0
 
 STREAM_SECONDS = 20
 
+IN_NAMESPACE = 5_000
+"""Documents of one namespace."""
+
 FigureSamples = dict[str, list[float]]
 
 
@@ -116,6 +119,11 @@ def resident_megabytes(pid: int) -> float:
     return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
 
+def path_in(namespace: str) -> str:
+    """The path of the documents of a namespace."""
+    return f"{GROUP}/namespaces/{namespace}/clientquotas"
+
+
 @dataclass(slots=True)
 class OperatorSample:
     """One count of documents, with servers of its own.
@@ -124,20 +132,20 @@ class OperatorSample:
         bench: The Kubernetes.
         bootstrap: Of the Kafka cluster.
         count: How many documents.
-        namespace: Where they are.
+        namespaces: Where they are; a namespace holds 10,000 documents at most.
         samples: The figures so far.
     """
 
     bench: Bench
     bootstrap: str
     count: int
-    namespace: str = ""
+    namespaces: Sequence[str] = ()
     samples: FigureSamples = field(default_factory=dict)
 
     @property
     def path(self) -> str:
-        """Of the documents."""
-        return f"{GROUP}/namespaces/{self.namespace}/clientquotas"
+        """Of the documents that are changed and deleted: those of the first namespace."""
+        return path_in(self.namespaces[0])
 
     def run(self) -> FigureSamples:
         """All figures, in seconds and MB."""
@@ -180,12 +188,14 @@ class OperatorSample:
                 "spec": {"bootstrapServers": self.bootstrap},
             }
         )
-        self.namespace = kube.fresh_namespace()
+        count = -(-self.count // IN_NAMESPACE)
+        self.namespaces = [kube.fresh_namespace() for _ in range(count)]
 
         def write(numbers: Sequence[int]) -> None:
             api = kube.connect()
             for number in numbers:
-                _ = api.call("POST", self.path, document(number)).need()
+                path = path_in(self.namespaces[number // IN_NAMESPACE])
+                _ = api.call("POST", path, document(number)).need()
             api.close()
 
         with ThreadPoolExecutor(WRITERS) as pool:
@@ -211,7 +221,11 @@ class OperatorSample:
             return "lastSuccessfulSyncTime" in cluster.get("status", {})
 
         until(is_synced, "the first reconciliation")
-        until(lambda: self.bench.ready(self.namespace) == self.count, "all documents to be Ready")
+        until(
+            lambda: sum(map(self.bench.ready, self.namespaces)) == self.count,
+            "all documents to be Ready",
+            pace=1.0,
+        )
 
     def timed(self, name: str, child: Child, is_done: Callable[[], bool]) -> None:
         """Wall time until something is done, and the CPU of the operator until a moment later."""
