@@ -520,6 +520,14 @@ def test_an_expired_override_with_a_foreign_value_ends_without_a_write():
     assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
 
 
+@pytest.mark.parametrize("before", [None, 7.0])
+def test_an_expired_override_that_was_never_written_reverts_the_override_that_it_replaced(before):
+    alone = Owner(document="")
+    owned = owns(applied(50.0, alone), override(60.0, until=NOW, before=before))
+    change = only_change(plan(live=50.0, owned=owned))
+    assert (change.cause, change.before, change.after) == (Cause.OVERRIDE_EXPIRED, 50.0, before)
+
+
 @pytest.mark.parametrize("live", [None, 7.0])
 def test_an_expired_override_stays_recorded_while_its_write_may_still_land(live):
     started = intended(50.0, Owner(document=""), at=NOW - 64.0)

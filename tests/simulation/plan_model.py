@@ -314,6 +314,10 @@ class PairDecision:
 
     def _value_after(self, override: Override) -> float | None:
         """Return the value that follows an override; the live one if nothing has to be written for it."""
+        is_of_override = self.owner is not None and not self.owner.document
+        if is_of_override and self.declared is None and self.live is not None:
+            stays = override.ends_with_document or not self.same(self.live, self.applied)
+            return self.live if stays else override.before
         if not self.same(self.live, override.value):
             return self.live
         if self.declared is not None:

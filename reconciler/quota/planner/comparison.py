@@ -384,6 +384,11 @@ class _Comparison:
 
     def _after_override(self, view: PairView, override: Override) -> float | None:
         """Return the target value after an override ended; the live value if the three-way table decides."""
+        is_of_override = view.owner is not None and not view.owner.document
+        if is_of_override and view.live is not None and view.declared is None:
+            is_own = same_value(view.key, view.live, view.applied)
+            # The live value may be that of an earlier override: this one replaced it, and its value was never written.
+            return override.before if is_own and not override.ends_with_document else view.live
         if not same_value(view.key, view.live, override.value):
             return view.live
         if view.declared is not None:
