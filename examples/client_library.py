@@ -1,4 +1,4 @@
-"""The network client by itself: who is the cluster, change two quotas, see them, ask what a client gets, clean up.
+"""An example of the network client: describe the cluster, change two quotas, read them, resolve a client, clean up.
 
 kquota sandbox                                         # in one terminal; it prints bootstrap.servers
 python examples/client_library.py 127.0.0.1:PORT       # in another

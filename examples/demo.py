@@ -1,10 +1,10 @@
-"""The main job, seen: plan, apply, nothing to do, a change outside kquota, drift, resolve. Run by ``make demo``.
+"""The main workflow: plan, apply, a plan without changes, drift, resolve. Run by ``make demo``.
 
     python examples/demo.py                   on the embedded sandbox, in seconds
     python examples/demo.py --broker kafka    on a real broker (Java 17 and Maven)
 
 Every command is printed as it would be typed, with its real output. The exit code is 0 only if every step
-showed what it should.
+printed what it should.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""Recorded use from a recording of a real broker to the text of a pull request. Run by ``make pipeline``.
+"""From a recording of a real broker to the text of a pull request. Run by ``make pipeline``.
 
     python examples/pipeline.py                    everything, in a scratch folder
-    python examples/pipeline.py --keep FOLDER      the same, and leave lake, evidence, page and proposals there
+    python examples/pipeline.py --keep FOLDER      the same; lake, evidence, page and proposals stay there
     python examples/pipeline.py --recording 2      another of the eight recordings
 
-Every command is printed as it would be typed, and the beginning of its output. Needs the extras ``usage`` and ``spark``,
-and Java 17; no broker. All Spark jobs of this process share one session. After the simulation the forecast is compared with
-what the broker then did to the same clients under the same limits.
+Every command is printed as it would be typed, and the beginning of its output. Needs the extras ``usage`` and
+``spark``, and Java 17; no broker. All Spark jobs of this process share one session. The forecast of the simulation is
+compared with the throttling that the broker then recorded for the same clients under the same limits.
 """
 
 import argparse

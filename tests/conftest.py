@@ -1,9 +1,9 @@
-"""Shared by all tests: Hypothesis profiles, fixtures for real brokers and Kubernetes, and the report of tests not run.
+"""Shared by all tests: Hypothesis profiles, fixtures for brokers and Kubernetes, the report of tests not run.
 
 Fixtures start brokers lazily and share them over the session; in `make test`, until the group of tests ends:
 `kafka(version, **options)` is a `KafkaCluster` that other tests use too, so use unique entity names, or
-`empty_kafka`, which removes all quotas first. `kube` is one Kubernetes for all tests, with the CRDs installed: use only your
-`kube_namespace`. `spark` is one Spark session, which jobs and commands that name no master also use.
+`empty_kafka`, which removes all quotas first. `kube` is one Kubernetes for all tests, with the CRDs installed: use
+only your `kube_namespace`. `spark` is one Spark session, which jobs and commands that name no master also use.
 Without Java or Maven, integration tests are listed as NOT RUN; if `CI` is set, they fail.
 """
 

@@ -1,6 +1,6 @@
 """Runs the failed tests of the last run once more, one after another: ``python -m tests.rerun``.
 
-A test that fails beside others and passes alone is a fault of the test or of the product, and it is printed as such. It
+A test that fails among others and passes alone is a fault of the test or of the product, and is printed as such. It
 does not fail the run, so that one slow answer of a busy machine does not hide the result of thousands of tests. More
 than `MOST_TESTS` failures are never run again.
 """

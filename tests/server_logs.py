@@ -1,4 +1,4 @@
-"""What the server processes of this test run wrote while a test ran: the last lines of each log that grew."""
+"""The last lines of each log that server processes of this test run wrote during a test."""
 
 from pathlib import Path
 

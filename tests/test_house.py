@@ -1,4 +1,4 @@
-"""The house rules that no linter knows: files that begin by saying what may live in them, and their size."""
+"""House rules that no linter checks: module docstrings, sizes of files, suppressions, imports."""
 
 import ast
 import re

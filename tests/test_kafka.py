@@ -1,4 +1,4 @@
-"""The library: one import, without what it does not need, without third parties, with an API that changes on purpose."""
+"""The library: one import, without unused modules and third parties, with an API that changes only on purpose."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Planted faults quote the tree: this finds a quotation that no longer fits without running a single fault."""
+"""Planted faults quote source text: each quotation occurs in its file. No fault is run."""
 
 import pytest
 

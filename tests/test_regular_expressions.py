@@ -1,6 +1,6 @@
 """No regular expression of the package can backtrack for long: a text of n characters takes about n steps.
 
-Each expression becomes a graph of its character classes. Two ways around one class with the same text take exponential
+Each expression becomes a graph of its character classes. Two loops around one class with the same text take exponential
 time; a text that can stay in one class, stay in another one and go from the first to the second takes quadratic time. A
 search that may begin at every character counts as an expression with a repetition in front of it.
 """

@@ -1,4 +1,4 @@
-"""Failed tests are run once more only if they are few, and what still fails fails the run."""
+"""Failed tests run once more only if they are few, and a second failure fails the run."""
 
 import json
 from pathlib import Path

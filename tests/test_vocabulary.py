@@ -1,4 +1,4 @@
-"""Names follow the rules of ARCHITECTURE.md: no vague names, no class name twice, rooms of a readable size."""
+"""Names follow the rules of ARCHITECTURE.md: no vague names, unique class names, folders of a readable size."""
 
 import ast
 import functools

@@ -1,6 +1,6 @@
-"""The shipped rules, as tests read them, and the transformation that makes them quick enough to wait for.
+"""The shipped alert rules in a form for tests, and with shorter durations.
 
-Use it by hand as docs/alerts.md shows: `python -m tests.alerts.rules --divide 300 > quick.yaml`.
+Usage on a shell, as in docs/alerts.md: `python -m tests.alerts.rules --divide 300 > quick.yaml`.
 """
 
 import argparse

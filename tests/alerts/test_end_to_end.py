@@ -1,7 +1,7 @@
-"""The whole way with real servers: a value changed outside kquota with Kafka's own tool becomes an alert at a receiver, and ends.
+"""End-to-end test with real servers: a change outside kquota, with Kafka's own tool, causes an alert that resolves.
 
-Kafka, `kquota drift --watch`, Prometheus with the shipped rules (durations divided, `tests.alerts.rules`), Alertmanager,
-receivers on loopback. Prints how long after the change each message arrived.
+Kafka, `kquota drift --watch`, Prometheus with the shipped rules (durations divided, `tests.alerts.rules`),
+Alertmanager, receivers on loopback. Prints how long after the change each message arrived.
 """
 
 import contextlib

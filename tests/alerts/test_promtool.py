@@ -1,4 +1,4 @@
-"""promtool's own verdict on the shipped rules, and every alert's cases."""
+"""promtool checks the shipped rules and runs the cases of every alert."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Rules and dashboard speak only of metrics and labels that exist; every alert has cases, a severity and a runbook."""
+"""Rules and dashboard use only metrics and labels that exist; every alert has cases, a severity and a runbook."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Many clusters at the same time: bounded, in the order of the project, and none stops another."""
+"""Reconciliation of many clusters: bounded concurrency, results in the order of the project, independent failures."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

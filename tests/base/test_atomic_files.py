@@ -1,4 +1,4 @@
-"""A file is replaced completely or not at all, and nothing is left beside it."""
+"""A file is replaced completely or not at all, and no temporary file remains."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pauses between tries, and deadlines over all of them."""
+"""Tests of delays between tries, and of deadlines over all tries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The clock of the machine."""
+"""Tests of the system clock."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Compact JSON is the JSON of the standard encoder, and refuses the same."""
+"""Compact JSON equals the output of the standard encoder, and the same values are refused."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all, and errors in words."""
+"""Durable files are replaced completely or not at all; errors are sentences."""
 
 import os
 from pathlib import Path

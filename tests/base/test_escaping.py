@@ -1,4 +1,4 @@
-"""Nothing in a name can forge a line, a cell, a colour, a mention or a command."""
+"""No text in a name can forge a line, a cell, a colour, a mention or a command."""
 
 import re
 import unicodedata

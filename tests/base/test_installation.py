@@ -1,4 +1,4 @@
-"""Hints that name an install command: written in one place, for extras that exist, and none beside them in source or documents."""
+"""Hints with an install command are defined in one place, name existing extras, and occur nowhere else."""
 
 import ast
 import re

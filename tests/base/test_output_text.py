@@ -1,4 +1,4 @@
-"""Every surface against every hostile string: nothing that leaves acts on a screen, a log or a CI host."""
+"""Hostile strings in every kind of output: no output controls a screen, a log or a CI host."""
 
 import io
 import json

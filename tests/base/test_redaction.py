@@ -1,4 +1,4 @@
-"""No secret of a URL reaches output, in whichever place people put it; no peer can repeat a secret that it was sent."""
+"""No secret of a URL reaches output, in any part of the URL; no peer can repeat a secret that it received."""
 
 import base64
 import html

@@ -1,4 +1,4 @@
-"""Files of a checkout are regular files inside of it, and no more is read of them than was allowed."""
+"""Files of a checkout must be regular files inside it, and at most the allowed size is read."""
 
 import os
 import socket

@@ -1,8 +1,8 @@
-"""``make bench``: prints the tables of docs/benchmarks.md as measured here and now; ``--write`` puts them there.
+"""``make bench``: measures and prints the tables of docs/benchmarks.md; ``--write`` writes them there.
 
-A missed bar is printed as missed. ``--only codec|plan|load|brokers|requests|fleet|tutorial|operator`` measures a part and writes its
-table only, ``--only use`` all targets of the pipeline over recorded use, ``--only T3`` one of them: as a trial of minutes
-unless ``--scale full`` is given.
+A target that is not met is printed as missed. ``--only codec|plan|load|brokers|requests|fleet|tutorial|operator``
+measures a part and writes its table only, ``--only use`` all targets of the recorded-use pipeline, ``--only T3`` one
+of them: a trial of minutes unless ``--scale full`` is given.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Whole processes on a real broker: our commands against Java programs that do the same with Kafka's AdminClient."""
+"""Whole processes on a real broker: kquota commands against Java programs that do the same with Kafka's AdminClient."""
 
 import shutil
 import sys

@@ -1,7 +1,7 @@
-"""Decoding and encoding, ours and the peers', all to the same result. Each function runs in a process of its own.
+"""Decoding and encoding of equal results by this project and its peers. Each function runs in a separate process.
 
-The describe answer is written byte by byte here, so that no candidate reads its own handwriting; both peers decode it to
-the same dictionary as we do.
+The describe response is encoded here, so that no candidate decodes its own output; both peers decode it to
+the same dictionary as this project.
 """
 
 import io

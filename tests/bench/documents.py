@@ -1,4 +1,4 @@
-"""Loading 10,000 manifest documents to desired state with provenance, against the bare YAML loader on the same text."""
+"""Loading 10,000 manifest documents to a desired state with provenance, against a plain YAML loader."""
 
 from collections.abc import Callable
 from pathlib import Path

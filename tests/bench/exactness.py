@@ -1,4 +1,4 @@
-"""T11: the tests that hold every row of Spark to the core's, run as one figure: how many of them do not pass."""
+"""T11: the tests that compare every row of Spark with the core's, as one figure: the number of failures."""
 
 import subprocess
 import sys

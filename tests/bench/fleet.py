@@ -1,6 +1,6 @@
-"""``kquota plan --all`` over sandbox clusters behind a relay of 40 ms, some of which accept and never answer.
+"""``kquota plan --all`` over sandbox clusters behind a relay of 40 ms; some accept connections and never respond.
 
-The clusters run in a process of their own (``python -m tests.bench.fleet serve FOLDER NUMBER``); the command is a fresh
+The clusters run in a separate process (``python -m tests.bench.fleet serve FOLDER NUMBER``); the command is a new
 process.
 """
 

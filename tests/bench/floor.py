@@ -1,8 +1,8 @@
-"""The floor of an apply: ``python -m tests.bench.floor PORT FILE`` replays encoded requests, and does nothing else.
+"""The minimum cost of an apply: ``python -m tests.bench.floor PORT FILE`` only replays encoded requests.
 
-It sends what no client can leave out (one describe, the validation, the changes, polls until the last change is visible, one
-describe) over one connection and decodes no answer. It has no plan, no records, no audit log and no output, so what an
-apply costs beyond it is the program's own part.
+It sends the requests that every client needs (one describe, the validation, the changes, polls until the last change
+is visible, one describe) over one connection and decodes no response. It has no plan, no records, no audit log and no
+output, so the difference to an apply is the cost of the program itself.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""How every figure is taken: whole processes, candidates interleaved round by round, medians, ratios within one run.
+"""How every figure is measured: whole processes, candidates interleaved in each round, medians, ratios within one run.
 
-A sample is one fresh process. It either is the command under test, timed from outside, or prints one JSON line with
-what it measured of itself (CPU seconds, peak memory growth).
+A sample is one new process. It is the command under test, timed from outside, or prints one JSON line with
+its own measurements (CPU seconds, peak memory growth).
 """
 
 import json

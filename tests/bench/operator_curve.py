@@ -1,7 +1,7 @@
-"""What an operator costs with 1,000, 5,000 and 20,000 documents, on a real API server and a real broker.
+"""Cost of an operator with 1,000, 5,000 and 20,000 documents, on a real API server and a real broker.
 
-Each count has servers of its own. Wall times depend on the load of the machine, which stands beside them; CPU seconds
-are those of the process and include what it does besides.
+Each count has separate servers. Wall times depend on the load of the machine, which is reported too; CPU seconds
+are those of the whole process.
 """
 
 import os

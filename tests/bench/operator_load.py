@@ -1,4 +1,4 @@
-"""Whole operators on a real API server and the sandbox broker: 5,000 resources to Ready, ours against handlers of a tutorial."""
+"""Whole operators on a real API server and the sandbox: 5,000 resources to Ready, against Kopf's tutorial handlers."""
 
 import contextlib
 import json

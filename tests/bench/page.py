@@ -1,4 +1,4 @@
-"""The generated parts of docs/benchmarks.md: tables, and how rows measured now take the place of rows measured before."""
+"""The generated parts of docs/benchmarks.md: tables, in which new rows replace the rows of earlier measurements."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

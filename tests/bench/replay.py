@@ -1,7 +1,7 @@
-"""T2, T6, T7 and T8 as rows: the questions of `spark_replay`, each sample a process of its own, engines in turn.
+"""T2, T6, T7 and T8 as rows: the queries of `spark_replay`, each sample in a separate process, engines in turn.
 
-A sample is warm: every process asks once before it is timed, but for the core, which has nothing to warm. What the
-engines answer is compared; unequal is an error.
+A sample is warm: every process runs its query once before it is timed, except the core, which needs no warm-up. The
+results of the engines are compared; a difference is an error.
 """
 
 import json

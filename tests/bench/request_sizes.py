@@ -1,8 +1,8 @@
-"""How large a request of changes should be: ``python -m tests.bench --only requests`` prints the table.
+"""The best size of a request with changes: ``python -m tests.bench --only requests`` prints the table.
 
-10,000 entities with three keys each are altered on three brokers, in requests of different sizes and over one or several
-connections, by frames that are encoded before the clock starts. Meanwhile a second writer changes one entity again and
-again, each time over the same connection, and waits for each answer.
+10,000 entities with three keys each are altered on three brokers, in requests of different sizes and over one or
+several connections, by frames that are encoded before the clock starts. Meanwhile a second writer changes one entity
+repeatedly, always over the same connection, and waits for each response.
 """
 
 import itertools

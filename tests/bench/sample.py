@@ -1,4 +1,4 @@
-"""One sample in a process of its own: ``python -m tests.bench.sample KIND CANDIDATE [FILE]`` prints its figures as JSON."""
+"""One sample in its own process: ``python -m tests.bench.sample KIND CANDIDATE [FILE]`` prints its figures as JSON."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""T13: limits that sizing sets on demand it has not seen, against the smallest that would have kept the promise."""
+"""T13: recommended limits for an unseen week, against the smallest limits that keep the promise of the tier."""
 
 import csv
 import datetime as dt

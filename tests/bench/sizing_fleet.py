@@ -1,8 +1,9 @@
-"""T13: right-sizing on a made-up fleet whose demand is known: the promise kept on the unseen week, and how much is given away.
+"""T13: sizing of a synthetic fleet with known demand: the promise in the unseen week, and the excess of limits.
 
-For each group: `usage.sizing.recommend` sees 21 days, the last 7 held out. The oracle knows the true demand of the held-out
-week and takes the smallest limit that keeps the tier's promise there. Reported is the throttled share that the recommended limit
-makes of the true demand, and the limit against the oracle's; the bars are 2 x the tier's share and 1.3, in the median.
+For each group: `usage.sizing.recommend` sees 21 days, the last 7 held out. The oracle knows the true demand of the
+held-out week and takes the smallest limit that keeps the tier's promise there. Reported are the throttled share of
+the true demand under the recommended limit, and the limit divided by the oracle's; the bounds are 2 x the tier's
+share and 1.3, in the median.
 """
 
 import statistics

@@ -1,4 +1,4 @@
-"""T13 as rows: what sizing sets on the made-up fleet and on seeded clients, the medians against the bars."""
+"""T13 as rows: recommended limits for the synthetic fleet and for seeded clients, the medians against the bounds."""
 
 from collections.abc import Iterator, Sequence
 

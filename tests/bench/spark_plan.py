@@ -1,6 +1,6 @@
-"""T4: the plan of a fleet, three sides of 2 million rows each from the same files: Spark, warm, against the core.
+"""T4: the plan of a fleet, three inputs of 2 million rows each from the same files: Spark, warm, against the core.
 
-``python -m tests.bench.spark_plan [--rounds N] [--pairs N]``; rows of `harness.Row`. Every hundredth pair is to change.
+``python -m tests.bench.spark_plan [--rounds N] [--pairs N]``; rows of `harness.Row`. Every hundredth pair changes.
 """
 
 import argparse

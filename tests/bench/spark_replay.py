@@ -1,8 +1,8 @@
-"""What the figures of replaying use measure, in a process of its own: samples made, and one question in many engines.
+"""Measurements of replaying use, in a separate process: generated samples, and one query in several engines.
 
-Run by `spark_simulate` as `python -m tests.bench.spark_replay WORDS`; prints JSON. The question is always the same: each
-series under one limit, sessions included; throttled time, worst delay, delayed units, and samples, summed up to one line,
-by which the engines are compared, too.
+Run by `spark_simulate` as `python -m tests.bench.spark_replay WORDS`; prints JSON. The query is always the same: each
+series under one limit, with sessions; throttled time, worst delay, delayed units and samples, summed up to one line,
+which also serves to compare the engines.
 """
 
 import json

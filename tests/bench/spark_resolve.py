@@ -1,4 +1,4 @@
-"""T3: 350,000 clients against 205,000 limits on one warm session, and the form with exploded candidates beside it.
+"""T3: 350,000 clients against 205,000 limits on one warm session, and the same with exploded candidates.
 
 ``python -m tests.bench.spark_resolve [--rounds N] [--clients N] [--limits N]``; rows of `harness.Row`.
 """

@@ -1,6 +1,6 @@
-"""T9: the rollup of one new day of thirty against the rollup of all thirty: rows read, time, and that both are equal.
+"""T9: the rollup of one new day of thirty against the rollup of all thirty: rows read, time, and equal results.
 
-``python -m tests.bench --only T9``. The lake is that of the made-up fleet; what was made of its samples is taken away
+``python -m tests.bench --only T9``. The lake is that of the synthetic fleet; rollups of its samples are removed
 before each sample, all of it or only that of the last day.
 """
 

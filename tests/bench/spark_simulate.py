@@ -1,6 +1,6 @@
 """Replaying and sizing recorded use: `python -m tests.bench.spark_simulate t2|t6|t7|t8|t13|switch`, a table on stdout.
 
-Each figure is a command of its own, so that it can be taken when the machine is quiet. Fewer rows: `--rows N`.
+Each figure has its own command, so that it can be measured on an idle machine. Fewer rows: `--rows N`.
 """
 
 import argparse

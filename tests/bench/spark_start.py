@@ -1,6 +1,6 @@
-"""Sessions against Spark's own: starts with and without the class-data archive (T1), one core against two (T10).
+"""Start of Spark sessions: with and without the class-data archive (T1), and one core against two (T10).
 
-``python -m tests.bench.spark_start start|scaling [--rounds N] [--rows N]``; the rows of both are of `harness.Row`.
+``python -m tests.bench.spark_start start|scaling [--rounds N] [--rows N]``; both print rows of `harness.Row`.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Where `kquota spark simulate --engine auto` changes from the core to Spark: whole commands on a lake, files read, JVM started."""
+"""The size at which `kquota spark simulate --engine auto` changes from core to Spark: whole commands with JVM start."""
 
 import datetime as dt
 import json

@@ -1,7 +1,7 @@
-"""What the figures of sessions measure, in a process of its own: a tiny question, or rollups of many samples, warm.
+"""Measurements of sessions, in a separate process: a tiny query, or rollups of many samples, warm.
 
-Run by `spark_start`, as a script or as the main file of spark-submit, so it imports nothing of the tests. Prints JSON, or
-writes it to the file that it is given.
+Run by `spark_start`, as a script or as the main file of spark-submit, so it imports nothing of the tests. Prints
+JSON, or writes it to a file.
 """
 
 import json

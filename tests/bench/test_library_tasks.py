@@ -1,4 +1,4 @@
-"""The programs of the comparison in docs/client-library.md run as they stand, where their library is installed."""
+"""The programs of the comparison in docs/client-library.md run if their library is installed."""
 
 import asyncio
 import importlib.util

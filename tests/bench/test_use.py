@@ -1,4 +1,4 @@
-"""The bench of the pipeline: every target is wired, tables hold what was measured, pages keep what was measured before."""
+"""Tests of the benchmarks of recorded use: each target has a module, tables show measured values, old rows stay."""
 
 import inspect
 import math

@@ -1,7 +1,7 @@
-"""The peer of the operator: handlers as Kopf's tutorial writes them. Run by ``python -m kopf run``; reads BOOTSTRAP.
+"""The peer of the operator: handlers as in Kopf's tutorial. Run by ``python -m kopf run``; reads BOOTSTRAP.
 
-One handler for create, update and resume. It alters the broker for its one object and patches the object's status;
-Kopf does the rest as it does by default: it remembers what was handled in an annotation and posts an event.
+One handler for create, update and resume. It alters the quotas of its object on the broker and patches the object's
+status; Kopf does the rest by default: it stores the handled state in an annotation and posts an event.
 """
 
 import os

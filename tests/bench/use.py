@@ -1,6 +1,6 @@
-"""The thirteen targets of the pipeline over recorded use: which module measures each, at a trial's size and at full size.
+"""The thirteen targets of the recorded-use pipeline: the module of each, with a trial size and the full size.
 
-Modules are imported when they are asked for: without Spark, the other targets can still be measured.
+Modules are imported on demand, so that the other targets can be measured without Spark.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""T12: how far the model of throttling is from real brokers (recorded runs) and from Kafka's limiter stepped request by request.
+"""T12: the throttle model against real brokers (recorded runs) and against Kafka's limiter, stepped request by request.
 
-Nothing is measured in time here: the recorded runs lie in tests/recording, the grid is made from seeds.
+No time is measured: the recorded runs are in tests/recording, the grid is generated from seeds.
 """
 
 import itertools

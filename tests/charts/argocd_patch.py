@@ -1,4 +1,4 @@
-"""One file with everything that Argo CD's ConfigMap needs of us, made from the Lua scripts: `--write` or `--check`."""
+"""Generates one file with all settings for Argo CD's ConfigMap from the Lua scripts: `--write` or `--check`."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What the chart renders to: the table of values files, `helm template` and `helm lint` without a cluster, parsed manifests."""
+"""The rendered chart: the table of values files, `helm template`, `helm lint`, parsed manifests. No cluster."""
 
 import functools
 import subprocess

@@ -1,4 +1,4 @@
-"""One Kubernetes for the tests of the chart, with our definitions and those of others that the chart uses."""
+"""One Kubernetes for the tests of the chart, with the CRDs of kquota and the other CRDs that the chart uses."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The chart's CRD templates from `crds/`: each line as it is, in a wrapper. `--write` makes them, `--check` compares."""
+"""Generates the chart's CRD templates from `crds/`: the same lines in a wrapper. `--write` or `--check`."""
 
 import argparse
 import sys

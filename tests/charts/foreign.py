@@ -1,7 +1,7 @@
-"""Resource definitions of others that the chart's objects need: taken from their Go modules, pinned by `foreign.sum`.
+"""CRDs of other projects that objects of the chart need: taken from Go modules, pinned by `foreign.sum`.
 
-A line of that file is a line of a go.sum: module, version, hash of the module's content. Go checks what it downloads
-against its own database of such hashes; we check it against ours.
+A line of that file has the format of go.sum: module, version, hash of the module's content. Go compares downloads with
+its public database of hashes; this module compares them with the file.
 """
 
 import json

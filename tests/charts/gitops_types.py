@@ -1,4 +1,4 @@
-"""Argo CD's and Flux's objects, judged by types made from their published API: npm packages, pinned by a lock file with hashes."""
+"""Validation of Argo CD's and Flux's objects by types of their published API: npm packages, pinned by a lock file."""
 
 import json
 import shutil

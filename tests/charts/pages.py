@@ -1,4 +1,4 @@
-"""The commands of the pages about Kubernetes, in their order, with what each must print."""
+"""The commands of the documentation about Kubernetes, in their order, with their expected output."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A rendered release without its pods, put into a running Kubernetes for the time of a test; and questions to its authorizer."""
+"""A rendered release without its pods, installed in a running Kubernetes during a test; queries to its authorizer."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The admission policies of the chart, enforced by a real API server against accounts with the rights that the chart gives."""
+"""The admission policies of the chart on a real API server, for accounts with the rights that the chart grants."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What Argo CD makes of our resources: its Lua runs our scripts on objects with the conditions that the operator writes."""
+"""Argo CD's health of the custom resources: its Lua runs our scripts on objects with conditions of the operator."""
 
 import copy
 import re

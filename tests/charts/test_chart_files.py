@@ -1,4 +1,4 @@
-"""What is true of the chart's files without helm: one version, one definition of each resource, values that cannot be mistyped."""
+"""The chart's files without helm: one version, one definition of each resource, a schema that refuses wrong values."""
 
 import base64
 import copy

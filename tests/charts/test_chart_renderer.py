@@ -1,4 +1,4 @@
-"""What helm makes of the chart: every toggle renders, a real API server accepts it, and what matters is where it belongs."""
+"""The rendered chart: each option renders, a real API server accepts it, and settings are in the right objects."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
-"""The life of a release on a real API server that enforces the restricted profile: install, test, upgrade, roll back, uninstall.
+"""A release on a real API server that enforces the restricted profile: install, test, upgrade, roll back, uninstall.
 
-No container runs (see tests/servers/kube/pods.py): what is shown here is that everything is admitted, rolled out, narrowed,
-widened and taken away, in this order, by helm itself.
+No container runs (see tests/servers/kube/pods.py): this shows that objects are admitted, rolled out, restricted,
+extended and removed, in this order, by helm itself.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The manifests of examples/kubernetes: accepted by a real API server, shown by kubectl, and valid for Argo CD and Flux."""
+"""The manifests of examples/kubernetes: accepted by a real API server, shown by kubectl, valid for Argo CD and Flux."""
 
 import copy
 import re

@@ -1,7 +1,7 @@
-"""The pages about Kubernetes are followed literally, in one go, on a real API server: install, back up, restore, uninstall.
+"""Runs the commands of the Kubernetes documentation on a real API server: install, back up, restore, uninstall.
 
-Blocks after `<!-- tested on kubernetes -->` are run. Those after `<!-- tested with the operator -->` need a running operator
-and a broker; `commands(page, with_operator=True)` gives them too, for the suite that has both.
+Blocks after `<!-- tested on kubernetes -->` are run. Those after `<!-- tested with the operator -->` need a running
+operator and a broker; `commands(page, with_operator=True)` returns them too, for the tests that have both.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The rights that the chart gives, asked of a real authorizer: they shrink with what is watched, and none of them allows a status to be written."""
+"""The rights of the chart, asked of a real authorizer: limited to watched namespaces, and no write of a status."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The chart's accounts do their work: the very arguments that its pods have, typed by us with the very rights that it gives."""
+"""The chart's service accounts can do their work: the arguments of its pods, run with the rights of the chart."""
 
 import json
 import os

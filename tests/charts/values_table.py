@@ -1,6 +1,6 @@
 """The table of values in the chart's README: names and defaults of values.yaml, descriptions of values.schema.json.
 
-`--write` makes it, `--check` compares.
+`--write` generates it, `--check` compares.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A sandbox in a thread of its own, so that tests can call `main([...])` as a shell would."""
+"""A sandbox in a separate thread, so that tests can call `main([...])` as a shell would."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The commands of kquota and their options, to hold texts against."""
+"""The commands of kquota and their options, for comparison with texts."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fixtures of the command line's tests: a sandbox, an empty folder to be in, a way to run a command."""
+"""Fixtures of the command line's tests: a sandbox, an empty working folder, a function to run a command."""
 
 import io
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Consoles for tests: two texts, and answers about terminals as a test wants them."""
+"""Consoles for tests: two text streams, with a configurable answer to whether they are terminals."""
 
 import io
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""KIP-546's examples: a fixture, a command line, what the KIP prints.
+"""KIP-546's examples: a fixture, a command line, and the output in the KIP.
 
 The resolve example contradicts the describe one (values and levels differ), so each has its own fixture. The KIP
 puts a blank line between entities and none at the end.

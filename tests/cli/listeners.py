@@ -1,4 +1,4 @@
-"""An attacker's server for tests: takes connections, keeps what it gets, answers nothing."""
+"""An attacker's server for tests: accepts connections, records what it receives, sends no response."""
 
 import socket
 import threading

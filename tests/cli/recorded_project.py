@@ -1,4 +1,4 @@
-"""A project with one cluster whose use was recorded, and an export of it: what the tests of ``kquota spark ingest`` begin with."""
+"""A project with one cluster whose use was recorded, and an export of it, for the tests of ``kquota spark ingest``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Everything that goes wrong ends with a sentence that says what, where and what next: exit code 1, no traceback, nothing done."""
+"""Every error ends with a sentence that names cause, place and next step: exit code 1, no traceback, no change."""
 
 from pathlib import Path
 

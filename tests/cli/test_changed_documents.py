@@ -1,5 +1,5 @@
-"""Warnings of a proposal: listed for documents that it changes, counted for others; accepted where the trusted side or the
-document itself says why."""
+"""Warnings of a proposal are listed for documents that it changes, and counted for others. They are accepted if the
+trusted configuration or the document itself gives a reason."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""kafka-client-quotas against the sandbox and a real broker: the KIP's examples, odd names, refusals."""
+"""kafka-client-quotas against the sandbox and a real broker: the KIP's examples, unusual names, refusals."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The argument syntax of kafka-client-quotas, and what it prints of names."""
+"""The argument syntax of kafka-client-quotas, and its output of names."""
 
 import pytest
 from hypothesis import given

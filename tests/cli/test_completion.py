@@ -1,4 +1,4 @@
-"""Completion of clusters, live entities, users and saved plans, by the shell's own protocol."""
+"""Shell completion of clusters, live entities, users and saved plans."""
 
 import os
 import shlex

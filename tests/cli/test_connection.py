@@ -1,4 +1,4 @@
-"""What a person sees while a cluster cannot be reached, and how long it takes."""
+"""Output and duration of commands while a cluster is unreachable."""
 
 import re
 import socket

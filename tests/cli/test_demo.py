@@ -1,4 +1,4 @@
-"""examples/demo.py shows what it says, on the sandbox and on a real broker."""
+"""examples/demo.py prints what it should, on the sandbox and on a real broker."""
 
 import subprocess
 import sys

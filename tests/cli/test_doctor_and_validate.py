@@ -1,4 +1,4 @@
-"""doctor asks from the network to the rights; validate says everything that can be said without a cluster."""
+"""doctor checks everything from the network to the rights; validate checks everything that needs no cluster."""
 
 import json
 

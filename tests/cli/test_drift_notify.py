@@ -1,4 +1,4 @@
-"""`kquota drift --notify`: a look from a timer, with a memory between looks, and secrets that stay secret."""
+"""`kquota drift --notify`: observations by a timer, their notification state, and secrets that are not printed."""
 
 import json
 import stat

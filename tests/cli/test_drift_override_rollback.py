@@ -1,4 +1,4 @@
-"""What changes outside the documents: drift, overrides of the night shift, rollbacks."""
+"""Changes outside the documents: drift, overrides, rollbacks."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`kquota drift --watch` as its own process: looks, tells, corrects, is scraped, and ends when it is asked to."""
+"""`kquota drift --watch` as a process: observes, notifies, corrects, serves metrics, and ends on a signal."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`kquota plan --evidence`: what recorded use says of a plan, in every format, and when it says nothing."""
+"""`kquota plan --evidence`: the impact on recorded use in every format, and plans without evidence."""
 
 import json
 

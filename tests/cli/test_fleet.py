@@ -1,4 +1,4 @@
-"""`--all`: clusters at the same time, one that fails stops no other, one question, one summary."""
+"""`--all`: clusters at the same time, independent failures, one confirmation, one summary."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""A checkout that was made to harm: links to devices and to files of the machine, pipes without a writer."""
+"""A malicious checkout: links to devices and to files outside, pipes without a writer."""
 
 import os
 

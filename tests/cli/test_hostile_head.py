@@ -1,4 +1,4 @@
-"""Commits that an attacker made: what they bring is neither trusted nor contacted, in the plan or after the merge."""
+"""Malicious commits: their configuration is not trusted, their hosts are not contacted, neither in plan nor apply."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""kquota import: other tools' files to manifests, what could not be carried to standard error."""
+"""kquota import: other tools' files become manifests; what cannot be converted is listed on standard error."""
 
 from pathlib import Path
 

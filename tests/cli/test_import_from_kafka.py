@@ -1,4 +1,4 @@
-"""kquota import of what Kafka's own kafka-configs really prints, against the export of the same cluster."""
+"""kquota import of the output of Kafka's own kafka-configs, against the export of the same cluster."""
 
 import pytest
 

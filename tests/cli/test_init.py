@@ -1,4 +1,4 @@
-"""kquota init: the files of a new project; what exists stays."""
+"""kquota init: the files of a new project; existing files are kept."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""describe, snapshot, resolve, export: what is live, reported four ways."""
+"""describe, snapshot, resolve, export: the live quotas in four formats."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and kill -9 in the middle of an apply; the question on a terminal. Whole processes against a sandbox."""
+"""Ctrl-C, SIGTERM and kill -9 during an apply; the confirmation on a terminal. Whole processes against a sandbox."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The way in: version, help, misspelt commands, laziness."""
+"""The entry point: version, help, misspelt commands, lazy imports."""
 
 import os
 import subprocess

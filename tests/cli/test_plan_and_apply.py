@@ -1,4 +1,4 @@
-"""The main job by the command line: plan, apply, nothing to do; guards, policies, PATHs, several clusters."""
+"""The main workflow by command line: plan, apply, no changes; guards, policies, PATHs, several clusters."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Policy of the trusted project file: what it refuses, where it says so, and whose file decides."""
+"""The policy of the trusted project file: what it refuses, where it is reported, and which file applies."""
 
 import json
 import subprocess

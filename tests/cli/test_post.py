@@ -1,4 +1,4 @@
-"""`kquota post`: what CI sees of a plan, an apply and drift; hostile names, bad documents, hosts that refuse."""
+"""`kquota post`: comments and issues for plans, outcomes and drift; hostile names, invalid documents, refusals."""
 
 import html
 import json

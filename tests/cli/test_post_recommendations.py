@@ -1,4 +1,4 @@
-"""`kquota post recommendations`: from the files of `recommend` to a pull request, on both hosts; hosts that refuse, bad input."""
+"""`kquota post recommendations`: from files of `recommend` to a pull request, on both hosts; refusals, bad input."""
 
 import pytest
 

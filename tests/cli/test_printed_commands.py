@@ -1,4 +1,4 @@
-"""Every command that a message, a hint or a help text names: it exists, and it has the options that are named with it."""
+"""Every command in a message, a hint or a help text exists, with the options that the text names."""
 
 import ast
 import functools

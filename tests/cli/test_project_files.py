@@ -1,4 +1,4 @@
-"""Which project file and which brokers a command is about: folders above, variables of the environment, --command-config."""
+"""Which project file and brokers a command uses: parent folders, variables of the environment, --command-config."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""--since and --config-from: what a revision declared, and which configuration is trusted."""
+"""--since and --config-from: the declarations of a revision, and the trusted configuration."""
 
 import json
 import subprocess

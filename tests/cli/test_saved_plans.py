@@ -1,4 +1,4 @@
-"""Saved plans: applied only while they fit, and only if the documents still ask for the same."""
+"""Saved plans are applied only while their preconditions hold and the documents are unchanged."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`kquota spark resolve`, `plan` and `history`: from snapshots and manifests on a disk to rows, exit codes and files."""
+"""`kquota spark resolve`, `plan` and `history`: from snapshots and manifests on disk to rows, exit codes and files."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""kquota spark ingest on a lake whose files are damaged or expired: what it says, and how it goes on."""
+"""kquota spark ingest on a lake with damaged or expired files: messages, and the next run."""
 
 import pytest
 

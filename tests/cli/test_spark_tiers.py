@@ -1,4 +1,4 @@
-"""Labels of documents act on their own cluster alone, where several clusters are simulated or sized at once."""
+"""Labels of documents apply only to their own cluster when several clusters are simulated or sized together."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The systemd unit of the examples: what systemd says to it, and whether its command line works."""
+"""The systemd unit of the examples: validated by systemd, and its command line works."""
 
 import configparser
 import os

@@ -1,4 +1,4 @@
-"""What is trusted is one tree: a head revision, a tag or a branch cannot put anything of its own in its place."""
+"""The trusted configuration is one tree: a head revision, a tag or a branch cannot replace any part of it."""
 
 import json
 

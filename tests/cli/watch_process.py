@@ -1,4 +1,4 @@
-"""`kquota watch` as its own process, over a repository that the test commits to."""
+"""`kquota watch` as a process, over a repository to which the test commits."""
 
 import os
 import signal

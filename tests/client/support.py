@@ -1,4 +1,4 @@
-"""What tests of the client share: a client for scripted brokers, a recorder of events, a way to run coroutines."""
+"""Shared by tests of the client: a client for scripted brokers, a recorder of events, a function to run coroutines."""
 
 import asyncio
 import functools

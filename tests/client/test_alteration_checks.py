@@ -1,4 +1,4 @@
-"""What is refused before anything is sent, and how the error says so."""
+"""What is refused before a request is sent, and the text of the error."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Chunks of alterations: everything in order, every bound kept."""
+"""Chunks of alterations keep the order and every bound."""
 
 from hypothesis import given
 from hypothesis import strategies as st

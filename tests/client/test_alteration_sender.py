@@ -1,4 +1,4 @@
-"""Alter: chunks, three-valued outcomes, what is refused before sending."""
+"""Tests of alter: chunks, three-valued outcomes, refusals before sending."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""The line of Kafka versions that a broker's offer shows."""
+"""The Kafka version that a broker's ApiVersions response indicates."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Listeners of a client's events."""
+"""Tests of listeners of a client's events."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Planted secrets on every path: no log record at DEBUG, exception, repr, event, warning or output shows one."""
+"""Secrets on every path: no log record at DEBUG, exception, repr, event, warning or output shows one."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Any request by key and bytes: the version is negotiated, throttling and retries are the connection's."""
+"""Raw requests by key and bytes: the version is negotiated, and the connection handles throttling and retries."""
 
 import struct
 

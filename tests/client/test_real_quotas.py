@@ -1,4 +1,4 @@
-"""Quotas on real brokers: what the client says and does on each line, with each right, and when it is throttled."""
+"""Quotas on real brokers of each version: results with each set of rights, and under throttling."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""TLS with real brokers: right and wrong certificates, ours and theirs."""
+"""TLS with real brokers: valid and invalid certificates of broker and client."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The blocking client: the same surface, usable inside a running loop and from many threads, final after Ctrl-C."""
+"""The blocking client: the same API, usable inside a running loop and from several threads, closed after Ctrl-C."""
 
 import asyncio
 import contextlib

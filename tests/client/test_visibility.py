@@ -1,4 +1,4 @@
-"""What counts as shown by a broker, without one: every operation of every alteration, on every broker."""
+"""Tests of visibility without a broker: every operation of every alteration must be shown by every broker."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Quota values to messages, and answers back: matched by entity, never by position."""
+"""Quota values to messages, and responses to results: matched by entity, never by position."""
 
 import pytest
 

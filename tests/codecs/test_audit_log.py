@@ -1,4 +1,4 @@
-"""An audit log as the history of a page: whose entries, which of them, and what is wrong with a log."""
+"""The audit log as the history of a page: selection of entries, and problems of a log."""
 
 import pytest
 

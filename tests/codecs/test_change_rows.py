@@ -1,4 +1,4 @@
-"""A row of a change is what the writer writes, and is recognised as such, or it is refused."""
+"""A row of a change reads back as it was written; any other row is refused."""
 
 import json
 import math

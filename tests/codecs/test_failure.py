@@ -1,4 +1,4 @@
-"""A failed command as actions write it down: read strictly."""
+"""The document of a failed command, as actions write it: strict reading."""
 
 import pytest
 

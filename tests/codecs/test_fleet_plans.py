@@ -1,4 +1,4 @@
-"""The document of several plans: written, read back strictly."""
+"""The document of several plans: written, and read back strictly."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What loops keep: what is written reads back, rows of an earlier version too, and damage is an error."""
+"""The state documents of loops: written and read back, earlier versions included; damage is an error."""
 
 import json
 

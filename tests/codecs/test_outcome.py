@@ -1,4 +1,4 @@
-"""Outcomes as documents, and what a rollback reads of them."""
+"""Outcomes as documents, and what a rollback reads from them."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""An outcome that only is shown: it reads as it was made, and an edited one is refused with the place."""
+"""An outcome for display reads back equal; an edited one is refused with the place."""
 
 import json
 

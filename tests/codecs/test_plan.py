@@ -1,4 +1,4 @@
-"""The JSON document of a plan: three facts apart, sections, places, and the same bytes for the same facts."""
+"""The JSON document of a plan: three separate facts, sections, places, and equal bytes for equal facts."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A saved plan reads back as what it does; edited, cut off, foreign and newer ones are refused with their place."""
+"""A saved plan reads back equal; edited, truncated, foreign and newer ones are refused with their place."""
 
 import json
 from dataclasses import replace

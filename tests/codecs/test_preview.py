@@ -1,4 +1,4 @@
-"""A plan document that only is shown: it reads as it was made, and nothing in it may tell another story than the rest."""
+"""A plan document for display reads back equal, and a part that contradicts another one is refused."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Our JSON documents: equal facts give equal bytes; what was edited or cut off is refused with its place."""
+"""JSON documents: equal facts give equal bytes; edited or truncated ones are refused with their place."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""A snapshot loses nothing, and is the same bytes for the same facts."""
+"""A snapshot is lossless, and equal facts give equal bytes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The contract's one fixture: the same tests for sandboxes (no Java) and real brokers (integration)."""
+"""The fixture of the contract: the same tests run against sandboxes (no Java) and real brokers (integration)."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
-"""What each line of Kafka says, as data: rows of a question and the answer by line.
+"""The behaviour of each Kafka version as data: rows with a request and the response by version.
 
-Columns: `3.4` is 3.4.1, `3.9` is 3.9.1, `4.0-4.3` is 4.0.1 and 4.3.1, `4.x` is 4.4.0 and whatever of 4 has no
-column of its own, `all` is every line without one. Everything here was asked of those brokers.
+Columns: `3.4` is 3.4.1, `3.9` is 3.9.1, `4.0-4.3` is 4.0.1 and 4.3.1, `4.x` is 4.4.0 and each other 4 without a
+column, `all` is every version without one. All values were observed on those brokers.
 """
 
 import math

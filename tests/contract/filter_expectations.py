@@ -1,4 +1,4 @@
-"""Filters of DescribeClientQuotas as data: those that every line refuses, and those that it answers (ClientQuotasImage.describe)."""
+"""Filters of DescribeClientQuotas as data: those that all versions refuse, and those that they answer."""
 
 from reconciler.wire.messages.describe_client_quotas import Component
 from tests.contract.expectations import CONNECTION, PRODUCER, invalid

@@ -1,6 +1,6 @@
-"""A requester that refuses nothing: our own codec, one blocking connection, any request whatever.
+"""A client that refuses nothing: the project's codec, one blocking connection, any request.
 
-`QuotaClient` never sends what Kafka refuses, so the contract asks with this where it wants a refusal.
+`QuotaClient` never sends what Kafka refuses, so the contract uses this client to test refusals.
 """
 
 import socket

@@ -1,6 +1,6 @@
-"""What the contract is asked of: sandboxes of each profile, and real brokers of five versions.
+"""The targets of the contract: sandboxes of each profile, and real brokers of five versions.
 
-A sandbox runs on a thread of its own, so that blocking tests can talk to it; a real broker is shared
+A sandbox runs in a separate thread, so that blocking tests can connect to it; a real broker is shared
 with the other tests of the session. Both let `ANONYMOUS` and `admin` do everything over the plain
 listener, and know `planner` (DescribeConfigs, Describe), `applier` (AlterConfigs, Describe) and
 `nobody's` rights for all other users over the SASL listener.

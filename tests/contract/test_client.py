@@ -1,4 +1,4 @@
-"""The contract by our own client: what it sends, what it makes of the answers, on every target."""
+"""The contract with the project's client: its requests, and its results of the responses, on every target."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,7 @@
 """Kafka's own `kafka-configs` against the sandbox, and the same commands against a real broker.
 
-The tool describes before it alters, lists SCRAM users beside quotas, and negotiates every version: what it
-prints at both is compared line by line. Values and entities come in hash order, so lines are sorted.
+The tool describes before it alters, lists SCRAM users with quotas, and negotiates every version: its output
+of both is compared line by line. Values and entities come in hash order, so lines are sorted.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""The sandbox's pure rules against Kafka's own classes, on random nonsense.
+"""The sandbox's pure rules against Kafka's own classes, on random invalid requests.
 
-`ClientQuotaControlManager` and `ClientQuotasImage` of each release judge the same requests as `rules` and `filters`
-do, one after the other on the same growing state.
+`ClientQuotaControlManager` and `ClientQuotasImage` of each release process the same requests as `rules` and `filters`,
+one after the other on the same growing state.
 """
 
 import math

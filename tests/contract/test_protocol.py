@@ -1,4 +1,4 @@
-"""What is offered, and what closes a connection, on every target."""
+"""The offered versions, and the requests that close a connection, on every target."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who may do what, and the answer for all others, on every target."""
+"""Required rights, and the response for other users, on every target."""
 
 import pytest
 

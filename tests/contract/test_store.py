@@ -1,4 +1,4 @@
-"""What `reconcile` relies on in a `ports.QuotaStore`: one suite for the fake of the unit tests, sandboxes and real brokers."""
+"""Requirements of `reconcile` on a `ports.QuotaStore`: one suite for the unit tests' fake, sandboxes, real brokers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,7 @@
-"""KIP-219 on every target: a throttled client is answered at once, and then not read for a while.
+"""KIP-219 on every target: a throttled client is answered at once, and its next request is read after the delay.
 
-Real brokers are made to throttle by a tiny request quota on the client id; the sandbox enforces no quota, so a
-fault stands in. What is compared is what a client sees: the field, and when the next answer comes.
+Real brokers throttle because of a tiny request quota on the client id; the sandbox enforces no quota, so a
+fault replaces it. Compared are the observations of a client: the field, and the time of the next response.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Every row of the tables of values and addresses, asked of every target with validate-only."""
+"""Every row of the tables of values and addresses, sent to every target with validate-only."""
 
 import math
 from collections.abc import Mapping

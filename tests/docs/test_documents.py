@@ -1,8 +1,8 @@
-"""The documents' examples are run: a console block after ``<!-- tested -->`` is executed line by line and compared.
+"""Runs the examples of the documents: a console block after ``<!-- tested -->`` is executed line by line and compared.
 
-All blocks of one document share a copy of ``examples/``, a sandbox, and an environment without anything of the user's.
-``...`` in the expected output stands for anything; ``[exit N]`` as its last line is the exit code (0 if not said).
-What a command says on standard error is not compared. Python blocks after ``<!-- tested -->`` run as scripts in the same place.
+All blocks of one document share a copy of ``examples/``, a sandbox, and an environment without variables of the user.
+``...`` in the expected output stands for anything; ``[exit N]`` as its last line is the exit code (default 0).
+Standard error is not compared. Python blocks after ``<!-- tested -->`` run as scripts in the same place.
 """
 
 import doctest

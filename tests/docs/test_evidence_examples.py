@@ -1,4 +1,4 @@
-"""The examples around recorded use fit each other: the agent is reached by the scrape job, the project is enough for the nightly workflow."""
+"""The examples for recorded use fit together: the scrape job reaches the agent; the nightly workflow runs."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The Rego example judges real plans of ours as the document says."""
+"""The Rego example gives the documented results for real plans."""
 
 from dataclasses import replace
 from pathlib import Path

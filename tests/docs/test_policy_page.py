@@ -1,4 +1,4 @@
-"""docs/policy.md against the guards: every guard has its row, its default and its flag."""
+"""docs/policy.md against the guards: every guard has a row, a default and a flag."""
 
 import re
 from pathlib import Path

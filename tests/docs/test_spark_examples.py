@@ -1,4 +1,4 @@
-"""The examples for clusters name what exists: the main file, the job, its arguments, the image that is described."""
+"""The examples for Spark clusters name existing things: the main file, the job, its arguments, the image."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One run that kills itself with SIGKILL at a named moment: ``python -m tests.e2e.crash_run BOOTSTRAP INVENTORY MOMENT``.
+"""A run that kills itself with SIGKILL at a moment: ``python -m tests.e2e.crash_run BOOTSTRAP INVENTORY MOMENT``.
 
 Moments: never, before-intent, after-intent, after-send, after-verify, after-record.
 """

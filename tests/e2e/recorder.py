@@ -1,7 +1,7 @@
-"""What brokers show while a plan is being applied, and whether every client's limits were lawful all the time.
+"""Records what brokers show during an apply, and checks that every client's limits were allowed at each time.
 
-The judge is written anew here, from Kafka's list of levels, so that a mistake in the package's own precedence cannot hide one
-in its order.
+The check is an independent implementation of Kafka's list of levels, so that a mistake in the package's precedence
+cannot hide one in its order.
 """
 
 import asyncio

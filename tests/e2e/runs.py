@@ -1,4 +1,4 @@
-"""Whole runs against real brokers, in few words: what the tests of this folder share."""
+"""Complete runs against real brokers, shared by the tests of this folder."""
 
 from collections.abc import Mapping
 

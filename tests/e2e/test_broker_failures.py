@@ -1,4 +1,4 @@
-"""Real brokers in real trouble: lost answers, stopped brokers, strangers who write, refusals, throttling, many keys."""
+"""Failures of real brokers: lost responses, stopped brokers, concurrent writers, refusals, throttling, many keys."""
 
 import asyncio
 from dataclasses import replace

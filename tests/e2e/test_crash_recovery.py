@@ -1,4 +1,4 @@
-"""kill -9 before and after intent, send, verify and record: the next run converges and owns what was applied."""
+"""kill -9 before and after intent, send, verify and record: the next run converges and owns the applied values."""
 
 import asyncio
 import signal

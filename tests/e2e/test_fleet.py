@@ -1,4 +1,4 @@
-"""Fleets as whole processes: clusters behind a long line, hung ones, refused logins, and entity types of other makers."""
+"""Fleets as whole processes: slow connections, hanging clusters, refused logins, and entity types of other vendors."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Incidents on a real broker: overrides that end, a broker or a command that is killed in the middle of an apply."""
+"""Incidents on a real broker: overrides that end, and a broker or a command that is killed during an apply."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""The promise of the order, on three real brokers: while a mixed plan of 500 changes is applied, with a rejected set, with the
-controller killed, no client ever has a limit that is neither its own from before nor its own from after.
+"""Limits during an apply, on three real brokers: a mixed plan of 500 changes, one rejected set, a killed controller.
+No client ever has a limit that differs from its own before and its own after.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What people see: the command line in a real terminal of several widths, before a real broker."""
+"""The output of the command line in a real terminal of several widths, with a real broker."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`kquota watch` over a real broker: commits, a broken commit, drift outside kquota, kill -9, removals, a broker that goes."""
+"""`kquota watch` with a real broker: commits, an invalid commit, drift, kill -9, removals, a broker outage."""
 
 import json
 import math

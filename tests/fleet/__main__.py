@@ -1,4 +1,4 @@
-"""`python -m tests.fleet --out LAKE`: a made-up fleet as a lake, with its truth beside it."""
+"""`python -m tests.fleet --out LAKE`: a synthetic fleet as a lake, with its true demand in a separate folder."""
 
 import argparse
 import re

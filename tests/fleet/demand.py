@@ -1,4 +1,4 @@
-"""A day of a cluster: what each group wanted on each broker, what it got under its limit, and when brokers could be read."""
+"""A day of a cluster: demand of each group on each broker, rates under limits, and when brokers could be scraped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

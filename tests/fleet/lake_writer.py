@@ -1,4 +1,4 @@
-"""A fleet as units of a lake, and its truth beside it: events, true demand, one folder that nothing else reads."""
+"""A fleet as units of a lake, and its true demand and events in a folder that only tests read."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

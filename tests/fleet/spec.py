@@ -1,4 +1,4 @@
-"""What a made-up fleet is: its size, its tenants, and every event that is put into it. Values only, all from one seed."""
+"""The definition of a synthetic fleet: size, tenants, and all events. Values only, all derived from one seed."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The made-up fleet: its tables fit the lake and the core, its truth is in it, and the same seed gives the same bytes."""
+"""The synthetic fleet: its tables fit lake and core, true demand is included, equal seeds give equal bytes."""
 
 import json
 from datetime import date

@@ -1,8 +1,9 @@
-"""A repository with its code host on this machine: branches and pull requests in a bare repository, workflows run by act.
+"""A repository with its code host on this machine: pull requests in a bare repository, workflows run by act.
 
-act runs jobs as GitHub's runner does, in self-hosted mode, without containers. `--local-repository` gives it this tree in
-place of the released actions, and small stand-ins for checkout, setup-python and the artifact actions. What it cannot
-show is named in docs/pull-requests.md: environments, the rights of tokens, and one workflow that starts another.
+act runs jobs as GitHub's runner does, in self-hosted mode, without containers. `--local-repository` gives it this
+tree in place of the released actions, and small stand-ins for checkout, setup-python and the artifact actions. What
+act cannot show is listed in docs/pull-requests.md: environments, the rights of tokens, and one workflow that starts
+another.
 """
 
 import contextlib

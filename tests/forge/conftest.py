@@ -1,4 +1,4 @@
-"""Fixtures of the code hosts' tests: fake hosts that must have nothing to complain of, and a client of each."""
+"""Fixtures of the tests of code hosts: fake hosts that must record no complaint, and a client of each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

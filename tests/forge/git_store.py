@@ -1,4 +1,4 @@
-"""Commits, trees and files in memory, with branches: the repository behind the stand-ins of code hosts."""
+"""Commits, trees and files in memory, with branches: the repository of the fake code hosts."""
 
 import hashlib
 import json

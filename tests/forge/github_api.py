@@ -1,8 +1,8 @@
-"""The parts of GitHub's REST API that are in use, over HTTP: strict about requests, honest about who may do what.
+"""The used parts of GitHub's REST API over HTTP, with strict checks of requests and permissions.
 
-With a `Description` every request and every answer is held to GitHub's published OpenAPI document; without one (tests
-that need no network) only to the rules written here. What does not fit is kept in `complaints`, which tests must find
-empty. What was posted is kept for assertions: `api.comments`, `api.issues`, `api.requests`.
+With a `Description` every request and response is checked against GitHub's published OpenAPI document; without one
+(tests that need no network) only against the rules written here. Violations are kept in `complaints`, which must be
+empty. Posted content is kept for assertions: `api.comments`, `api.issues`, `api.requests`.
 """
 
 import io

@@ -1,6 +1,6 @@
-"""The parts of GitLab's REST API (v4) that are in use, over HTTP, with strict checks written by hand.
+"""The used parts of GitLab's REST API (v4) over HTTP, with strict checks written by hand.
 
-GitLab publishes no description with answers' schemas for these, so paths, methods, fields and limits were taken from its
+GitLab publishes no description with response schemas for these, so paths, methods, fields and limits come from its
 documentation: notes, issues, merge requests, branches, commits, files, users, pagination by Link and rate limits.
 """
 

@@ -1,4 +1,4 @@
-"""A checkout whose author tries to have its files executed: each planted file leaves a line in a witness file when it runs."""
+"""A checkout that tries to have its files executed: each planted file writes to a witness file when it runs."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Holding requests and answers to GitHub's published description: path, method, parameters, bodies."""
+"""Validation of requests and responses against GitHub's published description: path, method, parameters, bodies."""
 
 import copy
 import re

@@ -1,4 +1,4 @@
-"""The fields of both hosts, read from the same kinds of documents."""
+"""The fields of both hosts, read from documents of the same kinds."""
 
 import pytest
 

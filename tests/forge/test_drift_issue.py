@@ -1,4 +1,4 @@
-"""One issue while there is drift: opened once, changed only with the facts, closed on recovery, a new one afterwards."""
+"""One issue during drift: opened once, changed only with the facts, closed on recovery, a new one afterwards."""
 
 import pytest
 

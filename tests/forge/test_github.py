@@ -1,4 +1,4 @@
-"""The pull request of a head, by repository and commit and never by anything else; and what a merge was reviewed as."""
+"""The pull request of a head, found by repository and commit only; and the base of the review of a merge."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""Recommendations on GitHub: requests and answers as GitHub describes them, links and forks, missing rights."""
+"""Recommendations on GitHub: requests and responses as in GitHub's description, links and forks, missing rights."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the runner reads: outputs that cannot be forged, annotations that are one command each, a bounded summary."""
+"""Files of the GitHub runner: outputs that cannot be forged, one annotation per command, a bounded summary."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The example for GitLab, its scripts run as a runner runs them, against a checked server and the sandbox."""
+"""The example for GitLab: its scripts run as on a runner, against a fake server with checks and the sandbox."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Recommendations on GitLab: many files, forks, merge requests that a merge cleans up after."""
+"""Recommendations on GitLab: many files, forks, merge requests whose branch a merge deletes."""
 
 import pytest
 

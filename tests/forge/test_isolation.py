@@ -1,4 +1,4 @@
-"""Nothing of a checkout is executed: the scripts of the actions run for real among files that would betray it."""
+"""Nothing of a checkout is executed: the scripts of the actions run among files that would record it."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""Workflows, actions and examples pass actionlint and zizmor, and keep the promises that no linter knows."""
+"""Workflows, actions and examples pass actionlint and zizmor, and further rules that no linter checks."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The script of the action `plan`: which inputs become which words of `kquota plan`."""
+"""The script of the action `plan`: inputs become arguments of `kquota plan`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The pull request of recommendations, on both hosts: opened, updated, closed; only own files, and no commit of others is touched."""
+"""The pull request of recommendations, on both hosts: opened, updated, closed; commits of other authors stay."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""The examples that propose recommended limits: one lake, the scripts of both code hosts, hosts that check every request."""
+"""The examples that propose recommended limits: one lake, the scripts of both code hosts, hosts with checks."""
 
 import json
 import os

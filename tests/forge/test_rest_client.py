@@ -1,4 +1,4 @@
-"""The JSON client: deadlines, sizes, retries, rate limits and pages hold, and the token is in no word it says."""
+"""The JSON client: deadlines, sizes, retries, rate limits and pages; and no message contains the token."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""One comment per label: found by marker and own author on any page, kept, renewed or left out as asked."""
+"""One comment per label: identified by marker and author on any page, kept, renewed or left out as requested."""
 
 import pytest
 

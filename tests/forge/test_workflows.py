@@ -1,4 +1,4 @@
-"""The shipped workflows and actions, run for real: plan, comment, squash merge, apply of what was reviewed, drift."""
+"""The shipped workflows and actions, executed: plan, comment, squash merge, apply of the reviewed plan, drift."""
 
 import dataclasses
 import html

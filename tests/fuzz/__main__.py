@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: every reader for a share of the time; 0 if none of them crashes."""
+"""``python -m tests.fuzz``: fuzzes every reader for a share of the time; exit code 0 if none of them crashes."""
 
 import argparse
 import secrets

@@ -1,4 +1,4 @@
-"""Input is mutated, and a mutation that reaches new steps from line to line is mutated further."""
+"""The fuzzer: mutates input; a mutation that reaches new transitions between lines is mutated further."""
 
 import random
 import sys

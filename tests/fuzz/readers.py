@@ -1,4 +1,4 @@
-"""The readers that are fuzzed, with the valid input that mutations begin with."""
+"""The fuzzed readers, with the valid input from which mutations start."""
 
 import json
 from collections.abc import Callable, Mapping

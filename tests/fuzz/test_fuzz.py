@@ -1,4 +1,4 @@
-"""Fuzzing: readers refuse mutated input, a crash is found, and what reaches new lines is mutated further."""
+"""Fuzzing: readers refuse mutated input, a crash is reported, and input that reaches new lines is mutated further."""
 
 import pytest
 

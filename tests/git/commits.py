@@ -1,4 +1,4 @@
-"""Commits for tests: real repositories, made with an identity of their own."""
+"""Commits for tests: real repositories with an author of their own."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What may and may not reach git from outside."""
+"""The environment and arguments that git receives."""
 
 from pathlib import Path
 

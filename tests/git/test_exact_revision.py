@@ -1,4 +1,4 @@
-"""Revisions that decide whom to trust name one commit, whatever tags and branches there are besides."""
+"""A revision that decides about trust names exactly one commit, independent of tags and branches of the same name."""
 
 import asyncio
 import hashlib

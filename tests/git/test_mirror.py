@@ -1,4 +1,4 @@
-"""A bare copy of one branch: fetched, read, and not losing what a process relies on."""
+"""A bare copy of one branch: fetched, read, and never without the commits that a process needs."""
 
 import asyncio
 from pathlib import Path

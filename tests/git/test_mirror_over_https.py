@@ -1,4 +1,4 @@
-"""A branch behind https and a token: who sees the token, and what is said when it is wrong."""
+"""A branch over https with a token: who receives the token, and the message if it is wrong."""
 
 import asyncio
 import base64

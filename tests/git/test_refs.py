@@ -1,4 +1,4 @@
-"""A file under a ref of its own: history, compare-and-swap, and sharing through a remote."""
+"""A file under a separate ref: history, compare-and-swap, and sharing through a remote."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""git where it talks to another machine: deadlines that hold, helpers that end, words without secrets."""
+"""git commands that contact another machine: deadlines, helper processes that end, messages without secrets."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Commits, ancestry and files at a revision, on real repositories made for each test."""
+"""Commits, ancestry and files at a revision, on real repositories created for each test."""
 
 import os
 import subprocess

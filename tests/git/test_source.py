@@ -1,4 +1,4 @@
-"""Addresses of repositories: what git is given, what people are shown, and where the password went."""
+"""Addresses of repositories: the form for git, the form for people, and the separate password."""
 
 import base64
 from pathlib import Path

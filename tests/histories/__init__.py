@@ -1,1 +1,1 @@
-"""Histories of registers: whether the answers of brokers can be explained by the writes that were sent."""
+"""Histories of registers: whether the sent writes explain the responses of brokers."""

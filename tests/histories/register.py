@@ -1,8 +1,8 @@
-"""One register per entity and key: are all answers explained by one order of the writes, some of which have no known outcome?
+"""One register per entity and key: does one order of the writes, some with unknown outcome, explain all responses?
 
-The search is that of Wing and Gong, as Porcupine does it, with two changes. Brokers are followers: each shows an
+The search is that of Wing and Gong, as in Porcupine, with two changes. Brokers are followers: each shows an
 earlier or later part of the same order, never goes back, and never shows a write before it was sent. A write without
-an answer may have been carried out at any later time or never; a writer that sends it again may carry it out twice.
+a response may be executed at any later time or never; a writer that sends it again may execute it twice.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Recorded brokers against the writes that were sent: a store notes what it was given, and a broker that shows otherwise is named."""
+"""Recorded responses of brokers against the sent writes of a store; a contradicting broker is named."""
 
 import asyncio
 from typing import Any

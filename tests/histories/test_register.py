@@ -1,4 +1,4 @@
-"""The history checker: what it accepts is what some order explains, and each rule has a history that breaks it alone."""
+"""The history checker accepts histories that an order explains; for each rule, one history violates only that rule."""
 
 import itertools
 import math

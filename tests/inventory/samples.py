@@ -1,4 +1,4 @@
-"""Records to try inventories on: odd names, every section filled."""
+"""Ownership records for the tests of inventories: unusual names, every section filled."""
 
 from hypothesis import strategies as st
 

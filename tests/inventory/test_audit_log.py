@@ -1,4 +1,4 @@
-"""The audit log is only appended to, private, one line per entry, and heals after a crash."""
+"""The audit log is only appended to, private, has one line per entry, and is repaired after a crash."""
 
 import json
 from pathlib import Path

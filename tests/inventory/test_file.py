@@ -1,4 +1,4 @@
-"""The file inventory: locks, atomic replacement, nothing lost by kill -9, nothing carried over, nothing guessed."""
+"""The file inventory: locks, atomic replacement, no loss by kill -9, damage is an error."""
 
 import asyncio
 import os

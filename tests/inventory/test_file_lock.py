@@ -1,4 +1,4 @@
-"""One writer at a time; the second process learns who is first, and a killed holder leaves nothing behind."""
+"""One writer at a time; the second process reports the first, and a killed holder leaves no lock."""
 
 import subprocess
 import sys

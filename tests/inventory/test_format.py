@@ -1,4 +1,4 @@
-"""Records as text: everything reads back, equal records are equal bytes, damage is never taken for empty."""
+"""Records as text: everything reads back, equal records are equal bytes, damage is never read as empty."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The inventory in memory: known only once something was written."""
+"""The inventory in memory: it exists after the first write."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""--since REV: what REV declared counts as applied by us, unless an inventory knows better."""
+"""--since REV: the declarations at REV count as last applied, unless an inventory has a record."""
 
 import asyncio
 

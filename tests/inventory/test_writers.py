@@ -1,4 +1,4 @@
-"""Scopes overlap exactly if some entity lies in both; what a refused writer is told lets it go on."""
+"""Scopes overlap exactly if an entity is in both; the error for a refused writer contains the next step."""
 
 import shlex
 from dataclasses import replace

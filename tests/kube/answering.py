@@ -1,4 +1,4 @@
-"""An HTTP server that answers as a test says, for the translator to the API server. Knows nothing of Kubernetes."""
+"""An HTTP server with configurable responses, for the API client. Without knowledge of Kubernetes."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The schema of a status as the CRDs give it, as JSON Schema: closed, so that a field that the API server would drop is a fault."""
+"""The schema of a status in the CRDs as closed JSON Schema: a field that the API server would drop is an error."""
 
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A world whose operator is killed, cut off or left without an answer at any step, and what has to hold once that ends.
+"""A world whose operator is killed, disconnected or left without a response at any step, and its final invariants.
 
-A step is one request, to the API server or to Kafka. What people declare is remembered beside it, so that the
-invariants do not use what the operator holds in memory.
+A step is one request, to the API server or to Kafka. The declarations of users are stored separately, so that the
+invariants do not use the operator's memory.
 """
 
 import asyncio

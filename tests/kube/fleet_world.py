@@ -1,4 +1,4 @@
-"""Several QuotaClusters of one API server, each with its own Kafka cluster in memory and the real reconciler."""
+"""Several QuotaClusters of one API server, each with a separate Kafka cluster in memory and the real reconciler."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""One resource per row of the table of reasons, with the status that our code makes for it in a world where that happens."""
+"""One resource for each row of the table of reasons, with the status that the operator writes for it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

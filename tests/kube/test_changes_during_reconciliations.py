@@ -1,4 +1,4 @@
-"""Whatever happens while documents are reconciled one by one: nothing is removed unasked, and in the end all is as declared."""
+"""Changes during partial reconciliations: no removal without request, and the final state is as declared."""
 
 from collections.abc import Sequence
 from typing import Any

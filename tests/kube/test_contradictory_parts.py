@@ -1,4 +1,4 @@
-"""Parts of records that contradict each other, records of documents that went unseen, and damaged ConfigMaps."""
+"""Parts of records that contradict each other, records of documents that were not observed, and damaged ConfigMaps."""
 
 from collections.abc import Callable
 from dataclasses import replace

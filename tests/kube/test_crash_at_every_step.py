@@ -1,4 +1,4 @@
-"""An operator that is killed, refused or cut off at any step of two passes: what comes after ends as it would have ended without."""
+"""An operator that is killed, refused or disconnected at any step of two reconciliations ends in the same state."""
 
 import itertools
 from typing import Final

@@ -1,4 +1,4 @@
-"""A status shows records and is no source of them: one that a person edited is written anew, and nothing else happens."""
+"""A status shows records and is not their source: an edited one is written anew, without other effects."""
 
 import asyncio
 from dataclasses import replace

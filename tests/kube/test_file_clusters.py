@@ -1,4 +1,4 @@
-"""QuotaClusters from a mounted file: they have no status in any API server, and are not reported anew at every pass."""
+"""QuotaClusters from a mounted file: without a status in the API server, and reported once."""
 
 from reconciler.errors import ConnectError
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits

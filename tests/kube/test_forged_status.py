@@ -1,4 +1,4 @@
-"""A status is no source of ownership: what the operator did not write down itself removes nothing, whatever it says."""
+"""A status is not a source of ownership: a value that the operator did not record removes nothing."""
 
 import asyncio
 from functools import partial

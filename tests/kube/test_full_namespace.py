@@ -1,4 +1,4 @@
-"""A namespace with more documents than are served: the others go on, the excess says so, waits, and can be deleted."""
+"""A namespace with too many documents: the oldest are reconciled, the others report it, wait, and can be deleted."""
 
 from typing import Any
 

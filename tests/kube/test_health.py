@@ -1,4 +1,4 @@
-"""What kstatus and Argo CD really make of the statuses that our code writes, one row of the table each."""
+"""The health that kstatus and Argo CD compute for the operator's statuses, one row of the table each."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What comes, changes or is deleted while a pass is under way: nothing is said of it and nothing released before the next one."""
+"""Documents that are created, changed or deleted during a reconciliation are processed only by the next one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A tenant's objects never name another tenant's: neither documents nor entities, in no field, event or message."""
+"""A tenant's objects never name another tenant's documents or entities, in any field, event or message."""
 
 import json
 

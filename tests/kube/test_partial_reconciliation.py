@@ -1,4 +1,4 @@
-"""A partial reconciliation ends in exactly the state that a complete one reaches, and costs the same however many documents there are."""
+"""A partial reconciliation ends in the state of a complete one; its cost does not depend on the number of documents."""
 
 import asyncio
 import copy

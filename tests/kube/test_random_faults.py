@@ -1,4 +1,4 @@
-"""Documents that come, change and go while the operator is killed, cut off and left without answers: it ends as declared."""
+"""Documents change while the operator is killed, disconnected and left without responses; it ends as declared."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The translator against a real API server: what a fake cannot be trusted to do."""
+"""The API client against a real API server: behaviour that a fake may get wrong."""
 
 import asyncio
 import base64

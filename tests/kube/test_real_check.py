@@ -1,4 +1,4 @@
-"""The operator's table of rights against the chart's Roles: what check asks for is what the chart grants, in each scope."""
+"""The operator's table of rights against the chart's Roles: check asks for the granted rights, in each scope."""
 
 import json
 import subprocess

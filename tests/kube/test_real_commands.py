@@ -1,4 +1,4 @@
-"""`kquota operator release`, `operator check` and `reconcile` as an administrator runs them, against a real API server."""
+"""`kquota operator release`, `operator check` and `reconcile` as an administrator runs them, on a real API server."""
 
 import json
 import subprocess

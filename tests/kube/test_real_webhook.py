@@ -1,4 +1,4 @@
-"""The webhook behind a real API server: what `kubectl` shows of the broker's words, and that nothing hangs on it."""
+"""The webhook behind a real API server: the broker's message in `kubectl`, and bounded time."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Records on their way from a ConfigMap into a status: at no moment are they in neither of the two."""
+"""Migration of records from a ConfigMap into a status: at each time they are in one of the two."""
 
 import asyncio
 from dataclasses import replace

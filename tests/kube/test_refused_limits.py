@@ -1,4 +1,4 @@
-"""A limit that the broker refuses: its words, once, on its own document; no other document changes, and nothing is retried without a pause."""
+"""A limit that the broker refuses: its message, once, on its document only; retries have a delay."""
 
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource

@@ -1,4 +1,4 @@
-"""Deletions of one namespace wait for their budget without being given up, and no other namespace waits with them."""
+"""Deletions of one namespace wait for their removal budget, and no other namespace waits with them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Laws of what is kept in Kubernetes: a restart forgets nothing and writes nothing, a second pass writes nothing."""
+"""Laws of the state in Kubernetes: a restart loses and writes nothing, a second reconciliation writes nothing."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Documents that select clusters: each cluster reconciles its part, and one status and one finalizer stand for all."""
+"""Documents that select clusters: each cluster reconciles its part; there is one status and one finalizer for all."""
 
 from typing import Any
 

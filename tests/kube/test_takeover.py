@@ -1,4 +1,4 @@
-"""The first while after a takeover: what an earlier leader sent may still land, so differences are not called drift yet."""
+"""The first period after a takeover: writes of the earlier leader may still arrive; differences are not yet drift."""
 
 from typing import Any
 

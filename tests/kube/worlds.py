@@ -1,4 +1,4 @@
-"""Small Kubernetes worlds: the real reconciler of one cluster on an API server and a Kafka cluster in memory."""
+"""Small Kubernetes worlds: the real reconciler of one cluster with an API server and a Kafka cluster in memory."""
 
 import asyncio
 import copy

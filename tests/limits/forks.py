@@ -1,8 +1,8 @@
-"""Runs a function many times, each in a process of its own that is forked after the imports.
+"""Runs a function many times, each in a separate process that is forked after the imports.
 
 Each line of standard input is a run: a JSON object with the arguments of the function, the working folder, the files
-for what the run prints and its CPU seconds. The answer is a line with how it ended and what it used. The kernel counts
-the peak of a fork from what its parent has when it forks, so runs do not count into one another.
+for the output of the run, and its CPU seconds. The response is a line with its end and its use. The kernel counts
+the peak of a fork from its parent's memory at the fork, so runs do not affect one another.
 """
 
 import json

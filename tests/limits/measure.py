@@ -1,7 +1,7 @@
-"""Runs one command and writes what it used to a file: peak memory and CPU time.
+"""Runs one command and writes its peak memory and CPU time to a file.
 
-A program of its own, run by its path: the peak of a process counts what it had before `exec`, that is the memory
-of whatever started it, so the command is started from a process that is small.
+A separate program, run by its path: the peak of a process includes its memory before `exec`, which is the memory
+of the process that started it, so the command is started from a small process.
 """
 
 import json

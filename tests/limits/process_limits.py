@@ -1,7 +1,7 @@
 """A command under the limits of the operator's pod: 256 MiB of memory, and a number of CPU seconds.
 
-Memory is the peak that the kernel measured, not a limit on address space, which Python's threads and libraries fill
-without using it. Time is CPU time, so that a busy machine changes nothing.
+Memory is the peak that the kernel measured, not a limit on address space, which Python's threads and libraries reserve
+without using it. Time is CPU time, so that the load of the machine has no effect.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a hostile or broken broker may answer, under the memory of the operator's pod."""
+"""Responses of a hostile or broken broker, with the memory of the operator's pod."""
 
 import asyncio
 import functools

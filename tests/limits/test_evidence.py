@@ -1,4 +1,4 @@
-"""Evidence that costs far more than its size, under the memory of the operator's pod: its digests are right."""
+"""Evidence that costs far more than its size, with the memory of the operator's pod: its digests are valid."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Files of metrics that cost far more than their size, under the memory and time of the operator's pod."""
+"""Files of metrics that cost far more than their size, with the memory and time of the operator's pod."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""What is measured is what one run used, and a run is ended by its limits."""
+"""The measurement is that of one run, and a run is ended by its limits."""
 
 import signal
 from collections.abc import Iterator

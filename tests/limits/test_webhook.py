@@ -1,4 +1,4 @@
-"""A flood of admission reviews, under the memory of the operator's pod."""
+"""A flood of admission reviews, with the memory of the operator's pod."""
 
 import asyncio
 import contextlib

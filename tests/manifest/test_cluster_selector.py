@@ -1,4 +1,4 @@
-"""Selectors of clusters: what they select, and which limits a document has in each cluster."""
+"""Selectors of clusters: the selected clusters, and the limits of a document in each cluster."""
 
 from typing import Any
 

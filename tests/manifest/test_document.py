@@ -1,4 +1,4 @@
-"""A ClientQuota: what it becomes, and that hand-written check, schema and rules never disagree."""
+"""A ClientQuota: its value, and that the hand-written check, the schema and the rules agree."""
 
 from typing import Any
 

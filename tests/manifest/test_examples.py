@@ -1,4 +1,4 @@
-"""The example project is what it says: correct, and complete in its forms."""
+"""The example project is valid, and contains every form of document."""
 
 import re
 from pathlib import Path

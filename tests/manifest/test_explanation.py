@@ -1,4 +1,4 @@
-"""What is wrong, where, and in which words: one row per kind of mistake."""
+"""Messages for each kind of mistake: problem, position and text, one row each."""
 
 import subprocess
 import sys

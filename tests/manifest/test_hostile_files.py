@@ -1,4 +1,4 @@
-"""Manifests that were written to harm: links out of the repository, devices, and more than can be read."""
+"""Malicious manifests: links out of the repository, devices, and too large files."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is written reads back to the same; what cannot be written is listed."""
+"""A written document reads back equal; values that cannot be written are listed."""
 
 import re
 from dataclasses import replace

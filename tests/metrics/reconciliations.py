@@ -1,4 +1,4 @@
-"""Passes for tests: what each field of one means is said by its arguments."""
+"""Reconciliations for tests, with one argument for each field."""
 
 from reconciler.errors import KquotaError
 from reconciler.quota.drift_tracker import DriftObservation

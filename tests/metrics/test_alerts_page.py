@@ -1,4 +1,4 @@
-"""docs/alerts.md lists every metric with its labels, and every alert, as the program and the rules have them."""
+"""docs/alerts.md lists every metric with its labels, and every alert, as in the program and the rules."""
 
 import re
 from pathlib import Path

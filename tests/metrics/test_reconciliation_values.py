@@ -1,4 +1,4 @@
-"""What a pass means in numbers."""
+"""The values of metrics for a reconciliation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The metrics of one process, as a scrape sees them."""
+"""The metrics of one process, as in a scrape."""
 
 from dataclasses import replace
 

@@ -1,7 +1,8 @@
-"""The run: a copy of the project for each worker, one fault at a time, the named tests, a table; the working tree is never touched.
+"""The run: a copy of the project for each worker, one fault at a time, the named tests, a table.
 
-``python -m tests.mutants [WORDS]`` runs the faults whose description or file holds all the words. It fails if a fault
-survives, if its text is not found exactly once, if it does not even import, or if the tests are red without any fault.
+``python -m tests.mutants [WORDS]`` runs the faults whose description or file contains all the words. It fails if a
+fault survives, if its text is not found exactly once, if it cannot be imported, or if the tests fail without any
+fault.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Faults planted around the core: use case, client, wire."""
+"""Faults planted in the adapters: use cases, client, wire."""
 
 from tests.mutants.fault import Fault
 

@@ -1,4 +1,4 @@
-"""Faults planted into the core: order, comparison, policy, guards, resolution, values."""
+"""Faults planted in the core: order, comparison, policy, guards, resolution, values."""
 
 from tests.mutants.fault import Fault
 

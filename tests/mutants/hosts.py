@@ -1,4 +1,4 @@
-"""Faults planted where plans are posted: whose comment it is, where it goes, what a stranger's document may say."""
+"""Faults planted where plans are posted: the author of a comment, its target, and untrusted documents."""
 
 from tests.mutants.fault import Fault
 

@@ -1,4 +1,4 @@
-"""Faults planted where recorded use is read, kept, judged and shown: what is unknown as a number, old as new, many as one."""
+"""Faults planted where recorded use is read, stored, evaluated and shown."""
 
 from tests.mutants.fault import Fault
 

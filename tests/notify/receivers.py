@@ -1,4 +1,4 @@
-"""A receiver on loopback that answers as the test sets and keeps what it got, and messages to send to it."""
+"""A receiver on loopback with configurable responses that records requests, and messages to send to it."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""Delivery over real sockets: tries, waits, ends, and addresses that stay secret."""
+"""Delivery over real sockets: retries, delays, final errors, and addresses that stay secret."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Messages as values: what is equal, what is listed, what receivers read."""
+"""Messages as values: equality, lists, and the fields for receivers."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Who is due: once per drift, again after a while, and recovery only to receivers of the drift."""
+"""Which receivers are due: once per drift, again after a while, and recovery only for receivers of the drift."""
 
 import pytest
 from hypothesis import given

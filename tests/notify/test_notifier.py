@@ -1,4 +1,4 @@
-"""All receivers at once: each hears everything once, and none suffers from another."""
+"""Several receivers: each gets everything once, and failures are independent."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The forms of a message: what each receiver reads, and that no name is markup in any of them."""
+"""The formats of a message: the fields for each receiver, and escaped names in all of them."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`make dist`: the same bytes from two folders, and a wheel that an empty environment installs with each extra by the hint's own command."""
+"""`make dist`: equal bytes from two folders, and a wheel that an empty environment installs with each extra."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The steps of the Dockerfile. An image that is built of it is tested in test_image_build.py."""
+"""The steps of the Dockerfile. test_image_build.py tests an image that is built from it."""
 
 from pathlib import Path
 from typing import NamedTuple

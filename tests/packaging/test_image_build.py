@@ -1,4 +1,4 @@
-"""The image as docs/image.md builds it without a Docker engine: buildah carries the Dockerfile out, umoci reads the result."""
+"""The image as in docs/image.md, without a Docker engine: buildah executes the Dockerfile, umoci reads the result."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The locks of .ci/locks: one for each extra, hashes for everything, the tested versions, and no address of an index."""
+"""The locks of .ci/locks: one for each extra, with hashes, the tested versions, and no address of an index."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""The release workflow: pinned actions, least rights, nothing interpolated into shells, and the steps that need no registry, executed."""
+"""The release workflow: pinned actions, minimal rights, no interpolation into shells; steps without registry run."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What `pip install` needs without the package index: for each extra a folder of wheels, compared with the hashes of its lock."""
+"""Wheels for `pip install` without the package index: for each extra a folder, compared with the hashes of its lock."""
 
 import os
 import subprocess

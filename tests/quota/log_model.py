@@ -1,7 +1,8 @@
-"""A model of the metadata log, for the safety law of the order; with a resolver of its own and the states to try it on.
+"""A model of the metadata log for the safety law of the order, with an independent resolver and test states.
 
-Nothing here uses ``precedence``: the order is judged by a second reading of Kafka's rules. Names are few, so that
-entities meet; among them are always the literal ``<default>``, the empty name and names that are not ASCII.
+Nothing here uses ``precedence``: the order is checked by an independent implementation of Kafka's rules. Names are
+few, so that entities overlap; among them are always the literal ``<default>``, the empty name and names that are not
+ASCII.
 """
 
 from collections.abc import Callable, Mapping, Sequence

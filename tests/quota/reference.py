@@ -1,4 +1,4 @@
-"""What a plan should leave of each pair, read from the words of the three-way table a second time. Slow and plain.
+"""The result of a plan for each pair: a second, slow implementation from the text of the three-way table.
 
 Nothing here uses ``table``, ``policy.PERMITTED`` or ``plan``. Overrides are left out.
 """

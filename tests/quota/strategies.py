@@ -1,6 +1,6 @@
 """Hypothesis strategies for the values of ``reconciler.quota``.
 
-Few names and few numbers, so that entities meet and values coincide. Among the names are always the literal
+Few names and few numbers, so that entities overlap and values coincide. Among the names are always the literal
 ``<default>``, the empty name and names that are not ASCII: none of them is the default.
 """
 

@@ -1,4 +1,4 @@
-"""Drift over time: looks in a row, corrections within a window, and who fights us."""
+"""Drift over time: consecutive observations, corrections within a window, and repeated changes by another writer."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Entities: three states per slot, ten shapes, one order, one meeting rule."""
+"""Entities: three states per slot, ten shapes, one order, one overlap rule."""
 
 import itertools
 

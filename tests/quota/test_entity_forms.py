@@ -1,4 +1,4 @@
-"""Each text form of an entity: what is written is read back, and what is no such text is refused in words."""
+"""Each text form of an entity: a written text reads back equal, and an invalid text is refused with a message."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a describe with a filter lists, as Kafka's metadata image answers it."""
+"""The result of a describe with a filter, as in Kafka's metadata image."""
 
 import itertools
 

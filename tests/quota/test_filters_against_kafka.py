@@ -1,4 +1,4 @@
-"""Our filters against Kafka's own metadata image, old and indexed: every combination of matches on all ten forms."""
+"""The filters against Kafka's own metadata image, old and indexed: every combination of matches on all ten forms."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Grants: what a namespace may declare, and what counts of it."""
+"""Grants: which declarations of a namespace are allowed, and which limits count."""
 
 from dataclasses import replace
 

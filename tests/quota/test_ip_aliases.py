@@ -1,4 +1,4 @@
-"""Two spellings of one address are found as Java reads them; the plan that sets one prints how to remove the other."""
+"""Two spellings of one address, as Java reads them; the plan that sets one prints how to remove the other."""
 
 import pytest
 from hypothesis import given

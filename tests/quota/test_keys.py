@@ -1,4 +1,4 @@
-"""Keys and their values: what Kafka takes, what a manifest may hold, which values mean the same."""
+"""Keys and their values: Kafka's range, the range of a manifest, and equal values."""
 
 import math
 

@@ -1,7 +1,7 @@
-"""The safety law: whatever is rejected, unknown or late, no client ever has a limit that is in no plan.
+"""The safety law: with rejected, unknown or late results, no client ever has a limit that is in no plan.
 
-In every state of the log each limit is its value from before the plan or from after it. Whether the law has teeth is
-tested too: a schedule that swaps the passes or drops a rule about waiting is caught, each by a plan of its own.
+In every state of the log each limit is its value from before the plan or from after it. The law itself is
+tested too: a plan exists that detects a schedule with swapped phases, and one for each dropped rule about waiting.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Records: what each change does to them, and nothing else."""
+"""Ownership records: the effect of each change, and no other effect."""
 
 from dataclasses import replace
 

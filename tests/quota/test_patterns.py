@@ -1,4 +1,4 @@
-"""Patterns: which entities a grant, a scope or an ignore rule means, and which it does not by accident."""
+"""Patterns: the entities that a grant, a scope or an ignore rule matches, and those that it must not match."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Single pairs through the comparison: crashes, orphans, frozen and contested pairs, ignore rules, overrides."""
+"""Single pairs in the comparison: crashes, orphans, frozen and contested pairs, ignore rules, overrides."""
 
 from dataclasses import replace
 

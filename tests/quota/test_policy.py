@@ -1,4 +1,4 @@
-"""What each policy, drift mode and deletionPolicy does in each state: the whole table, kept in tests/golden and read by people."""
+"""The effect of each policy, drift mode and deletionPolicy in each state: the whole table, stored in tests/golden."""
 
 import itertools
 from collections.abc import Iterator

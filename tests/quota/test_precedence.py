@@ -1,4 +1,4 @@
-"""Which limit a client gets: all 256 subsets of the eight levels against a second reading of Kafka's rules."""
+"""The limit of a client: all 256 subsets of the eight levels against an independent implementation of Kafka's rules."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Our resolution against Kafka's own quota manager: every subset of the eight levels, every kind of caller, buckets too."""
+"""The resolution against Kafka's own quota manager: every subset of the eight levels, clients and buckets."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rules that most likely match no client, or all clients, by mistake."""
+"""Rules that probably match no client, or all clients, by mistake."""
 
 from dataclasses import replace
 

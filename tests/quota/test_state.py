@@ -1,4 +1,4 @@
-"""States: lossless, sorted, and changed only by making new ones."""
+"""Quota states: lossless, sorted, and immutable."""
 
 from hypothesis import given
 from hypothesis import strategies as st

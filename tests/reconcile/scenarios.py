@@ -1,4 +1,4 @@
-"""Small worlds to reconcile: documents in one line, ports in memory, runs as one call."""
+"""Small worlds for reconciliations: documents in one line, ports in memory, runs as one call."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A run that is killed leaves no hole in the audit log, and its outcome on disk brings the values back."""
+"""A killed run leaves no gap in the audit log, and its stored outcome allows a rollback."""
 
 import asyncio
 import contextlib

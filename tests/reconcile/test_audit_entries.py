@@ -1,4 +1,4 @@
-"""One audit line per change that was sent or held, with the broker's own words."""
+"""One audit line for each change that was sent or held, with the broker's own message."""
 
 from reconciler.quota.results.report import RunOrigin
 from reconciler.render.terminal import outcome_text

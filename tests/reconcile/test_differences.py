@@ -1,4 +1,4 @@
-"""Differences in words: what was, what is, and why it matters."""
+"""Differences as text: the value before, the value now, and the reason."""
 
 import pytest
 

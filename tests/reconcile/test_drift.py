@@ -1,4 +1,4 @@
-"""Drift by itself: live against what we applied last, with the time it was first seen."""
+"""Drift alone: live values against those applied last, with the time of the first observation."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a run begins with: the right cluster, overrides that begin and end, writes that may still land."""
+"""The start of a run: the right cluster, overrides that begin and end, writes that may still arrive."""
 
 import asyncio
 import math

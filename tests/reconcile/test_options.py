@@ -1,4 +1,4 @@
-"""What a run does without special options."""
+"""The behaviour of a run without special options."""
 
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.reconcile import ReconcileOptions, ValidationMode

@@ -1,4 +1,4 @@
-"""What goes on record after each answer and each look: one table."""
+"""The ownership record after each response and each describe: one table."""
 
 import pytest
 

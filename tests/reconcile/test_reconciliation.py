@@ -1,4 +1,4 @@
-"""One pass of a loop: what is withheld, what waits, what is held because of it, and what a pass tells."""
+"""One reconciliation of a loop: what is withheld, what waits, what is held because of it, and its report."""
 
 import asyncio
 from dataclasses import replace

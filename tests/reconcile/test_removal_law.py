@@ -1,13 +1,13 @@
-"""The law of removals, over random histories: what is removed is a value of ours.
+"""The law of removals, over random histories: only values that kquota applied are removed.
 
 A history has crashes at any request and around any record, lost and late writes, other writers with the same few
-values, documents that come and go with any deletion policy, and policies that change. A removal may be planned only
-for a live value that
+values, documents that are created and deleted with any deletion policy, and policies that change. A removal may be
+planned only for a live value that
 
-- a write of ours put there, or a document asked for while it was live (adopted); or
-- an intent names that no describe contradicted 65 s or more after it was written down.
+- a write of kquota set, or a document declared while it was live (adopted); or
+- an intent names, which no describe contradicted 65 s or more after it was recorded.
 
-The oracle reads the log of the cluster, the documents and what reached the inventory; it uses no code of the planner.
+The oracle reads the log of the cluster, the documents and the written inventory; it uses no code of the planner.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Rolling back: the before-values come back and stay until the document changes, or a day has passed."""
+"""Rollbacks: the earlier values are restored and stay until the document changes, or a day has passed."""
 
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.quota.policy import Cause, Policy

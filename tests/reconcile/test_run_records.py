@@ -1,4 +1,4 @@
-"""What a run writes down about itself: a store that fails is part of the outcome, and stops no other store."""
+"""The records of a run: a store that fails is part of the outcome, and does not affect other stores."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

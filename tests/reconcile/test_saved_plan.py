@@ -1,4 +1,4 @@
-"""A reviewed plan comes back: it is applied only where cluster, records, documents and clock still agree."""
+"""A saved plan is applied only where cluster, records, documents and clock still agree."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Stopping in the middle: what was sent is known, what was not is not sent, and the next run goes on."""
+"""A stop during sending: the sent changes are known, the others are not sent, and the next run continues."""
 
 import asyncio
 

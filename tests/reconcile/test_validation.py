@@ -1,4 +1,4 @@
-"""Whether the broker would accept a plan: by the broker where it may be asked, else by its rules; the plan names which."""
+"""Whether the broker would accept a plan: by the broker where permitted, otherwise by its rules, as the plan says."""
 
 import asyncio
 

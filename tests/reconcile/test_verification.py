@@ -1,4 +1,4 @@
-"""What the last look says about each change: one table."""
+"""The result of the last describe for each change: one table."""
 
 import asyncio
 

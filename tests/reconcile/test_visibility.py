@@ -1,4 +1,4 @@
-"""A few last changes stand for all; those that another writer touched do not."""
+"""A few of the last changes represent all of them; those that another writer touched do not."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""A run from end to end, on a cluster in memory: what is sent, what is recorded, what is reported."""
+"""A complete run on a cluster in memory: sent requests, records, and the report."""
 
 import asyncio
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""`python -m tests.recording`: records real brokers into the fixture, or prints what the fixture says (`--table`).
+"""`python -m tests.recording`: records real brokers into the fixture, or prints the fixture's results (`--table`).
 
-Each run takes eleven minutes. Several at once (one process each) are fine on a quiet machine: together they move
-about a megabyte a second. The key of the pseudonyms is made here and thrown away, so runs that are recorded apart
+Each run takes eleven minutes. Several can run at once (one process each) on an idle machine: together they move
+about a megabyte a second. The key of the pseudonyms is generated here and deleted, so runs that are recorded separately
 share no names.
 """
 

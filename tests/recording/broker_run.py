@@ -1,4 +1,4 @@
-"""One run on a real broker: demand without limits, then the same demand with limits; what Prometheus saw, what happened to each record."""
+"""One run on a real broker: demand without limits, then the same with limits; metrics, and results of records."""
 
 import asyncio
 import csv

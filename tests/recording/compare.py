@@ -1,4 +1,4 @@
-"""T12 on the fixture: what the model tells of each group from the half without limits, and what the other half shows."""
+"""T12 on the fixture: the forecast for each group from the half without limits, and the measurement in the other."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The recording as files: written under pseudonyms from runs, and read by tests. No broker is needed to read it."""
+"""The recording as files: written with pseudonyms from runs, and read by tests without a broker."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The runs of the recording: which groups, which shapes, which seeds, on which level of quotas. Values only."""
+"""The runs of the recording: their groups, shapes, seeds, and levels of quotas. Values only."""
 
 from dataclasses import dataclass
 from typing import Final, Literal

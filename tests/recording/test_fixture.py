@@ -1,4 +1,4 @@
-"""The recorder's values: schedules that can be made again, limits that can be kept, files that come back as written."""
+"""The recorder's values: reproducible schedules, limits that can be met, files that read back equal."""
 
 import pytest
 

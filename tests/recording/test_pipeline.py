@@ -1,4 +1,4 @@
-"""The example that walks the whole pipeline on a recording: its commands, its comparison, its files."""
+"""The example of the whole pipeline on a recording: its commands, its comparison, its files."""
 
 import re
 import runpy

@@ -1,7 +1,8 @@
-"""From a real Prometheus that scraped a real broker to a simulated change of a manifest, and what a broker then does.
+"""From a real Prometheus that scraped a real broker to a simulated change, and the measured effect on a broker.
 
-Two brokers get the same demand at the same time: one counts and limits no client, the other has the limits of the manifest.
-Only the first is ingested. The project states how large the fetches of the consumers are. Two minutes of demand instead of four and a half (test_real_brokers.py has those).
+Two brokers get the same demand at the same time: one counts without limits, the other has the limits of the manifest.
+Only the first is ingested. The project states how large the fetches of the consumers are. Two minutes of demand
+instead of four and a half (test_real_brokers.py has those).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the recording says of consumers that are held back: their rates are no demand, however far from the limit they are."""
+"""Throttled consumers in the recording: their rates are not their demand, at any distance from the limit."""
 
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.series import thinned

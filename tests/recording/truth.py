@@ -1,4 +1,4 @@
-"""What happened to records, and what the core would have said of it: throttled time and worst delay, of groups and of runs."""
+"""The measured result of records, and the core's forecast: throttled time and worst delay, of groups and of runs."""
 
 import statistics
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Pages for tests: one with something of every kind and hostile names, and one of as many entities as a test wants."""
+"""Pages for tests: one with all parts and hostile names, and one with a given number of entities."""
 
 import random
 from dataclasses import replace

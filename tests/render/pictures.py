@@ -1,4 +1,4 @@
-"""The pictures of docs/html-report.md: `python -m tests.render.pictures` takes them anew, light and dark, of a made-up cluster."""
+"""The pictures of docs/html-report.md, light and dark: `python -m tests.render.pictures` generates them."""
 
 import tempfile
 from dataclasses import replace

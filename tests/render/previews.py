@@ -1,4 +1,4 @@
-"""One rich preview and one rich outcome with hostile names, and the comparison with files in tests/golden/render."""
+"""One complete preview and one complete outcome with hostile names, compared with files in tests/golden/render."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The picture of a plan in the terminal, for the README: `python -m tests.render.terminal_picture` takes it anew.
+"""The picture of a plan in the terminal, for the README: `python -m tests.render.terminal_picture` generates it.
 
 It is the output of the real command for the project of `examples/`, against a sandbox, as an SVG with its text.
 """

@@ -1,4 +1,4 @@
-"""Live quotas, effective limits, drift and checks in words and as documents."""
+"""Live quotas, effective limits, drift and checks as text and as documents."""
 
 import json
 

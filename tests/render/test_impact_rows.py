@@ -1,4 +1,4 @@
-"""Who gets another limit, what can never apply, what goes because a cluster is exclusive: distinguished from the changes."""
+"""Clients with another limit, rules that never apply, removals of an exclusive cluster: apart from the changes."""
 
 from dataclasses import replace
 

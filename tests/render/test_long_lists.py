@@ -1,4 +1,4 @@
-"""Long lists on a terminal: cut before their rows are made, counted whole, and complete on request."""
+"""Long lists on a terminal: cut before their rows are built, with the total count, and complete on request."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: it renders, answers, sorts and filters, bears 10,000 entities, and loads nothing."""
+"""The page in a real browser: it renders, sorts and filters 10,000 entities, and loads nothing from a network."""
 
 import itertools
 from dataclasses import replace

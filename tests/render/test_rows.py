@@ -1,4 +1,4 @@
-"""Rows are made once and say the same everywhere."""
+"""Rows are built once and are the same in every format."""
 
 from dataclasses import replace
 

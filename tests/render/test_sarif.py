@@ -1,4 +1,4 @@
-"""SARIF: sorted, placed where a place is known, with every rule described."""
+"""SARIF: sorted, with known locations, and with a description of every rule."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What recorded use says: its words, how they fit into a comment, and its section of a plan document, read back strictly."""
+"""The impact on recorded use: its text, its part of a comment, its section of a plan document, read back strictly."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tables line up in screen columns, colours are an argument, nothing is cut, and lines fit the terminal."""
+"""Tables align in screen columns, colours are an argument, nothing is cut, and lines fit the terminal."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The picture of the README: the text of a terminal with its colours, as an SVG; it shows what the command prints."""
+"""The picture of the README: the text of a terminal with its colours, as an SVG; equal to the command's output."""
 
 import re
 from html import unescape

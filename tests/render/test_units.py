@@ -1,4 +1,4 @@
-"""Numbers for people never hide the exact number."""
+"""Rounded numbers always come with the exact number."""
 
 import math
 

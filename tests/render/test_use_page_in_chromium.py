@@ -1,4 +1,4 @@
-"""The page of recorded use in a real browser: readable for all, in both schemes, and silent."""
+"""The page of recorded use in a real browser: accessible, in light and dark, without network requests."""
 
 from pathlib import Path
 

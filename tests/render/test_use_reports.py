@@ -1,4 +1,4 @@
-"""Reports of use as text, Markdown, JSON and a page: the same facts everywhere, and no name that becomes markup."""
+"""Reports of use as text, Markdown, JSON and a page: the same facts everywhere, and escaped names."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Reports of use for the tests: one of every part, one of hostile names, and the files of the page."""
+"""Reports of use for tests: one with all parts, one with hostile names, and the files of the page."""
 
 import math
 from dataclasses import replace

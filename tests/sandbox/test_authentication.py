@@ -1,4 +1,4 @@
-"""Sessions with a lifetime, certificates as principals, and the names they carry."""
+"""Sessions with a lifetime, certificates as principals, and the names in them."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""Rights and their bits."""
+"""Tests of rights and their bits."""
 
 from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation
 

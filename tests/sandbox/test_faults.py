@@ -1,4 +1,4 @@
-"""Faults befall the requests that they were planned for."""
+"""Faults affect the requests for which they were planned."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the command line serves."""
+"""The sandbox as the command line starts it."""
 
 import asyncio
 from pathlib import Path

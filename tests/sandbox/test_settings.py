@@ -1,4 +1,4 @@
-"""Settings that do not fit together cannot be built."""
+"""Settings that contradict each other are refused."""
 
 import ssl
 

@@ -1,4 +1,4 @@
-"""The state between runs."""
+"""The state file between runs."""
 
 import json
 import math

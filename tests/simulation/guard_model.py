@@ -1,4 +1,4 @@
-"""A second reading of the guards: which changes of a plan they refuse, from the changes and the live quotas."""
+"""An independent implementation of the guards: the changes that they refuse, from the changes and the live quotas."""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product

@@ -1,4 +1,4 @@
-"""A second reading of the order of a plan: which changes had to wait, judged from the results of all changes."""
+"""An independent implementation of the order of a plan: which changes had to wait, from the results of all changes."""
 
 from collections.abc import Collection, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""A disk in memory with a page cache: a kill can occur between any two steps of a write, a power loss drops unsynced data."""
+"""A disk in memory with a page cache: kills between any two steps of a write; a power loss drops unsynced data."""
 
 import errno
 import os

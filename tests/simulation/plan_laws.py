@@ -1,4 +1,4 @@
-"""Laws of plans and outcomes: each plan is what the rules say, and each outcome is what became of its changes."""
+"""Laws of plans and outcomes: each plan follows the rules, and each outcome reports the result of each change."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence

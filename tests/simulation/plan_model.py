@@ -1,4 +1,4 @@
-"""A second reading of the rules of a plan: what must happen to each quota key, from documents, records and one describe.
+"""An independent implementation of the rules of a plan: each quota key, from documents, records and one describe.
 
 It shares no code with the planner, and goes through one quota key after the other. Docs: ``docs/semantics.md``.
 """

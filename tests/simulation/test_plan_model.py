@@ -1,4 +1,4 @@
-"""Tests of the second readings of the rules: planner, guards and order agree with them, and a tampered plan does not."""
+"""The independent implementations of the rules: planner, guards and order agree with them; a changed plan does not."""
 
 from dataclasses import replace
 

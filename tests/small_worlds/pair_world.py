@@ -1,8 +1,8 @@
-"""All histories of one pair: documents, records, brokers, writes without an answer, another writer, crashes, overrides.
+"""All histories of one pair: documents, records, brokers, writes without response, another writer, crashes, overrides.
 
-Breadth first; a state is visited once. Time is reduced to what matters: an intent is fresh or older than 65 s, an override
-is in force or over. Everything between two actions is the product's: the comparison, the settlement of intents, what is
-held, what results mean for the records.
+Breadth first; a state is visited once. Time is reduced to two distinctions: an intent is new or older than 65 s, an
+override is in effect or ended. Everything between two actions is the product's code: comparison, settlement of
+intents, held changes, record changes.
 """
 
 from collections import deque

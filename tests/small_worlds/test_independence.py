@@ -1,6 +1,6 @@
-"""Pairs do not change each other's comparison: two entities with two keys are compared as their four pairs are, one by one.
+"""Pairs do not change each other's comparison: two entities with two keys are compared like four separate pairs.
 
-So what holds in all histories of one pair (`test_pair_world`) holds for all pairs.
+So a law of all histories of one pair (`test_pair_world`) holds for all pairs.
 """
 
 import itertools

@@ -1,6 +1,7 @@
-"""Every plan over two entities, with every fate of every request: no client has a limit that is neither before nor after.
+"""Every plan over two entities, with every outcome of every request: each client's limit is that of before or after.
 
-Two entities of all levels with one key; and two entities that meet, with two keys. Late requests land at each later moment.
+Two entities of all levels with one key; and two entities that overlap, with two keys. Late requests arrive at each
+later moment.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""One pair through all histories: the laws hold in every state, and each law has a broken variant that is caught."""
+"""One pair through all histories: the laws hold in every state, and each law detects a broken variant."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`python -m tests.soak`: one seed after the other, each on servers of its own; exit code 1 if an invariant does not hold."""
+"""`python -m tests.soak`: seeds one after the other, on separate servers; exit code 1 if an invariant is violated."""
 
 import argparse
 import contextlib

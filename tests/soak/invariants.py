@@ -1,4 +1,4 @@
-"""What has to hold once the faults are over, asked of Kafka, of the documents, of the records and of the log."""
+"""Invariants after the end of the faults, checked on Kafka, the documents, the records and the audit log."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

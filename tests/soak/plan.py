@@ -1,4 +1,4 @@
-"""What a soak does and when, from a seed alone: the same seed gives the same operations in the same order."""
+"""The operations of a soak and their times, derived from a seed: equal seeds give equal operations in equal order."""
 
 import random
 from collections.abc import Iterator

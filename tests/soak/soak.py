@@ -1,4 +1,4 @@
-"""One soak: the plan carried out on real servers, then the wait until everything is as declared, or a report of what is not."""
+"""One soak: executes the plan on real servers, waits until everything is as declared, or reports the differences."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""docs/commands.md is what the commands say of themselves."""
+"""docs/commands.md equals the help of the commands."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The CRDs hold what they promise, and everything generated from them is up to date."""
+"""The CRDs follow the rules of the project, and everything generated from them is up to date."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A generator writes its files, or names those that are out of date."""
+"""A generator writes its files, or lists those that are out of date."""
 
 from pathlib import Path
 

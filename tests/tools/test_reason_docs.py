@@ -1,4 +1,4 @@
-"""The page about reasons is the table: nothing missing, nothing stale, every link of it leads somewhere."""
+"""The page about reasons equals the table, without missing or stale rows, and with valid links."""
 
 import re
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""Upgrades: what the previous version of each part left is read, kept and not written again."""
+"""Upgrades: the state of the previous version of each part is read, kept and not written again."""

@@ -1,4 +1,4 @@
-"""What the previous operator left in Kubernetes and in Kafka, as it wrote it.
+"""Objects of the previous operator in Kubernetes and in Kafka, as it wrote them.
 
 Users alice, bob and dave have limits as declared, dave's below an override; erin's limit was changed by another writer,
 frank's document is suspended, carol's was deleted and left its limit, the limit of another was removed.

@@ -1,4 +1,4 @@
-"""Files of the previous version, written by its own program: what each reader carries over, and what it refuses."""
+"""Files of the previous version, written by its own program: what each reader accepts and refuses."""
 
 import json
 from collections.abc import Callable

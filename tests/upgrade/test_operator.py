@@ -1,4 +1,4 @@
-"""The chart and the operator are upgraded over the objects of the previous operator: nothing is written to Kafka, nothing is lost."""
+"""An upgrade of chart and operator over the objects of the previous operator: no write to Kafka, no loss."""
 
 import json
 from collections.abc import Iterator

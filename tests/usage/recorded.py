@@ -1,4 +1,4 @@
-"""The kernel's questions asked with rows of samples, as tests write them."""
+"""The kernel's queries for rows of samples, as tests write them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """The arithmetic of recorded use row by row, deliberately simple: what the kernel's columns are compared with.
 
-Nothing of the kernel is imported but the type of its series.
+Only the type of its series is imported from the kernel.
 """
 
 import math

@@ -1,11 +1,11 @@
-"""Kafka's limiter, request by request: an independent second reading of its classes, in floats and milliseconds.
+"""Kafka's limiter, request by request: an independent implementation of its classes, in floats and milliseconds.
 
 ``SampledWindows`` is ``org.apache.kafka.common.metrics.stats.Rate`` over ``WindowedSum`` (``SampledStat``) as of
 4.3.1: a list of samples that begin with their first event; a new one after a full window; twelve kept for eleven
 asked; one is void when its last event is eleven windows old; and the rate's window is never shorter than ten windows
 plus what has begun. ``delay`` is ``ClientQuotaManager.throttleTime``: (O - T) / T * W, rounded, not capped, and the
-connection is muted that long after the answer (KIP-219). The client is open: what it has to send does not depend on
-how it is treated; it queues, and sends requests of 64 KiB on one connection.
+connection is muted that long after the answer (KIP-219). The client is open-loop: its demand does not depend on
+throttling; it queues, and sends requests of 64 KiB on one connection.
 
 Nothing here is shared with the package.
 """

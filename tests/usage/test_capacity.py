@@ -1,4 +1,4 @@
-"""Capacity: what is left for clients, what is promised of it, and fair shares that add up."""
+"""Capacity: the part for clients, the promised part, and fair shares that add up."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What a limited consumer gets of its limit: the rule against Kafka's windows, stepped request by request."""
+"""The share of its limit that a throttled consumer gets: the rule against Kafka's windows, request by request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Censoring: when a recorded rate is less than what was wanted."""
+"""Censoring: when a recorded rate is less than the demand."""
 
 import pytest
 

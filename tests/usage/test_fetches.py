@@ -1,4 +1,4 @@
-"""Sizes of fetches, and what they leave of a limit."""
+"""Sizes of fetches, and the part of a limit that remains."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a command that only reconciles loads of recorded use."""
+"""The modules of recorded use that a reconciling command imports."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Units: rates and limits as whole numbers, and what numbers mean that are none."""
+"""Units: rates and limits as whole numbers, and values that are not numbers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Series: which scrapes are kept, how long a sample stands for, what silence means, sums."""
+"""Series: which scrapes are used, the duration of a sample, the meaning of gaps, sums."""
 
 import itertools
 

@@ -1,13 +1,13 @@
-"""The recursion against Kafka's limiter, stepped request by request: what a scraper saw without a limit, what a limit then does.
+"""The recursion against Kafka's limiter, request by request: the scraped use without a limit, the effect of a limit.
 
-Measured on 150 random settings (30 minutes, 4 kinds of walk, volatility 0.1 to 1.2, limit 0.6 to 3 times the mean), total
-throttled time against the stepper's, and settings beyond max(10 %, 60 s):
+Measured on 150 random settings (30 minutes, 4 kinds of walk, volatility 0.1 to 1.2, limit 0.6 to 3 times the mean),
+total throttled time against the stepper's, and settings beyond max(10 %, 60 s):
 
     step      5 s     10 s    15 s    30 s    60 s
     total     1.004   1.012   1.009   0.989   0.982
     beyond    0 %     0 %     0.7 %   8.7 %   29 %
 
-A gauge covers 11 s, so at 60 s most of the time goes unseen and single settings scatter; their total does not.
+A gauge covers 11 s, so at 60 s most of the time is not measured and single settings scatter; their total does not.
 """
 
 import itertools

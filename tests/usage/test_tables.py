@@ -1,4 +1,4 @@
-"""Tables: what every engine takes its schema from."""
+"""Tables from which every engine takes its schema."""
 
 from dataclasses import fields
 

@@ -1,4 +1,4 @@
-"""Tags of a client and limits of a tag: the rules of Kafka's quota callback, and what must follow from them."""
+"""Tags of a client and limits of a tag: the rules of Kafka's quota callback, and laws that follow from them."""
 
 import pytest
 from hypothesis import given

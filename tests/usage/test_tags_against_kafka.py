@@ -1,4 +1,4 @@
-"""The tags of unlimited clients too, against Kafka's own quota manager: every subset of the levels, every kind of caller."""
+"""Tags, also of unlimited clients, against Kafka's own quota manager: every subset of the levels."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rows made into tenants and into what is shown: the worst broker, the worst tenant first, and what the policy refuses."""
+"""Rows become tenants and texts: the worst broker, the worst tenant first, and refusals of the policy."""
 
 from dataclasses import replace
 

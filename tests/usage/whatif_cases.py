@@ -1,6 +1,6 @@
-"""Generated what-if cases: a fleet of known clients under some limits, what brokers record of it, and a change of limits.
+"""Generated what-if cases: a fleet of known clients under limits, records of its brokers, a change of limits.
 
-Made from a number, so that tests of every engine can ask for the same ones.
+Generated from a number, so that tests of every engine use the same cases.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A scripted peer for session tests: reads what the session sends, and answers as a broker would."""
+"""A scripted peer for session tests: reads the session's requests, and responds like a broker."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""A slow, obvious reader of DescribeClientQuotas answers: the oracle that the fast one is compared with.
+"""A slow, obvious reader of DescribeClientQuotas responses: the oracle for the fast one.
 
-It shares no line with the package: a cursor, one method per wire type, one dictionary per entity. What it
-refuses it refuses with ``ValueError``.
+It shares no code with the package: a cursor, one method per wire type, one dictionary per entity. Invalid
+input raises ``ValueError``.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Entries, layouts and answers that several tests of the codec use."""
+"""Entries, layouts and responses that several tests of the codec use."""
 
 from hypothesis import strategies as st
 

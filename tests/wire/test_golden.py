@@ -1,4 +1,4 @@
-"""Bytes made by Kafka's own classes: what they write we read, and what we write is what they write."""
+"""Bytes of Kafka's own classes: the project reads them, and writes the same bytes."""
 
 import json
 import struct

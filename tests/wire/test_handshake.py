@@ -1,4 +1,4 @@
-"""Judgements of single answers; how the session acts on them is in test_session."""
+"""Decisions about single responses; the session's reaction is in test_session."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Bad input, row by row: what a hostile or broken peer may send, and that it is refused at once and in words.
+"""Bad input, row by row: messages of a hostile or broken peer are refused at once, with an explanation.
 
-Peers accept some of these, crash on others, or take quadratic time. A wrong reading of a describe answer makes a
-wrong plan, so here nothing is guessed.
+Peers accept some of these, crash on others, or take quadratic time. A wrong reading of a describe response makes a
+wrong plan, so nothing is guessed.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Laws that hold for every small API in every version: what is written reads back, what is cut is refused."""
+"""Laws that hold for every small API in every version: a written message reads back, a truncated one is refused."""
 
 import contextlib
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Unsigned varints in Kafka's bytes; what is cut off or too large is refused."""
+"""Unsigned varints in Kafka's bytes; truncated and too large ones are refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Outcomes on disk: of each cluster the newest ones, whatever other clusters of the same run write."""
+"""Outcome files: the newest ones of each cluster remain, independent of the other clusters of the run."""
 
 from dataclasses import replace
 from pathlib import Path

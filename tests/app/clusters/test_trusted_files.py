@@ -1,4 +1,4 @@
-"""Every file that the trusted configuration names is the file of the trusted revision, or lies outside of the work tree."""
+"""Every file that the trusted configuration names is of the trusted revision, or lies outside of the work tree."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Repositories to be watched: a project of one or more clusters, and documents of users."""
+"""Repositories for tests of the loops: a project of one or more clusters, and ClientQuota documents."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One definition of healthy and of ready for all processes of loops."""
+"""Tests of liveness and readiness, which all processes with loops share."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Whether a pass is tried again soon."""
+"""Tests of when a reconciliation is retried soon."""
 
 import pytest
 

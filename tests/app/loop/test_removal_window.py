@@ -1,4 +1,4 @@
-"""Removals of a window: they outlive the process, a clock set back hides none, and what did not happen is taken back."""
+"""The window of the removal guard survives a restart and a clock that is set back; failed removals are returned."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""What the pull request of recommendations says and which files it takes: golden text, limits of length, hostile names, bad folders."""
+"""Text and files of a pull request with recommendations: golden text, limits of length, hostile names, bad folders."""
 
 import html
 import re

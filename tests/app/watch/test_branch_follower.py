@@ -1,4 +1,4 @@
-"""A branch that is followed: each commit taken or refused whole, the last good one in force meanwhile."""
+"""Tests of following a branch: a commit is accepted or refused completely; until then the last accepted one applies."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What a pass says to a log: news, each once."""
+"""Tests of the log of conditions: each new condition is logged once."""
 
 import logging
 from dataclasses import replace

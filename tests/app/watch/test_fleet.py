@@ -1,4 +1,4 @@
-"""All clusters of the revision in force: begun anew when settings change, woken when documents do, ended in good order."""
+"""`kquota watch` for all clusters: loops restart when settings change, run when documents change, and end in order."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What a commit asks for: read whole or refused whole."""
+"""A commit is read completely or refused."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `kquota watch` must not forget, and what damage to it means."""
+"""Tests of the state file of `kquota watch`, and of damage to it."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Loopback addresses, plain HTTP, and proxies of the environment."""
+"""Tests of loopback addresses, plain HTTP, and proxies of the environment."""
 
 import pytest
 

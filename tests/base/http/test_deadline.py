@@ -1,4 +1,4 @@
-"""Endpoints that send a byte now and then: no read timeout ends them, the deadline of the exchange does."""
+"""Endpoints that send a byte now and then never reach the read timeout; the deadline of the exchange ends them."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""What a response says of a second try, and how long to wait for it."""
+"""Whether a response allows a retry, and the delay before it."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The retry loop: how many tries, which pauses, when it ends; for every policy of the table."""
+"""Tests of the retry loop: number of tries, delays and end, for every policy of the table."""
 
 import asyncio
 from collections.abc import Sequence

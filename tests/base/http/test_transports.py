@@ -1,4 +1,4 @@
-"""Both transports, held to one contract: the client on aiohttp, and the blocking one on the standard library."""
+"""One contract for both transports: the client on aiohttp, and the blocking one on the standard library."""
 
 import asyncio
 import gzip

@@ -1,6 +1,7 @@
 """The same ten tasks with kio 0.6.5, a codec. Usage: python kio_codec.py HOST:PORT
 
-Connections, TLS, SASL, negotiation, retries and throttling are the caller's; here is the least of them, without any.
+Connections, TLS, SASL, negotiation, retries and throttling are left to the caller; this program has only a plain
+connection.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Help of every command: headings, -h, --color, whole summaries."""
+"""Tests of the help of every command: headings, -h, --color, complete summaries."""
 
 from collections.abc import Iterator
 

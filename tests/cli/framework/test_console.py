@@ -1,4 +1,4 @@
-"""Streams, colour and progress: who gets what."""
+"""Tests of streams, colour and progress."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What the interpreter and libraries say past our own code leaves without secrets, and forges no line and no colour."""
+"""Messages of the interpreter and of libraries are written without secrets, and cannot forge lines or colours."""
 
 import gc
 import logging

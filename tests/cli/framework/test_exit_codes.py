@@ -1,4 +1,4 @@
-"""Which error gives which exit code, which code wins, and that no one ever sees a traceback unasked."""
+"""The exit code of each error, the precedence of exit codes, and no traceback without --debug."""
 
 import inspect
 import itertools

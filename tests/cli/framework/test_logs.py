@@ -1,4 +1,4 @@
-"""Log records of a process that serves: one line each, with nothing in them forged."""
+"""Log records of a serving process: one line each, and names cannot forge lines."""
 
 import io
 import logging

@@ -1,4 +1,4 @@
-"""kquota adopt and export: live quotas become manifests that are accepted, and the plan after it is empty."""
+"""Tests of kquota adopt and export: live quotas become valid manifests, and the plan after it is empty."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""`kquota report` and `kquota plan --format html`: whole pages of what the sandbox holds."""
+"""`kquota report` and `kquota plan --format html`: complete pages of the quotas of the sandbox."""
 
 import json
 import re

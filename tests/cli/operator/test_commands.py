@@ -1,4 +1,4 @@
-"""The operator's command lines without any cluster: what they take, what they refuse, how their logs look."""
+"""The operator's command lines without a cluster: accepted and refused options, and the format of logs."""
 
 import json
 import logging

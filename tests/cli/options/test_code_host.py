@@ -1,4 +1,4 @@
-"""The options of every command that posts: the same names, variables and meanings on each host."""
+"""The options of the commands that post: the same names, variables and meanings on each code host."""
 
 import click
 import pytest

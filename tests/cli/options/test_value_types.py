@@ -1,4 +1,4 @@
-"""Durations, entities and limits on a command line."""
+"""Tests of durations, entities and limits on a command line."""
 
 import re
 

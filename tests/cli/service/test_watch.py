@@ -1,4 +1,4 @@
-"""`kquota watch` as a process, against a sandbox: what it says, serves and keeps, and how it ends."""
+"""`kquota watch` as a process, against a sandbox: output, endpoints, state and end."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""kquota spark expire: a lake in a folder, by the command line."""
+"""kquota spark expire on a lake in a folder."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""kquota spark ingest: what is read, kept, refused and reported; with a project and without one."""
+"""kquota spark ingest: imported, refused and reported files, with a project and without one."""
 
 import asyncio
 import json

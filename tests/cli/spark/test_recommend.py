@@ -1,4 +1,4 @@
-"""`kquota spark recommend`: limits from a lake, documents of them, pinned ones left alone, too little evidence reported."""
+"""`kquota spark recommend`: limits from a lake, documents, pinned limits unchanged, lack of evidence reported."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Documents of recommendations: what is there keeps all it says, each pair keeps its owner, and everything loads and plans again."""
+"""Documents of recommendations keep their content and the owner of each pair, and load and plan without error."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Files of `recommend --out`: ours are replaced and removed, others never touched, and all that is known before Spark begins."""
+"""Files of `recommend --out`: own files are replaced and removed, others unchanged; errors come before Spark starts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`kquota spark simulate`: manifests, plans and snapshots against a lake; policy, exit codes, formats; both engines."""
+"""`kquota spark simulate` of manifests, plans and snapshots on a lake: policy, exit codes, formats, both engines."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Commands of `kquota spark` that run a job: their options become a session, and their results facts."""
+"""Commands of `kquota spark` that run a job: options set up the session, results are printed."""
 
 import json
 from pathlib import Path

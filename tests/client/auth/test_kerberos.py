@@ -1,4 +1,4 @@
-"""The GSSAPI stepper over a stand-in for the extra; no Kerberos server is at hand."""
+"""Tests of the GSSAPI stepper with a substitute for the extra, without a Kerberos server."""
 
 import sys
 import types

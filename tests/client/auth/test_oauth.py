@@ -1,4 +1,4 @@
-"""OAUTHBEARER and MSK from settings: which source is made, and what is refused."""
+"""OAUTHBEARER and MSK from settings: the created token source, and refused settings."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The connections of one client: however they are used and however they break, ``close`` closes all of them."""
+"""The connections of one client: ``close`` closes all of them after any use and any failure."""
 
 import asyncio
 import contextlib

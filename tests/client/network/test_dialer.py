@@ -1,4 +1,4 @@
-"""Names, addresses, races and proxies."""
+"""Tests of name resolution, addresses, connection races and proxies."""
 
 import asyncio
 import socket

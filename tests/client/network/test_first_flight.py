@@ -1,4 +1,4 @@
-"""A plan needs four round trips: the connection, ApiVersions, one flight of reading requests, and the validation."""
+"""A plan needs four round trips: the connection, ApiVersions, the pipelined reading requests, and the validation."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Logging in, being refused, and logging in again, against a scripted broker."""
+"""Login, refused login and re-authentication, against a scripted broker."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Which broker is dialed next, and when the known ones are given up."""
+"""Which broker is dialed next, and when the known brokers are discarded."""
 
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.network.nodes import Nodes, address_of

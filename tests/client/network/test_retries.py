@@ -1,4 +1,4 @@
-"""Which errors another try can heal."""
+"""Which errors are retriable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""TLS from settings, proved by handshakes with a loopback server."""
+"""TLS from settings, tested with handshakes with a loopback server."""
 
 import ssl
 import sys

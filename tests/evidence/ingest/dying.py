@@ -1,7 +1,7 @@
-"""A program whose children ingest a file, each killed some steps later than the one before; then the ingest is run again.
+"""A program whose children ingest a file and are killed, each some steps later; then the ingest runs again.
 
-`python -m tests.evidence.ingest.dying FOLDER FILE` prints how many were killed, and in which copies of the lake the second run came
-to other rows than a run that was left alone.
+`python -m tests.evidence.ingest.dying FOLDER FILE` prints how many were killed, and in which copies of the lake the
+second run gave other rows than an uninterrupted run.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""How Kafka and JMX write names, written a second time from their sources: what the decoders are tested against."""
+"""How Kafka and JMX write names: an independent implementation from their sources, to test the decoders."""
 
 import urllib.parse
 

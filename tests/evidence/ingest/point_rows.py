@@ -1,4 +1,4 @@
-"""Rows of `point` for tests, short to write: brokers that answer every 30 s, buckets with rates and delays."""
+"""Rows of `point` for tests in short notation: brokers that answer every 30 s, buckets with rates and delays."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date

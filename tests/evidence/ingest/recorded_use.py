@@ -1,4 +1,4 @@
-"""Recorded use as Prometheus has it, in the dialect of jmx_exporter's samples: for fakes, files and blocks."""
+"""Recorded use as in Prometheus, in the dialect of jmx_exporter's examples: for fakes, files and blocks."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

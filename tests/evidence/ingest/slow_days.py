@@ -1,6 +1,6 @@
-"""A day of samples made value by value with the core's own functions: what the columns of the assembly must equal.
+"""Samples of a day, computed value by value with the functions of the core: the expected columns of the assembly.
 
-For brokers with one instance and one replica that never fail; everything else has tests of its own.
+For brokers with one instance and one replica that never fail; other cases have separate tests.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Every reason that series, points and samples are counted under has a sentence and a line in the documentation; no count is lost."""
+"""Every drop reason of series, points and samples has a sentence and a line in the documentation; no count is lost."""
 
 from pathlib import Path
 

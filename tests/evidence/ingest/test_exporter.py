@@ -1,4 +1,4 @@
-"""The shipped rules of the JMX agent on real brokers: every name comes back as it was sent, whatever a client calls itself."""
+"""The shipped rules of the JMX agent on real brokers: every client name is decoded to its original."""
 
 import json
 import math

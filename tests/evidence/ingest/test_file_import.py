@@ -1,4 +1,4 @@
-"""Use from files into the lake: every format to the same samples; what is cut, foreign or broken is reported."""
+"""Use from files into the lake: each format gives the same samples; truncated or damaged files are reported."""
 
 import json
 import subprocess

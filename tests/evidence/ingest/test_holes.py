@@ -1,4 +1,4 @@
-"""What a Prometheus does not give whole: said of each day, asked for again, and never taken for rest or for nothing."""
+"""Incomplete responses of Prometheus: reported for each day, requested again, and never read as idle clients."""
 
 import asyncio
 

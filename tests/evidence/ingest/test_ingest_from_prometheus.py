@@ -1,4 +1,4 @@
-"""From a real Prometheus with blocks of promtool through the command line to rows of the lake and published evidence."""
+"""From a real Prometheus with blocks of promtool by command line to rows of the lake and published evidence."""
 
 import json
 import subprocess

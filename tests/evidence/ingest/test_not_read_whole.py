@@ -1,4 +1,4 @@
-"""Files of which something could not be read: every day that the run touched says so, until they are read whole."""
+"""Files that could not be read completely: each affected day is marked until it is read completely."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Whose answers and points count for a broker: of one job and one target, and never of two brokers that share an id."""
+"""Which responses and points count for a broker: of one job and one target, and never of two brokers with one id."""
 
 from reconciler.evidence.ingest.assembly import day_tables
 from reconciler.evidence.ingest.dialects import parser

@@ -1,4 +1,4 @@
-"""Series become rows of `point`: of one cluster, decoded, in time, each once."""
+"""Series become rows of `point`: of one cluster, decoded, ordered by time, without duplicates."""
 
 import math
 

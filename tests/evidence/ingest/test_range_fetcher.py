@@ -1,4 +1,4 @@
-"""Spans from a Prometheus: in windows and parts, in order, resumable, and equal to what is stored however it is cut."""
+"""Time ranges from a Prometheus: windows, chunks, in order, resumable, equal to the stored data for any chunk size."""
 
 import asyncio
 import contextlib

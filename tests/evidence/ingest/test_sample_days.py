@@ -1,4 +1,4 @@
-"""Readings come in any order, twice, late, in parts, from several runs at once: days are those of the reading with most points."""
+"""Imports in any order, repeated, late, partial or concurrent: a day has the samples of the import with most points."""
 
 from datetime import date, timedelta
 

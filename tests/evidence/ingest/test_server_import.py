@@ -1,4 +1,4 @@
-"""Use from a Prometheus into the lake: where it begins, what a failing server leaves, how the next run goes on."""
+"""Use from a Prometheus into the lake: the start time, the effect of a failing server, the next run."""
 
 import asyncio
 

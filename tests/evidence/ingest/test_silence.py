@@ -1,4 +1,4 @@
-"""What is not there: zero only while brokers count, and only where it is sure that they answered without it."""
+"""Absent series: zero only while brokers count, and only if their response is known to be complete."""
 
 import pytest
 

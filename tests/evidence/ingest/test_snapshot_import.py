@@ -1,4 +1,4 @@
-"""Looks at limits: documents into the lake without loss and out again; what may not be whole is refused."""
+"""Quota snapshots: documents into the lake without loss and out again; snapshots that may be incomplete are refused."""
 
 import json
 from datetime import date

@@ -1,4 +1,4 @@
-"""docs/telemetry.md and docs/recorded-use-operations.md: tables are those of the program, and it reads their examples."""
+"""Tables of docs/telemetry.md and docs/recorded-use-operations.md equal the program's, which reads the examples."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Several clusters in one Prometheus: each gets its own, and what fits two goes to neither, counted."""
+"""Several clusters in one Prometheus: each gets its own series; a series that matches two is rejected and counted."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The reader against a real Prometheus whose blocks promtool made: what is fetched is what was recorded, sample by sample."""
+"""The reader against a real Prometheus whose blocks promtool wrote: fetched and recorded samples are equal."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Charts: what is drawn where."""
+"""Tests of charts: the positions of their parts."""
 
 import re
 from itertools import pairwise

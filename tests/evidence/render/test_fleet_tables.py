@@ -1,4 +1,4 @@
-"""Reports over fleets for people: every part is there, foreign names stay names, counts say what is left out."""
+"""Reports over fleets as text: every part is present, foreign names are escaped, counts state what is left out."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Reports of `recommend` are read as they were written, and nothing else is."""
+"""Reports of `recommend` read back as they were written; other files are refused."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Words for recorded use."""
+"""Tests of texts for recorded use."""
 
 import pytest
 from hypothesis import given

@@ -1,6 +1,6 @@
-"""Generated evidence for both engines: series with every oddity that two engines could see differently.
+"""Generated evidence for both engines: series with all irregularities that the engines could treat differently.
 
-A case is a cluster of its own (its number is the cluster id), so that one job answers for all of them.
+A case is a separate cluster (its number is the cluster id), so that one job processes all cases.
 """
 
 import datetime as dt

@@ -1,4 +1,4 @@
-"""What tests on Spark share beside the session: a standalone cluster, a Connect server, the wheel; each when needed."""
+"""Fixtures of the tests on Spark: a standalone cluster, a Connect server, the wheel; each started on demand."""
 
 from collections.abc import Iterator
 from pathlib import Path

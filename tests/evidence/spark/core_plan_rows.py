@@ -1,4 +1,4 @@
-"""The changes of a plan of the core as flat rows, which the rows of a plan on Spark have to equal."""
+"""The changes of a plan of the core as flat rows, which the rows of a plan on Spark must equal."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,8 @@
-"""Every job of the table that needs no manifests, one after the other in one session; a main file for all places.
+"""Every job of the table that needs no manifests, in one session; a main file for all kinds of clusters.
 
-`python -m tests.evidence.spark.every_job LAKE STATES OUTPUT JOBS [REMOTE]`, or as the main file of spark-submit: it imports nothing of the tests.
-STATES is a folder with the state after a change for each cluster that is simulated, JOBS their names with commas.
+`python -m tests.evidence.spark.every_job LAKE STATES OUTPUT JOBS [REMOTE]`, or as the main file of spark-submit: it
+imports nothing of the tests. STATES is a folder with the state after a change for each cluster that is simulated,
+JOBS their names with commas.
 """
 
 import dataclasses

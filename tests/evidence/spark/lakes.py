@@ -1,4 +1,4 @@
-"""Lakes with samples, made without Spark, and the rollups that the core makes of them."""
+"""Lakes with samples, written without Spark, and the rollups that the core computes from them."""
 
 import datetime as dt
 import random

@@ -1,4 +1,4 @@
-"""Generated worlds of a comparison, one cluster each: documents, records, intents, overrides, looks and rules that meet."""
+"""Generated inputs of a comparison, one cluster each: documents, records, intents, overrides, observations, rules."""
 
 import random
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""The executed plan of a frame: what it must not hold, how often it exchanges and sorts, what it reads.
+"""The executed plan of a data frame: forbidden operators, number of exchanges and sorts, columns that it reads.
 
-For classic sessions: a Connect client sees no executed plans.
+For classic sessions: a Connect client has no access to executed plans.
 """
 
 import contextlib

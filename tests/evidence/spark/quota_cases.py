@@ -1,4 +1,4 @@
-"""Generated limits and clients for both engines, and limits as rows of the tables. A case is a cluster of its own."""
+"""Generated limits and clients for both engines, and limits as rows of the tables. A case is a separate cluster."""
 
 import datetime as dt
 import math

@@ -1,4 +1,4 @@
-"""Lakes that hold generated what-if cases: samples, looks at the limits, and when brokers answered."""
+"""Lakes with generated what-if cases: samples, quota snapshots, and times at which brokers answered."""
 
 import dataclasses
 import datetime as dt

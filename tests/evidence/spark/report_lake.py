@@ -1,4 +1,4 @@
-"""A lake of one cluster, one broker and an hour, for reports: three users who produce, limits of three, one of them unused."""
+"""A lake of one cluster, broker and hour, for reports: three users who produce, three limits, one of them unused."""
 
 import datetime as dt
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every job through Spark Connect on two executors, and some by spark-submit: what each tells and keeps is what it does here."""
+"""Every job through Spark Connect on two executors, some by spark-submit: results equal those of a local session."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The jobs resolve, plan and history on a small lake: what they tell, what they keep, and what they refuse to guess."""
+"""The jobs resolve, plan and history on a small lake: their reports and rows, and ambiguous input that they refuse."""
 
 import datetime as dt
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""T11, histograms: the daily histogram of every generated series is that of the core, bucket by bucket."""
+"""T11, histograms: the daily histogram of every generated series equals that of the core, bucket by bucket."""
 
 import random
 from collections import defaultdict

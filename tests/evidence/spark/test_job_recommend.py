@@ -1,4 +1,4 @@
-"""The job `recommend`: what it sizes, with which limit, tier, marks and budget; and a window that says nothing."""
+"""The job `recommend`: sized buckets, with limit, tier, marks and budget; and a window without evidence."""
 
 import dataclasses
 from pathlib import Path

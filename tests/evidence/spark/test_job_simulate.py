@@ -1,4 +1,4 @@
-"""The job `simulate` on a lake: the report and the rows that the core gives, everything that is missing reported, impossible rates named."""
+"""The job `simulate` on a lake: rows equal those of the core, missing data and impossible rates are reported."""
 
 import dataclasses
 import datetime as dt

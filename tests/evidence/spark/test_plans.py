@@ -1,4 +1,4 @@
-"""The checks of plans find what they are there for."""
+"""The checks of executed plans find the operators that they look for."""
 
 import pytest
 from pyspark.sql import SparkSession, Window

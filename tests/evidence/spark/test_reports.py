@@ -1,4 +1,4 @@
-"""The jobs usage and capacity on a small lake: what they tell, and what they keep."""
+"""The jobs usage and capacity on a small lake: their reports and rows."""
 
 import pytest
 from pyspark.errors import PySparkException

@@ -1,8 +1,8 @@
-"""A program that does one piece of work on copies of a folder, and is killed one step later in each copy.
+"""A program that repeats one piece of work on copies of a folder and is killed one step later in each copy.
 
-`python -m tests.evidence.store.dying WORK FOLDER` copies `FOLDER/before` to `FOLDER/0`, `FOLDER/1`, …; a child does the work in
-each and is killed by SIGKILL before its nth call of the operating system that changes a disk. It ends with the first copy
-in which the work came to its end, and prints how many there were.
+`python -m tests.evidence.store.dying WORK FOLDER` copies `FOLDER/before` to `FOLDER/0`, `FOLDER/1`, …; a child works on
+each and is killed by SIGKILL before its nth system call that changes the disk. The program ends with the first copy
+in which the work completed, and prints the number of copies.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Evidence made for tests: samples of some users on some brokers, committed to a lake and published to a folder."""
+"""Evidence for tests: samples of some users on some brokers, committed to a lake and published to a folder."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rows of the tables of the lake, stores that count or fail, and a clock: what its tests share."""
+"""Shared by the tests of the lake: rows of its tables, stores that count or fail, and a clock."""
 
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Limits in evidence: not only those of its end, but of its whole window, as far as they decide who was counted with whom."""
+"""Limits in evidence: those at its end, and all within its window that decide which clients were counted together."""
 
 from pathlib import Path
 

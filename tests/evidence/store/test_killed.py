@@ -1,4 +1,4 @@
-"""A process that is killed, at any step, leaves the old state or the new one, and the next run goes on."""
+"""A process that is killed at any step leaves the old or the new state, and the next run continues."""
 
 import subprocess
 import sys

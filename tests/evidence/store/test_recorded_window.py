@@ -1,4 +1,4 @@
-"""A window of a lake for the core: what it is worth, which samples it gives, and what is missing from it."""
+"""A window of a lake for the core: its coverage, its samples, and its gaps."""
 
 from pathlib import Path
 

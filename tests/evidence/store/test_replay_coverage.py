@@ -1,4 +1,4 @@
-"""Windows of the lake for the core: what they are worth."""
+"""The coverage of windows of the lake."""
 
 import datetime as dt
 

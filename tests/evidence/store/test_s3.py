@@ -1,4 +1,4 @@
-"""The lake in an object store with the S3 protocol: conditional puts, races, listings of many pages, ranges, removal in bulk."""
+"""The lake in an object store with the S3 protocol: conditional puts, races, long listings, ranges, bulk removal."""
 
 import threading
 import time

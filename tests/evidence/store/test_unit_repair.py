@@ -1,4 +1,4 @@
-"""Units that are damaged are begun anew when that is asked for: what is lost is reported until it came again."""
+"""Damaged units can be started anew on request: the loss is reported until the data is imported again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Asking a broker for an admission request, against the embedded one: validate-only, rights, caches, strangers."""
+"""Validation of an admission request by the embedded broker: validate-only, rights, caches, other users."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""What is answered to an admission request: denied only by the broker's own words, everything else a warning."""
+"""Responses to admission requests: denied only with the broker's own message, otherwise a warning."""
 
 import asyncio
 from collections.abc import Sequence

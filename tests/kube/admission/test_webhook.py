@@ -1,4 +1,4 @@
-"""The webhook over HTTPS: answers, nonsense, floods, hangs, renewed certificates; it never refuses for a fault of its own."""
+"""The webhook over HTTPS: responses, invalid requests, floods, hangs, renewed certificates; its faults never deny."""
 
 import asyncio
 import io

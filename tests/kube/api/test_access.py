@@ -1,4 +1,4 @@
-"""Finding the way to an API server: kubeconfig, pod, proxies; a token that changes; nothing secret in errors."""
+"""The connection to an API server: kubeconfig, pod, proxies; a token that changes; no secret in errors."""
 
 import asyncio
 import json

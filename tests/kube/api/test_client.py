@@ -1,4 +1,4 @@
-"""The translator to the API server: paths, bodies, pages, tries, errors; and that nothing secret comes out of it."""
+"""The client of the API server: paths, bodies, pages, retries, errors, and no secret in any message."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Readers of custom resources: what is missing or of another shape is never an exception."""
+"""Readers of custom resources: a missing or malformed field never raises an exception."""
 
 import pytest
 

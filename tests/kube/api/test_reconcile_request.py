@@ -1,4 +1,4 @@
-"""Asking for a pass: the annotation, the value that comes back, patience, and resources that go away."""
+"""A request for a reconciliation: the annotation, the value in the status, the timeout, and deleted resources."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sessions over the life of their credentials, against the embedded broker: rotated, wrong, missing, back again."""
+"""Sessions during the life of their credentials, against the embedded broker: rotated, wrong, missing, restored."""
 
 import asyncio
 import base64

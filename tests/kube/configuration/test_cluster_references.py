@@ -1,4 +1,4 @@
-"""A QuotaCluster must not be a way to files, variables and secrets that only the operator can read."""
+"""A QuotaCluster must not give access to files, variables and secrets that only the operator can read."""
 
 import pytest
 

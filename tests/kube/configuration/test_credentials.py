@@ -1,4 +1,4 @@
-"""Secrets to client configurations: every way people write them, and errors that name the key and never the value."""
+"""Secrets to client configurations: all supported notations, and errors that name the key and never the value."""
 
 import base64
 import string

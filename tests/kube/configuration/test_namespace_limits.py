@@ -1,4 +1,4 @@
-"""Of each namespace the oldest documents are served; what is beyond the limit is small, asks for nothing and says so."""
+"""The oldest documents of each namespace are reconciled; documents beyond the limit declare nothing and report it."""
 
 import json
 import sys

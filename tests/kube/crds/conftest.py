@@ -1,4 +1,4 @@
-"""What the tests of the CRDs share."""
+"""Shared by the tests of the CRDs."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
-"""Documents for the API server to judge: right ones, and right ones with a few fields made wrong.
+"""Documents for the API server to validate: valid ones, and valid ones with a few invalid fields.
 
-The wrong values come from the CRDs themselves (`values`). Everything here is JSON: no NaN, no lone
+The invalid values come from the CRDs themselves (`values`). Everything here is JSON: no NaN, no lone
 surrogates, which never reach an API server.
 """
 

@@ -1,15 +1,15 @@
-"""One verdict on a document: the API server's, by a dry run, held against ours.
+"""One verdict on a document: the API server's, by a dry run, compared with the project's.
 
-We and the API server must say the same of every document, with two exceptions by design. Files are
-read more strictly where writers mean something else than what a server makes of it:
+The project and the API server must agree on every document, with two exceptions by design. Files are
+read more strictly where the server's reading probably differs from the writer's intention:
 
-- a server drops fields that are null; in a file null is a forgotten value and never the default;
-- a server takes 5.0 for the whole number 5, except where a CEL rule reads a quantity; a file has to
-  say 5.
+- a server drops fields that are null; in a file null means a forgotten value and never the default;
+- a server accepts 5.0 as the whole number 5, except where a CEL rule reads a quantity; a file must
+  contain 5.
 
-Both are gone from what the server stores, which is what the operator reads: that must be accepted
-whenever the server accepted. And one exception by loss: a whole number above 2^53 that no float64
-holds reaches the CEL of a decimal field as a float64, so only we can refuse it.
+Neither occurs in stored objects, which the operator reads: those must be accepted
+whenever the server accepted. One further exception: a whole number above 2^53 that no float64
+represents reaches the CEL of a decimal field as a float64, so only the project can refuse it.
 """
 
 import json

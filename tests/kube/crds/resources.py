@@ -1,4 +1,4 @@
-"""ClientQuotas and QuotaClusters in a test's API server, and the statuses that an operator would write."""
+"""ClientQuotas and QuotaClusters in a test's API server, with statuses as an operator would write them."""
 
 import copy
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a person may write into a resource is bounded everywhere: texts, lists, maps, and a document as a whole."""
+"""All user input in a resource is bounded: texts, lists, maps, and a document as a whole."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

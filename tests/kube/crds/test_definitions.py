@@ -1,4 +1,4 @@
-"""The CRDs as an API server and kubectl see them: accepted, documented, listed and selected by."""
+"""The CRDs in an API server and in kubectl: accepted, documented, listed and selectable."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Python rules, the file schemas and the API server give one verdict on every document."""
+"""The Python rules, the file schemas and the API server agree on every document."""
 
 import copy
 import json

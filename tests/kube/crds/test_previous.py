@@ -1,4 +1,4 @@
-"""An upgrade of the CRDs changes nothing for what is stored: from the previous release to `crds/`.
+"""An upgrade of the CRDs from the previous release to `crds/` does not change stored objects.
 
 `previous/` holds the CRDs of the last release. Only a release changes them: copy `crds/` there after it.
 """

@@ -1,4 +1,4 @@
-"""Resources in a real API server: what cannot be changed, what is no field, who writes what, how large."""
+"""Resources in a real API server: immutable fields, unknown fields, field managers, sizes."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Values for a field of a CRD to be judged on: at and beside its bounds, of other types, in odd spellings."""
+"""Values of a field of a CRD for validation: at and beside its bounds, of other types, in unusual notations."""
 
 import copy
 from collections.abc import Mapping, Sequence

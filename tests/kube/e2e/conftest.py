@@ -1,4 +1,4 @@
-"""One Kubernetes, one Kafka and one installed chart for all end-to-end tests; a `world` of its own for each of them."""
+"""One Kubernetes, one Kafka and one installed chart for all end-to-end tests; a separate `world` for each of them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A TCP forwarder on loopback that can be cut: the way of one process to an API server that others still reach."""
+"""A TCP forwarder on loopback that can be cut: one process loses the API server, others keep it."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""What end-to-end tests look at besides statuses: values as they follow each other, records, requests, the audit log."""
+"""Observations of end-to-end tests besides statuses: sequences of values, records, requests, the audit log."""
 
 import contextlib
 import json

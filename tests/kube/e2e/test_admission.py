@@ -1,4 +1,4 @@
-"""The webhook of running operators: kubectl shows the broker's own words, whether the leader answers or a standby, and never waits without end."""
+"""The webhook of running operators: kubectl shows the broker's message, from leader or standby, in bounded time."""
 
 import base64
 import json

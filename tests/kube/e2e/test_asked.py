@@ -1,4 +1,4 @@
-"""What people ask of the operator besides limits: suspend, look now, another cluster, a QuotaCluster that goes and comes back."""
+"""Requests to the operator besides limits: suspend, reconcile now, move, delete and recreate a QuotaCluster."""
 
 import json
 import subprocess

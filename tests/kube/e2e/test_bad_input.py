@@ -1,4 +1,4 @@
-"""Bad values in a resource: each costs one clear condition and an event, and affects nothing else."""
+"""Bad values in a resource: each causes one clear condition and an event, and affects nothing else."""
 
 import json
 import time

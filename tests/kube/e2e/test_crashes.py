@@ -1,4 +1,4 @@
-"""An operator that is away, or is killed at the worst moment: nothing is lost, nothing is written twice, nothing is removed unasked."""
+"""An operator that is stopped, or killed at the worst moment: no loss, no second write, no removal without request."""
 
 from collections.abc import Callable
 

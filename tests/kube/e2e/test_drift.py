@@ -1,4 +1,4 @@
-"""Values that a person changes outside kquota: reported, left alone or written back by the mode, and never mixed up with changes of the spec."""
+"""Values that a person changes outside kquota: reported, left or corrected by mode; spec changes are separate."""
 
 import pytest
 

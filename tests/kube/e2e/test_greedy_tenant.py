@@ -1,4 +1,4 @@
-"""One tenant who writes as much as the API server takes: it is refused or left out, and all others are served."""
+"""A tenant who writes as much as the API server accepts is refused or left out; all others are reconciled."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What stands between a mistake and a cluster without limits: the removal guard over its window, listings with a hole, a CRD that is deleted."""
+"""Protection against the loss of all limits: removal guard, incomplete listings, a CRD that is deleted."""
 
 import json
 from collections.abc import Iterator

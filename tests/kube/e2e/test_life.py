@@ -1,4 +1,4 @@
-"""From `kubectl apply` to the broker and back: creating, changing, deleting, restarting."""
+"""From `kubectl apply` to the broker and back: create, change, delete, restart."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Brokers and API servers that are away for a while: what waits, what is said of it, and that nothing is given up but what was asked for."""
+"""Outages of brokers and API servers: what waits, its status, and removals only on request."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`kquota override --kubernetes` while an operator runs and writes: in force at once, reported, over when its time is over."""
+"""`kquota override --kubernetes` with a running operator: in effect at once, reported, ended at its time."""
 
 import subprocess
 import threading

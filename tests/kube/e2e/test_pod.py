@@ -1,4 +1,4 @@
-"""The operator with what a pod has and nothing else: token, authority and the address of the API server. No kubeconfig, no DNS."""
+"""The operator in the environment of a pod: token, authority and address of the API server. No kubeconfig, no DNS."""
 
 import os
 from collections.abc import Iterator

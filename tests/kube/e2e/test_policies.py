@@ -1,4 +1,4 @@
-"""What each policy and each deletionPolicy makes of creating, changing and deleting: in the broker, in statuses, in the records."""
+"""The effect of each policy and deletionPolicy on create, change and delete: in broker, statuses and records."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Two operators: one leads, the other takes over. Measured, and nothing is written twice or by an operator that lost the Lease."""
+"""Two operators: one leads, the other takes over. No double write, and no write by an operator that lost the Lease."""
 
 import json
 import os

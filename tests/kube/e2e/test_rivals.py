@@ -1,4 +1,4 @@
-"""Two documents for one limit: who has it, what the other says, and what happens when one of them goes."""
+"""Two documents for one limit: the owner, the status of the other one, and the deletion of either."""
 
 import pytest
 

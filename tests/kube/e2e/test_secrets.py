@@ -1,4 +1,4 @@
-"""Credentials by secretRef: SCRAM over TLS with the documented ACLs, rotation without a restart, bad Secrets, and that no secret leaks."""
+"""Credentials by secretRef: SCRAM over TLS with the documented ACLs, rotation, invalid Secrets, and no leak."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""One document for two brokers: a selector, limits of one cluster, labels that move it, its deletion."""
+"""One document for two brokers: a selector, limits of one cluster, labels that change the selection, its deletion."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Grants: what each namespace may declare, what its statuses show, what it can see of others, and what a grant that is taken back leaves."""
+"""Grants: what each namespace may declare, what its statuses show and hide, and the effect of a withdrawn grant."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What administrators do to an installation: releasing where the operator is gone, new CRDs under a running one, two operators by class."""
+"""Administration of an installation: release without an operator, new CRDs while it runs, two operators by class."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
-"""A Kubernetes with the chart installed, a Kafka broker beside it, and the operator as its own process under the chart's rights.
+"""A Kubernetes with the chart installed, a Kafka broker, and the operator as a process with the chart's rights.
 
-No container runs: `helm install --wait` is carried out for real, then the process is started with the arguments and
-the ServiceAccount token that the Deployment would give it. `Place` stands for a session, `World` for one test.
+No container runs: `helm install --wait` is executed, then the process is started with the arguments and
+the ServiceAccount token that the Deployment would give it. `Place` is for a session, `World` for one test.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The election: who leads, until when for certain, what a hang, a jump of a clock or a stranger does to it."""
+"""The leader election: who leads, until when, and the effect of a hang, a clock jump and another candidate."""
 
 import asyncio
 import functools

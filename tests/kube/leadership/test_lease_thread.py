@@ -1,6 +1,6 @@
-"""The Lease is renewed whatever the program's event loop does, and never for a loop that hangs.
+"""The Lease is renewed independently of the program's event loop, but never for a loop that hangs.
 
-These tests block event loops on purpose, so they run by the machine's clock; times are scaled down.
+These tests block event loops on purpose, so they use the system clock; times are scaled down.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The last resort: the process ends although its event loop hangs, and never while all is well."""
+"""The process ends if its event loop hangs, and never otherwise."""
 
 import threading
 

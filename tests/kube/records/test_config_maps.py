@@ -1,4 +1,4 @@
-"""ConfigMaps and back: everything reads back, nothing grows too large, damage is never taken for empty."""
+"""ConfigMaps and back: everything reads back, sizes are bounded, damage is never read as empty."""
 
 import base64
 import copy

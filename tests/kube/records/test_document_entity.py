@@ -1,4 +1,4 @@
-"""The Kafka entity of a ClientQuota, from a spec that may break rules elsewhere, or else from its status."""
+"""The Kafka entity of a ClientQuota, from a spec that may break rules elsewhere, or otherwise from its status."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose a record is: a live document's, one's that is going, or one's that is gone, seen or unseen."""
+"""The document of a record: live, being deleted, or gone, observed or unobserved."""
 
 from typing import Any
 

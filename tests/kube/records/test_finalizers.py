@@ -1,4 +1,4 @@
-"""Our finalizer: only where deletion has an effect, and never longer than something is really to be removed."""
+"""The finalizer: only where deletion has an effect, and only until the removal is done."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Overrides in the operator's ledger: what they replace is known, two writers do not lose each other's, ends come back."""
+"""Overrides in the operator's records: replaced values are known, updates are not lost, ended values return."""
 
 import asyncio
 from dataclasses import replace

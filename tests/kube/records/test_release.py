@@ -1,4 +1,4 @@
-"""Releasing without an operator: records kept as orphaned, finalizers gone, quotas untouched; again does nothing."""
+"""A release without an operator: records are orphaned, finalizers removed, quotas unchanged; it is idempotent."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which layout of a series of ConfigMaps counts, whatever a crash left."""
+"""Which layout of a series of ConfigMaps counts after a crash."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Parts of a series: every record in exactly one, each small enough, stable, and worked out in linear time."""
+"""Parts of a series: every record in exactly one, each bounded, stable, and computed in linear time."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Records of statuses that are taken over once: only with a grant, never over what a ConfigMap has, and never when damaged."""
+"""Records of statuses are migrated once: only with a grant, never over a ConfigMap, and never when damaged."""
 
 from typing import Any
 

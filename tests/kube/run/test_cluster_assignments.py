@@ -1,4 +1,4 @@
-"""Which QuotaCluster looks after a Kafka cluster that several point at."""
+"""Which QuotaCluster manages a Kafka cluster to which several point."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One loop per QuotaCluster that is ours: begun, ended and woken as clusters come, go and change hands."""
+"""One loop for each QuotaCluster of this operator: started, ended and triggered as QuotaClusters change."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One pass of the operator with everything around it, on an API server and a Kafka cluster in memory."""
+"""One complete reconciliation of the operator, on an API server and a Kafka cluster in memory."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who does not lead for certain alters nothing in Kafka, and may look at everything."""
+"""An operator without a certain lease alters nothing in Kafka, but may read."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Documents whose QuotaCluster is gone: they are released at once, and what they own stays and is orphaned."""
+"""Documents whose QuotaCluster is deleted: they are released at once, and their limits stay and are orphaned."""
 
 import asyncio
 from functools import partial

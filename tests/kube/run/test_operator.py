@@ -1,4 +1,4 @@
-"""The operator as a whole, on an API server, a Kafka cluster and a clock in memory."""
+"""The operator as a whole, with an API server, a Kafka cluster and a clock in memory."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A definition of ClientQuota that is being deleted takes no limit from Kafka; asking for it costs a request only where it matters."""
+"""A deleted CRD of ClientQuota removes no limit from Kafka; the check is requested only before removals."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""An operator is stopped from outside before its finalizers are taken off."""
+"""An operator is stopped from outside before its finalizers are removed."""
 
 import asyncio
 from typing import Any

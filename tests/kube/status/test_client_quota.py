@@ -1,4 +1,4 @@
-"""The status of a document: what it records, what it says of each key, what stays when the cluster could not be read."""
+"""The status of a document: its records, its keys, and what stays when the cluster could not be read."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Whether a status is written again: not for times, not for what others put beside ours."""
+"""Whether a status is written again: not for times, not for fields of other managers."""
 
 from reconciler.kube.status.comparison import CONDITIONS, unchanged
 from reconciler.kube.status.conditions import conditions

@@ -1,4 +1,4 @@
-"""Conditions: who is there, when times change, how long sentences are; and what each error means."""
+"""Conditions: which exist, when their times change, the length of messages, and the condition of each error."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a custom resource may ask for: one reason per document, and what all of them together mean for the planner."""
+"""What a custom resource may declare: one reason per document, and the effect of all of them on the plan."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Events: on transitions alone, none for the first Ready, trouble of a cluster reported once."""
+"""Events: on transitions only, none for the first Ready, one for trouble of a cluster."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a reconciliation publishes beside its result: that it takes long."""
+"""Progress of a long reconciliation, which is published before its result."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The status of a QuotaCluster: counts, drift, trouble; and that the trouble of a tenant is not the cluster's."""
+"""The status of a QuotaCluster: counts, drift, errors; errors of a tenant are not errors of the cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of reasons, row by row: what our own code writes for each shows exactly the conditions of its row."""
+"""The table of reasons, row by row: the written status shows exactly the conditions of its row."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""One status of several clusters: ready if all are, the worst reason otherwise, and each part by itself."""
+"""One status of several clusters: ready if all are, the worst reason otherwise, and each part separately."""
 
 from typing import Any
 

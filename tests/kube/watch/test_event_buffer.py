@@ -1,4 +1,4 @@
-"""A storm of watch events takes little room and leaves the loop to others."""
+"""A storm of watch events needs little memory and does not block the loop."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What is assumed of Kopf, held against the release that is installed: the pinned one, and the newest in a weekly run."""
+"""Assumptions about Kopf, checked with the installed release: the pinned one, and the newest in a weekly run."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The settings of Kopf before it watches for us: it writes nothing, and asks for no right that the chart does not give."""
+"""The settings of Kopf as a watcher: it writes nothing, and needs no right that the chart does not grant."""
 
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.watch.kopf_watcher import settings

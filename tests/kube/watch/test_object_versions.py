@@ -1,4 +1,4 @@
-"""Which of two versions of an object is newer, as far as their numbers show."""
+"""Which of two versions of an object is newer, by their numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Projections: what each cluster gets of a document that selects clusters, and what stays frozen."""
+"""Projections: the part of a document that each selected cluster gets, and frozen parts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The cache: what wakes a cluster, what was deleted, and what a complete listing replaces."""
+"""The cache: changes that trigger a cluster, deletions, and replacement by a complete listing."""
 
 from reconciler.kube.watch.resource_cache import ResourceCache, slim
 

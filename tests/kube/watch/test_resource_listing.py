@@ -1,4 +1,4 @@
-"""Complete listings: pages that did not change are answered from the cache, and the cache always ends as the API server is."""
+"""Complete listings: unchanged pages are answered from the cache, and the cache always equals the API server."""
 
 import asyncio
 import json

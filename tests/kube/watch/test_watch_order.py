@@ -1,4 +1,4 @@
-"""Events of one watch are in order, except in a burst; those of several watches never are."""
+"""Events of one watch are in order, except in a burst; those of several watches are unordered."""
 
 from reconciler.kube.watch.watch_order import BURST_EVENTS, BURST_SECONDS, WatchOrder
 from tests.fakes.clock import FakeClock

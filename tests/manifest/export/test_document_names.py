@@ -1,4 +1,4 @@
-"""Names of documents: readable, legal, and never the same for two entities."""
+"""Names of documents: readable, valid, and different for different entities."""
 
 import re
 

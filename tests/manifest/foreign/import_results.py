@@ -1,4 +1,4 @@
-"""What the tests of foreign formats share: files in, limits by entity and remarks by line out, and the way round."""
+"""Shared by the tests of foreign formats: files in, limits by entity and remarks by line out, and the round trip."""
 
 from pathlib import Path
 

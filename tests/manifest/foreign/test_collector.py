@@ -1,4 +1,4 @@
-"""Gathering, trees and the table of tools: what all readers share."""
+"""Collection, trees and the table of tools, which all readers share."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""As much of HCL as it takes."""
+"""The supported part of HCL."""
 
 import contextlib
 

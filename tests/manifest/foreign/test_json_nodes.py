@@ -1,4 +1,4 @@
-"""JSON with places."""
+"""JSON with positions."""
 
 import json
 

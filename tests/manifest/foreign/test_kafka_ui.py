@@ -1,4 +1,4 @@
-"""The list that kafka-ui answers."""
+"""The list in responses of kafka-ui."""
 
 import pytest
 

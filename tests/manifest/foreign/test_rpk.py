@@ -1,4 +1,4 @@
-"""What rpk cluster quotas describe prints."""
+"""The output of rpk cluster quotas describe."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""kafka_quota resources, written in HCL or shown as JSON."""
+"""kafka_quota resources, in HCL or in JSON."""
 
 import pytest
 

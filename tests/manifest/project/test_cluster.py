@@ -1,4 +1,4 @@
-"""Parts of a QuotaCluster that are values of their own."""
+"""Parts of a QuotaCluster that are separate values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""kquota.yaml: what it becomes, and what is wrong with it."""
+"""kquota.yaml: its value, and errors in it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The law of documents that select clusters: each cluster gets what it would get of the expanded documents."""
+"""The law of documents that select clusters: the result for each cluster equals that of the expanded documents."""
 
 import json
 from dataclasses import replace

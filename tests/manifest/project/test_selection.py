@@ -1,4 +1,4 @@
-"""What one cluster gets of the documents: by reference, path, grant and scope."""
+"""The documents of one cluster: selected by reference, path, grant and scope."""
 
 import pytest
 

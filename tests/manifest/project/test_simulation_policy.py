@@ -1,4 +1,4 @@
-"""The what-if policy from what was written: who is in which tier, what a change may do to them, how they are sized."""
+"""The what-if policy of a project: which client is in which tier, allowed impacts, sizing."""
 
 from dataclasses import replace
 

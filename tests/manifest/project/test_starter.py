@@ -1,4 +1,4 @@
-"""A new project: what its files hold."""
+"""The files of a new project."""
 
 import pytest
 

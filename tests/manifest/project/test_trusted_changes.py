@@ -1,4 +1,4 @@
-"""Trusted against head configuration: everything is shown, no secret is."""
+"""Trusted against head configuration: every difference is shown, but no secret."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The table of static rules: its CEL is in the CRDs, its Python rules accept and refuse what they should."""
+"""The table of static rules: its CEL is in the CRDs, its Python rules accept and refuse the same documents."""
 
 from pathlib import Path
 from typing import Any

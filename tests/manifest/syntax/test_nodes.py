@@ -1,4 +1,4 @@
-"""Trees with places: to JSON and back, and finding one's way."""
+"""Trees with positions: to JSON and back, and lookup of a path."""
 
 import pytest
 from hypothesis import given

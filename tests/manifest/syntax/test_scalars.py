@@ -1,4 +1,4 @@
-"""The table of plain scalars that readers disagree on, and the readers that can be asked."""
+"""The table of plain scalars that YAML readers read differently, and the available readers."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Strict YAML: what is refused, exactly where, and that cutting a file at its markers changes nothing."""
+"""Strict YAML: what is refused, with its exact position; splitting a file at its markers changes nothing."""
 
 import pytest
 import yaml

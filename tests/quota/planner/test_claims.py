@@ -1,4 +1,4 @@
-"""Who wins where several documents ask for one pair."""
+"""Which document gets a pair that several documents declare."""
 
 from dataclasses import replace
 

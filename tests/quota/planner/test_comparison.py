@@ -1,4 +1,4 @@
-"""The comparison as a whole: its laws over random worlds, against a reading of the table that shares no code with it."""
+"""Laws of the whole comparison over random worlds, against an independent implementation of the table."""
 
 import itertools
 from dataclasses import replace

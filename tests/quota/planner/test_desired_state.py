@@ -1,4 +1,4 @@
-"""Many documents, one desired state: the order never matters, conflicts name all places."""
+"""Many documents, one desired state: independent of the order, conflicts name all places."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a change means for the kinds of clients that its entity is written for."""
+"""The effects of a change on the kinds of clients to which its entity applies."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Guards judge the end of an override exactly if it writes another value than the override replaced."""
+"""Guards check the end of an override exactly if it writes another value than the override replaced."""
 
 from hypothesis import given
 from hypothesis import strategies as st

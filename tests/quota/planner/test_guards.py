@@ -1,4 +1,4 @@
-"""Guards: each alone, at its bound and over it, all at once; overrides pass them."""
+"""Guards: each alone, at its bound and over it, all together; overrides are exempt."""
 
 import math
 from dataclasses import replace

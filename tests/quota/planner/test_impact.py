@@ -1,4 +1,4 @@
-"""What a plan means: directions, principals that are affected, rules that never apply, keys that go silent."""
+"""The impact of a plan: directions, affected principals, rules that never apply, keys without limit."""
 
 import pytest
 from hypothesis import given

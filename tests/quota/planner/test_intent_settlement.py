@@ -1,4 +1,4 @@
-"""What one describe decides about each intent, alone and over every combination of values and times."""
+"""The decision of one describe about each intent, alone and over every combination of values and times."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Warnings of a plan: it limits the principal that applies it; a change looks like bits in place of bytes."""
+"""Warnings of a plan: it limits the principal that applies it; a value looks like bits in place of bytes."""
 
 import pytest
 

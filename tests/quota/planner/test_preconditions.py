@@ -1,4 +1,4 @@
-"""What a plan stands on: its own pairs, and every live limit that clients of a removed pair fall back to."""
+"""The preconditions of a plan: its own pairs, and every live limit to which clients of a removed pair fall back."""
 
 import pytest
 from hypothesis import given

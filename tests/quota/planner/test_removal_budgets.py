@@ -1,4 +1,4 @@
-"""Removal budgets: the first N of each tenant go, the rest waits and goes later, and no tenant feels another."""
+"""Removal budgets: the first N removals of each tenant are sent, the others wait, and tenants are independent."""
 
 import json
 

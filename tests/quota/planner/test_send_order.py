@@ -1,4 +1,4 @@
-"""Batches, chunks and what waits for what; the safety law itself is in test_order_law, with visibility and shuffling here."""
+"""Batches, chunks and dependencies; the safety law itself is in test_order_law, visibility and shuffling are here."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Every combination of desired, applied and live values, with a pending write or none, falls into exactly one row."""
+"""Every combination of desired, applied and live values, with or without a pending write, matches exactly one row."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Ranges of values: which quotas they cover, and which values they approve."""
+"""Ranges of values: the quotas that they cover, and the values that they approve."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Overrides that have ended and whose value is still live."""
+"""Overrides that have ended, with a value that is still live."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What readers of a run are given: previews and outcomes as values."""
+"""The results for readers of a run: previews and outcomes as values."""
 
 from dataclasses import replace
 

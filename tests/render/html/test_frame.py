@@ -1,4 +1,4 @@
-"""The frame: each part once, no text becomes markup, and a policy that allows exactly this style and script."""
+"""The HTML frame: each part once, escaped text, and a policy that allows exactly this style and script."""
 
 import re
 

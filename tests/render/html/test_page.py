@@ -1,4 +1,4 @@
-"""The page as text: well-formed, closed in itself, and no name leaves the block of JSON."""
+"""The page as text: well-formed, self-contained, and all names are in the block of JSON."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""A comment as code hosts show it: no text leaves its cell, its line or its code, whatever the names hold."""
+"""A comment as code hosts render it: no text leaves its cell, its line or its code, for any name."""
 
 from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser

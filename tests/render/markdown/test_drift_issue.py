@@ -1,4 +1,4 @@
-"""Drift as an issue: its text changes only with the facts, fits, and nothing in a name is markup."""
+"""Drift as an issue: its text changes only with the facts, is bounded, and names are escaped."""
 
 import html
 import re

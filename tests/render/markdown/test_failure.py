@@ -1,4 +1,4 @@
-"""A command that failed: what it said is shown as text, bounded, and nothing in it is markup."""
+"""A failed command: its message is shown as text, bounded and escaped."""
 
 import re
 

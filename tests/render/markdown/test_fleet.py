@@ -1,4 +1,4 @@
-"""One comment for the plans of many clusters: bounded, nothing in it is foreign Markdown."""
+"""One comment for the plans of many clusters: bounded, and without foreign Markdown."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Plans and outcomes as comments: one screen, no markup from names, nothing about quotas of others."""
+"""Plans and outcomes as comments: one screen, escaped names, and no quotas outside of the plan."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""What a broker would say, asked offline."""
+"""Validation by a broker's rules, offline."""
 
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Alteration, Applied, Rejected

@@ -1,4 +1,4 @@
-"""Lines differ, and only as wire allows."""
+"""Profiles of versions differ only as the protocol allows."""
 
 from dataclasses import replace
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Where traffic goes when limits change: the named hard cases, and the law against fleets whose every client is known."""
+"""The buckets of traffic after a change of limits: the named hard cases, and the law against known fleets."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Which series hold the same clients all through a window, and of how many looks that has to be known."""
+"""Which series hold the same clients during a whole window, and for how many quota snapshots this must be known."""
 
 import pytest
 from hypothesis import given

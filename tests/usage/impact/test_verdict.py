@@ -1,4 +1,4 @@
-"""Impacts: what may be said about a new limit on which evidence, and what a policy refuses."""
+"""Impacts: the possible verdicts on a new limit for each evidence, and what a policy refuses."""
 
 from dataclasses import replace
 

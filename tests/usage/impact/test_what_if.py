@@ -1,4 +1,4 @@
-"""What a plan does to recorded use: nothing that changes goes unsaid, nothing else is read, rows are those of the verdict."""
+"""The impact of a plan on recorded use: every change is reported, and only affected series are read."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What brokers were loaded with at one time."""
+"""The load of brokers at one time."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Runs of samples as bytes: what is written is read again, whatever the runs."""
+"""Runs of samples as bytes read back equal."""
 
 import numpy as np
 from hypothesis import given

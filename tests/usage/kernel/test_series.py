@@ -1,4 +1,4 @@
-"""Series as columns: what cannot be is refused; spans, sums and times equal the same rules row by row."""
+"""Series as columns: impossible values are refused; spans, sums and times equal the same rules row by row."""
 
 import pytest
 from hypothesis import given

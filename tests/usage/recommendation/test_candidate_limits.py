@@ -1,4 +1,4 @@
-"""Candidates: the committed powers, the two rounds, the search, rounding to three digits."""
+"""Candidates: the fixed powers, the two rounds, the search, rounding to three digits."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Right-sizing: every broker by itself, the rules one by one, evidence that is too little, and proof on an unseen week."""
+"""Sizing: each broker separately, each rule, insufficient evidence, and proof on an unseen week."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Names behind a keyed hash."""
+"""Names as keyed hashes."""
 
 from collections.abc import Sequence
 from dataclasses import replace

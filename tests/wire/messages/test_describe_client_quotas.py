@@ -1,4 +1,5 @@
-"""The describe answer: laws against the reference reader. Rows of the malformed-input table are in test_malformed."""
+"""The describe response: laws against the reference reader. Rows of the malformed-input table are in
+test_malformed_input."""
 
 import random
 import struct

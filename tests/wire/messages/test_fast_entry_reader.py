@@ -1,5 +1,5 @@
-"""The fast reader's own decisions: what it calls ordinary, when it remembers and when it gives that up. That
-it answers right is tested in test_describe_client_quotas."""
+"""Decisions of the fast reader: which entries are ordinary, when it uses its memory and when it stops. Correct results
+are tested in test_describe_client_quotas."""
 
 import struct
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Points of a day become samples: identity of brokers, replicas, silence, counters, limits in force; each departure is counted."""
+"""Points of a day become samples: broker identity, replicas, gaps, counters, limits in effect; counted deviations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Limits over time from looks: what holds when, where it may be either, and whose request quota holds a bucket."""
+"""Limits over time from quota snapshots: what applies when, uncertain times, whose request quota holds a bucket."""
 
 import pytest
 

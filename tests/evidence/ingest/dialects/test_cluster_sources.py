@@ -1,4 +1,4 @@
-"""Where recorded use comes from, and whose a series is: read strictly, and never guessed."""
+"""The sources of recorded use, and the cluster of a series: read strictly, never guessed."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Dialects: series as the exporters write them, and which of them a source uses."""
+"""Dialects: series as the exporters write them, and the dialects of a source."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Names in labels: what Kafka wrote is read back; what it cannot have written is refused."""
+"""Names in labels: Kafka's names are decoded; impossible labels are refused."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""Parquet and CSV exports: the layouts people have, times in every unit, and files that are damaged."""
+"""Parquet and CSV exports: supported layouts, times in every unit, and damaged files."""
 
 import gzip
 import math

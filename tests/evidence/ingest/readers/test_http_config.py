@@ -1,4 +1,4 @@
-"""How a Prometheus is called: its own words, read strictly; no value of a file is ever reported."""
+"""The configuration of a Prometheus client: Prometheus' own fields, read strictly; values are never reported."""
 
 import asyncio
 import base64

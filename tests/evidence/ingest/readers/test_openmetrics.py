@@ -1,4 +1,4 @@
-"""OpenMetrics and the classic text format: escapes, times in seconds and milliseconds, files that end too early."""
+"""OpenMetrics and the classic text format: escapes, times in seconds and milliseconds, truncated files."""
 
 import math
 import tempfile

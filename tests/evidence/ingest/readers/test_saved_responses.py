@@ -1,4 +1,4 @@
-"""Saved answers of Prometheus: every shape, every cut, and nothing that is made up goes untold."""
+"""Saved responses of Prometheus: every shape and truncation, and each derived value is reported."""
 
 import gzip
 import json

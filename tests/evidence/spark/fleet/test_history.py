@@ -1,4 +1,4 @@
-"""Since when limits hold, and who changed them: against plain loops over the looks."""
+"""The history of limits: since when they apply and who changed them, against plain loops over the quota snapshots."""
 
 import itertools
 import random

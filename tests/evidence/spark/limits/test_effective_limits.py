@@ -1,4 +1,4 @@
-"""Resolving on Spark gives the rows of the core: for clients and for tags, over generated clusters in one job each."""
+"""Limits resolved on Spark equal the rows of the core: clients and tags, over generated clusters in one job each."""
 
 import random
 

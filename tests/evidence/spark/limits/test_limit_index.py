@@ -1,4 +1,4 @@
-"""A worker process indexes equal limits once, however often the job is sent to it, and never mixes up two tables."""
+"""A worker process indexes equal limits once, however often the job sends them, and never confuses two tables."""
 
 from copy import copy
 

@@ -1,4 +1,4 @@
-"""Limits that apply to no client, against the core asked client by client, over generated clusters in one job."""
+"""Limits that apply to no client, against the core evaluated client by client, over generated clusters in one job."""
 
 import random
 from dataclasses import dataclass

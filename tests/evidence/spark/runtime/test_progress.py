@@ -1,4 +1,4 @@
-"""Progress of jobs: each phase once, then only now and then, with Spark's tasks where they can be seen."""
+"""Progress of jobs: each phase once, then at intervals, with Spark's tasks if they are available."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Sessions: who decides their settings, what is said when there can be none, and that nothing of them stays."""
+"""Spark sessions: the source of their settings, the message if none can start, and complete cleanup."""
 
 import json
 import os

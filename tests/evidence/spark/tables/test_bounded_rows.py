@@ -1,4 +1,4 @@
-"""What reaches the driver is bounded, and nothing else in the package gathers rows."""
+"""Rows that reach the driver are bounded, and no other code of the package collects rows."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The last complete look before a moment, over months of looks: which it is, and that older days are not read for it."""
+"""The last complete quota snapshot before a time, over months: the result, and that older days are not read."""
 
 import datetime as dt
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The schema of every table, and that a transform's rows must keep to theirs."""
+"""The schema of every table, and that the rows of a transform must match theirs."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""Budgets, coincident load and fair shares on Spark: the rows of the core."""
+"""Budgets, coincident load and fair shares on Spark equal the rows of the core."""
 
 import datetime as dt
 import random

@@ -1,4 +1,4 @@
-"""Use against limits on Spark: the rows of the core."""
+"""Use against limits on Spark equals the rows of the core."""
 
 import datetime as dt
 import random

@@ -1,4 +1,4 @@
-"""T11, sizing: every column of every recommendation is that of the core, over generated buckets of every model."""
+"""T11, sizing: every column of every recommendation equals that of the core, over generated buckets of every model."""
 
 import dataclasses
 import datetime as dt

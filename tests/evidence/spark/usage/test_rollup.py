@@ -1,4 +1,4 @@
-"""Rollups on Spark are those of the core; increments are a rebuild; who is killed or late changes nothing."""
+"""Rollups on Spark equal those of the core; increments equal a rebuild; killed or late runs change nothing."""
 
 import itertools
 import shutil

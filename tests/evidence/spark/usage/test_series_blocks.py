@@ -1,4 +1,4 @@
-"""Runs of samples through a shuffle: the kernel gets the series that files hold, whatever the order and the borders of files."""
+"""Runs of samples through a shuffle: the kernel gets the series of the files, for any order and file boundaries."""
 
 import random
 from pathlib import Path

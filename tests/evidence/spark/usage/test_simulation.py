@@ -1,4 +1,4 @@
-"""T11, what-if: every column of every row is that of the core, over generated fleets and over a hundred thousand samples."""
+"""T11, what-if: every column of every row equals the core's, over generated fleets and a hundred thousand samples."""
 
 import datetime as dt
 from pathlib import Path
