@@ -36,7 +36,7 @@ REMOVALS = [
 
 
 async def run(config: ClientConfig) -> None:
-    """Everything, in order."""
+    """Run all steps in order."""
     events = ClientEvents(retry=lambda it: print(f"trying again: {it.reason}", file=sys.stderr))
     async with QuotaClient(config, events=events) as client:
         cluster = await client.cluster()
@@ -73,7 +73,7 @@ async def run(config: ClientConfig) -> None:
 
 
 def main() -> int:
-    """Read the arguments; say what is wrong in one sentence."""
+    """Parse the arguments; print an error as one sentence."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

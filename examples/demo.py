@@ -39,7 +39,7 @@ STOP_SECONDS = 30
 
 @dataclass
 class Demo:
-    """A copy of the example project, a broker, and what did not go as it should."""
+    """A copy of the example project, a broker, and the failed expectations."""
 
     folder: Path
     bootstrap: str
@@ -47,11 +47,11 @@ class Demo:
     colour: bool = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def say(self, words: str) -> None:
-        """A sentence between two commands."""
+        """Print a sentence between two commands."""
         print(f"\n\x1b[1m{words}\x1b[0m" if self.colour else f"\n{words}", flush=True)
 
     def run(self, line: str, *, code: int = 0, shows: Sequence[str] = ()) -> str:
-        """Type a command; note what it should have shown and did not."""
+        """Run a command; record differences from its expected output."""
         print(f"\n$ {line}", flush=True)
         program, *arguments = shlex.split(line)
         done = subprocess.run(
@@ -77,7 +77,7 @@ class Demo:
 
 @contextlib.contextmanager
 def broker(kind: str) -> Iterator[str]:
-    """A broker as a process of its own, stopped at the end; yields where it listens."""
+    """Run a broker in a separate process, and yield its bootstrap address."""
     process = subprocess.Popen(
         BROKERS[kind],
         cwd=HERE.parent,
@@ -100,7 +100,7 @@ def broker(kind: str) -> Iterator[str]:
 
 
 def story(demo: Demo) -> None:
-    """The steps."""
+    """Run all steps."""
     demo.say("What would change? Eleven documents, an empty cluster.")
     demo.run(
         "kquota plan --cluster demo --detailed-exitcode", code=2, shows=["checkout", "10.20.0.7"]
@@ -134,7 +134,7 @@ def story(demo: Demo) -> None:
 
 
 def main() -> int:
-    """Run the story; say what was seen."""
+    """Run the demo; print the failed expectations."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--broker", choices=sorted(BROKERS), default="sandbox")
     chosen = parser.parse_args().broker

@@ -60,13 +60,13 @@ spec:
 
 @dataclass(slots=True)
 class Pipeline:
-    """A folder with a project and a lake to be, and how long each command took."""
+    """A folder for a project and a lake, and the durations of commands."""
 
     folder: Path
     took: list[tuple[str, float]] = field(default_factory=list)
 
     def begin(self, line: str) -> "subprocess.Popen[str]":
-        """Type a command and return its process."""
+        """Print a command and start it; return its process."""
         show_command(line)
         return subprocess.Popen(
             [sys.executable, "-m", "reconciler", *shlex.split(line)[1:]],
@@ -100,7 +100,7 @@ def check(code: int, codes: Sequence[int], messages: str) -> None:
 
 
 def show_command(line: str) -> None:
-    """Print a command, continued on further lines where it is longer than the terminal."""
+    """Print a command; wrap it if it is longer than the width of the terminal."""
     lines = textwrap.wrap(
         f"$ {line}",
         WIDTH - 2,
@@ -112,7 +112,7 @@ def show_command(line: str) -> None:
 
 
 def show(text: str, most: int) -> None:
-    """Print the first lines, without empty ones, and how many follow; each line fits the terminal."""
+    """Print the first non-empty lines and the number of omitted ones; each line fits the terminal."""
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines[:most]:
         print(f"  {line}" if len(line) < WIDTH - 1 else f"  {line[: WIDTH - 5]} …")
@@ -121,7 +121,7 @@ def show(text: str, most: int) -> None:
 
 
 def show_sizes(text: str) -> None:
-    """Print the columns that matter of the table of recommendations."""
+    """Print the important columns of the table of recommendations."""
     for line in text.partition("### Recommended limits")[2].splitlines():
         cells = [cell.strip(" `") for cell in line.split("|")]
         if len(cells) > 8 and cells[1].startswith(("who", "user=")):
@@ -131,7 +131,7 @@ def show_sizes(text: str) -> None:
 
 @contextlib.contextmanager
 def spark_session() -> Iterator[None]:
-    """One Spark for all jobs of this process."""
+    """Return one Spark session for all jobs of this process."""
     from reconciler.evidence.spark.runtime import session  # noqa: PLC0415 - while ingest runs
 
     with session.opened(session.SessionSettings(brief=True)):
@@ -139,12 +139,12 @@ def spark_session() -> Iterator[None]:
 
 
 def instant(at_ms: int) -> str:
-    """A moment as the command line takes it."""
+    """Format a time for the command line."""
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def documents(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
-    """The change as manifests: each limit that is there only afterwards."""
+    """Write the change as manifests: each limit that exists only in the second half."""
     return [
         {
             "apiVersion": "kafka-quotas.io/v1alpha1",
@@ -162,7 +162,7 @@ def documents(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, A
 
 
 def prepared(folder: Path, number: int) -> dict[str, Any]:
-    """Puts a project, its manifests and the recording into the folder; answers with what is known of the recording."""
+    """Write a project, its manifests and the recording into the folder; return the recorded run."""
     stem = f"run-{number}"
     about: dict[str, Any] = json.loads((RECORDINGS / f"{stem}.json").read_text(encoding="utf-8"))
     looks = [RECORDINGS / f"{stem}.{half}.quotas.json" for half in ("free", "limited")]
@@ -193,7 +193,7 @@ def prepared(folder: Path, number: int) -> dict[str, Any]:
 
 
 def compare(rows: Sequence[dict[str, Any]], number: int) -> None:
-    """The forecast beside what the broker then did."""
+    """Print the forecast with the measured throttling of the broker."""
     sys.path.insert(0, str(ROOT))
     from tests.recording import fixture, truth  # noqa: PLC0415 - beside the package, in its repository only
 
@@ -210,7 +210,7 @@ def compare(rows: Sequence[dict[str, Any]], number: int) -> None:
 
 
 def walk(pipeline: Pipeline, number: int) -> None:
-    """All steps."""
+    """Run all steps."""
     began = time.monotonic()
     about = prepared(pipeline.folder, number)
     os.chdir(pipeline.folder)
@@ -276,7 +276,7 @@ Next
 
 
 def main() -> int:
-    """Read the arguments, walk."""
+    """Parse the arguments and run all steps."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -117,7 +117,7 @@ def unavailable_is_not_run() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """End the fixtures of the session between groups of tests: servers that wait for the end of the run take CPU time."""
+    """End the fixtures of the session between groups of tests, because idle servers take CPU time."""
     if not groups.is_scheduled(item.config) or nextitem is None:
         return None
     if not groups.is_last_with_servers(item.nodeid, nextitem.nodeid):

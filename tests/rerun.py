@@ -17,14 +17,14 @@ PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:c
 
 
 def failed_tests(cache: Path) -> list[str]:
-    """Node ids of the tests that failed last; empty where pytest noted none."""
+    """Node ids of the tests that failed last; empty without a pytest cache."""
     if not cache.is_file():
         return []
     return sorted(json.loads(cache.read_text(encoding="utf-8")))
 
 
 def main(cache: Path = LAST_FAILED) -> int:
-    """0 if each failed test passes now, 1 otherwise."""
+    """Return 0 if each failed test passes now, 1 otherwise."""
     nodes = failed_tests(cache)
     if not nodes:
         print("the last run failed without a failed test; see its output")

@@ -13,14 +13,14 @@ BEFORE = pytest.StashKey[dict[Path, int]]()
 
 
 def sizes() -> dict[Path, int]:
-    """The size in bytes of each log of a process that was started here."""
+    """The size in bytes of each log of a process of this test run."""
     return {
         path: path.stat().st_size for path in {child.log for child in CHILDREN} if path.exists()
     }
 
 
 def written_since(before: dict[Path, int]) -> list[tuple[str, str]]:
-    """Title and last lines of each log that is longer than it was, or new."""
+    """Title and last lines of each log that is new or has grown."""
     sections = []
     for path, size in sorted(sizes().items()):
         start = max(before.get(path, 0), size - BYTES)

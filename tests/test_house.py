@@ -235,7 +235,7 @@ def test_only_the_listed_modules_import_an_http_library(trees: Trees) -> None:
 
 
 def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None:
-    """Such a thread needs the interpreter after the call has returned, and aborts a process that ends meanwhile."""
+    """Such a thread needs the interpreter after the end of the call, and aborts a process that ends meanwhile."""
     allowed = {
         "BufferReader": "reconciler/evidence/store/files/arrow_tables.py",
         "PythonFile": "reconciler/evidence/store/files/row_groups.py",  # without threads and read-ahead

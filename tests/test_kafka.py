@@ -17,7 +17,7 @@ MANUAL = (ROOT / "docs" / "client-library.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def loaded() -> list[str]:
-    """Modules of a fresh interpreter without any installed package, after the import."""
+    """Modules after the import in a new interpreter without installed packages."""
     script = "import sys, json, reconciler.kafka; print(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run(
         [sys.executable, "-S", "-W", "error", "-c", script],
@@ -64,7 +64,7 @@ def test_the_manual_states_the_number_of_modules_that_an_import_loads(loaded: li
 
 
 def test_the_api_equals_the_snapshot() -> None:
-    """A difference is a change of the public API: write it anew on purpose, with a line in CHANGELOG.md."""
+    """A difference is a change of the public API: regenerate the snapshot on purpose, with a line in CHANGELOG.md."""
     assert library_api.snapshot() == library_api.SNAPSHOT.read_text(encoding="utf-8")
 
 
@@ -75,7 +75,7 @@ def test_every_public_name_exists_and_every_class_and_function_is_documented() -
 
 
 def test_every_class_that_a_public_signature_names_can_be_imported_from_the_same_place() -> None:
-    """Names in signatures of the calls: a caller can annotate what goes in and what comes out."""
+    """Names in signatures: a caller can annotate arguments and results."""
     calls = [
         line
         for line in library_api.snapshot().splitlines()

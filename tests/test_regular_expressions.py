@@ -31,7 +31,7 @@ Letters = frozenset[str]
 
 @dataclass
 class Part:
-    """A part of an expression: classes that it can begin with and end with.
+    """A part of an expression: classes with which it can start and end.
 
     Attributes:
         first: Class and the letters with which it can be entered.
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass
 class Graph:
-    """Classes of an expression, and which may follow which with which letters."""
+    """The classes of an expression, and which one may follow which, with which letters."""
 
     flags: int
     edges: dict[int, list[tuple[int, Letters]]] = field(default_factory=dict)
@@ -171,7 +171,7 @@ CATEGORIES = {
 
 
 def steps(graph: Graph, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Where one letter can lead a tuple of classes."""
+    """The next states of a tuple of classes after one letter."""
     for choice in itertools.product(*(graph.edges[state] for state in states)):
         common = LETTERS
         for _, letters in choice:
@@ -183,7 +183,7 @@ def steps(graph: Graph, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 def reached(
     graph: Graph, start: tuple[int, ...], inside: tuple[set[int], ...]
 ) -> set[tuple[int, ...]]:
-    """Tuples of classes that a text leads to, without those outside of the given sets."""
+    """The tuples of classes that a text can reach within the given sets."""
     numbers: set[tuple[int, ...]] = set()
     todo = [start]
     while todo:
@@ -197,7 +197,7 @@ def reached(
 
 
 def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str:
-    """What takes more than linear time, "" if nothing does."""
+    """The part that takes more than linear time, "" if there is none."""
     parsed = parser.parse(pattern, flags)
     graph = Graph(parsed.state.flags)
     part = graph.sequence(parsed)
@@ -263,7 +263,7 @@ def methods(name: str, trees: dict[str, ast.Module], home: str) -> set[str]:
 
 @functools.cache
 def collect() -> tuple[dict[str, Use], set[str]]:
-    """Expressions by module and name (or text), and places where one is made of variable text."""
+    """Expressions by module and name (or text), and places where one is built from variable text."""
     trees = {
         path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
         for path in sorted(ROOT.rglob("*.py"))

@@ -23,7 +23,7 @@ BANNED_LEFT = 4
 
 @functools.cache
 def figures() -> clarity.ClarityFigures:
-    """The names and folders of the package, counted when the first test asks."""
+    """The names and folders of the package, counted once."""
     return clarity.count()
 
 
@@ -65,7 +65,7 @@ def test_every_module_named_in_the_architecture_exists() -> None:
 
 
 def architecture_path(name: str) -> Path | None:
-    """The file that ARCHITECTURE.md means by a path: below the package, or below the root."""
+    """The file for a path in ARCHITECTURE.md: below the package, or below the root."""
     candidates = (clarity.PACKAGE / name, clarity.ROOT / name)
     return next((path for path in candidates if path.is_file()), None)
 

@@ -42,9 +42,9 @@ def alerts() -> dict[str, dict[str, Any]]:
 
 
 def quick(divisor: float, *, every: str = "1s") -> dict[str, object]:
-    """The same rules with every `for:` and every range of a query divided, and evaluated each second.
+    """The same rules with each `for:` and each range of a query divided, evaluated each second.
 
-    Nothing else changes: a test that waits for these alerts has tested the shipped expressions.
+    Nothing else changes, so a test that waits for these alerts tests the shipped expressions.
     """
     quick_groups = copy.deepcopy(groups())
     for group in quick_groups:

@@ -53,7 +53,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def set_rate(cluster: KafkaCluster, value: int) -> None:
-    """What a stranger does: Kafka's own command."""
+    """Set a quota with Kafka's own command, like another writer."""
     done = tools.kafka_configs(
         cluster.version,
         "--bootstrap-server",
@@ -70,14 +70,14 @@ def set_rate(cluster: KafkaCluster, value: int) -> None:
 
 
 def alerts_in(post: Post, status: str) -> set[str]:
-    """Names of alerts of one status in what Alertmanager sent."""
+    """Names of alerts of one status in Alertmanager's messages."""
     alerts = post.json.get("alerts", ())
     return {alert["labels"]["alertname"] for alert in alerts if alert["status"] == status}
 
 
 @contextlib.contextmanager
 def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iterator[None]:
-    """`kquota drift --watch` beside us, with its metrics on a port."""
+    """`kquota drift --watch` in a separate process, with its metrics on a port."""
     words = kquota(
         folder,
         "drift",
@@ -97,7 +97,7 @@ def watching(folder: Path, *arguments: str, port: int, **variables: str) -> Iter
 
 @contextlib.contextmanager
 def monitoring(target: int, inbox: Inbox) -> Iterator[Prometheus]:
-    """Prometheus that scrapes one port each second, and Alertmanager that tells the inbox."""
+    """Prometheus that scrapes one port each second, and Alertmanager that sends to the inbox."""
     routes = {
         "route": {
             "receiver": "inbox",
@@ -220,14 +220,14 @@ def test_a_stopped_process_fires_an_alert_and_a_new_process_resolves_it(empty_ka
 
 
 def wait_for_alert(inbox: Inbox, alert: str, status: str) -> None:
-    """Waits for Alertmanager."""
+    """Wait for the message of Alertmanager."""
     inbox.wait(
         lambda post: alert in alerts_in(post, status), seconds=SECONDS, doing=f"{alert} {status}"
     )
 
 
 def scraped(prometheus: Prometheus) -> None:
-    """Waits until a look was scraped."""
+    """Wait until an observation was scraped."""
     until(
         lambda: prometheus.values('kquota_pairs{state="drifted"} == 0'),
         seconds=SECONDS,
@@ -245,7 +245,7 @@ def arrival(inbox: Inbox, path: str, words: str) -> None:
 
 
 def check_messages(inbox: Inbox) -> None:
-    """Signed, once each, in order, and about what was changed."""
+    """Check that messages are signed, sent once, in order, and name the changed quotas."""
     hook = [post for post in inbox.posts if post.path == "/hook"]
     assert [post.json["event"] for post in hook] == ["began", "ended"]
     (pair,) = hook[0].json["pairs"]

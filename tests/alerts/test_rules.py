@@ -44,7 +44,7 @@ def known_series() -> dict[str, set[str]]:
 
 
 def faults(expression: str) -> list[str]:
-    """Names that do not exist, and labels that nothing in the query has."""
+    """Unknown names, and labels that no metric of the query has."""
     series, problems = known_series(), []
     used = rules.metrics_of(expression)
     for name, labels in used.items():
@@ -85,7 +85,7 @@ def test_states_and_outcomes_in_queries_are_values_of_the_exported_labels():
 
 
 def test_every_metric_is_used():
-    """What is not shown need not be counted."""
+    """A metric without a graph or an alert is unnecessary."""
     used = {name for query in QUERIES for name in rules.metrics_of(query)}
     unused = {
         family.name

@@ -55,7 +55,7 @@ LOOKALIKES = st.text(
 
 @given(LOOKALIKES, LOOKALIKES)
 def test_names_that_differ_only_in_unicode_normalization_are_written_differently(name, second_name):
-    """An accent of its own, another order of accents, or the Kelvin sign: for Kafka these are different names."""
+    """Separate accents, accents in another order, or the Kelvin sign: Kafka regards these as different names."""
     for write in (escaping.quoted, escaping.markdown, escaping.html):
         assert unicodedata.is_normalized("NFC", write(name))
     assert (escaping.quoted(name) == escaping.quoted(second_name)) == (name == second_name)
@@ -150,7 +150,7 @@ def test_workflow_commands_keep_their_line_breaks_and_escape_the_rest():
 
 @given(st.text(alphabet="ahtps:/.w[]()<>!@&;\\ ", max_size=60))
 def test_addresses_in_a_sentence_do_not_become_links(text):
-    """GitLab's filter runs over the finished page and takes `scheme://` within one text node; not within code."""
+    """GitLab's filter links `scheme://` within one text node of the finished page, except within code."""
     page = re.sub(r"<code>.*?</code>", "\0", escaping.prose(f"see {text} https://evil.example/x"))
     nodes = unescape(page)
     assert "://" not in nodes

@@ -167,7 +167,7 @@ ACTS = re.compile(
 
 
 def acting(text: str) -> list[str]:
-    """Everything in a text that acts on the terminal that shows it, or that cannot be seen."""
+    """All characters of a text that control a terminal or are invisible."""
     hidden = [c for c in text if c not in "\n\t" and not escaping.is_shown(c)]
     return [match.group() for match in ACTS.finditer(text)] + hidden
 

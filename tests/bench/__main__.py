@@ -56,7 +56,7 @@ def faster(work: str, peer: str, figures: Figures, peer_figures: Figures, bar: f
 def cost(
     work: str, peer: str, figures: Figures, peer_figures: Figures, bar: float, unit: str
 ) -> Row:
-    """What part of a peer's cost, by the medians."""
+    """The share of a peer's cost, by the medians."""
     return Row(
         work=work,
         peer=peer,
@@ -70,7 +70,7 @@ def cost(
 
 
 def alone(work: str, figures: Figures, unit: str, *, most: float | None = None) -> Row:
-    """A figure without a peer: its median is at most the bar, or only measured."""
+    """A figure without a peer: its median is at most the target, or it is only measured."""
     return Row(
         work=work,
         peer="",
@@ -84,7 +84,7 @@ def alone(work: str, figures: Figures, unit: str, *, most: float | None = None) 
 
 
 def beyond_floor(figures: Figures, floor: Figures, unit: str) -> Row:
-    """How many times what a client needs that only replays encoded requests."""
+    """The cost divided by that of a client that only replays encoded requests."""
     return Row(
         work=f"the saved plan against its encoded requests alone: {unit.removeprefix('s ')}",
         peer="floor client",
@@ -286,7 +286,7 @@ def machine() -> str:
 
 
 def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
-    """Parts of the core and targets of the pipeline; all, if nothing is chosen."""
+    """The chosen parts and targets of the pipeline; all by default."""
     parts = [*PARTS, CURVE, REQUESTS]
     names = {"T5" if word == "evidence" else word for word in words or [*parts, "use"]}
     targets = [target for target in use.TARGETS if target in names or "use" in names]
@@ -294,7 +294,7 @@ def chosen_of(words: list[str] | None) -> tuple[list[str], list[str]]:
 
 
 def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
-    """Targets one after the other; one that cannot be measured here is said, and the next is taken."""
+    """Measure targets one after the other; report those that cannot be measured here."""
     for target in targets:
         say(f"{target}: {use.TARGETS[target][0]}")
         try:
@@ -304,7 +304,7 @@ def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
 
 
 def written(text: str, tables: Mapping[str, str], measurements: list[use.Measured]) -> str:
-    """The page with what was measured; parts that were not keep their tables."""
+    """The page with new measurements; other parts keep their tables."""
     for part, table in tables.items():
         text = page.replaced(text, f"measured: {part}", f"{machine()}\n\n{table}")
     if measurements:
@@ -320,7 +320,7 @@ def measured_part(part: str, counts: list[int] | None) -> tuple[str, list[Row]]:
     """The table of a part, and its rows.
 
     Args:
-        part: Which one.
+        part: Name of the part.
         counts: Columns of the operator's table; ``None`` = all.
     """
     if part == REQUESTS:

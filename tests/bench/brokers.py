@@ -46,7 +46,7 @@ SNAKEYAML_POM = f"""\
 
 @dataclass(slots=True)
 class Workspace:
-    """A project with 10,000 documents, a list for Java with the same content, and a turn that shifts every value."""
+    """A project with 10,000 documents, a list for Java with the same content, and a counter that shifts every value."""
 
     folder: Path
     bootstrap: str
@@ -58,7 +58,7 @@ class Workspace:
         )
 
     def shift(self) -> None:
-        """New values everywhere, in the manifests and in the list."""
+        """Write new values to the manifests and the list."""
         self.turn += 1
         documents.write_manifests(self.folder / "quotas", offset=self.turn)
         lines = [
@@ -175,7 +175,7 @@ def saved_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
 
 
 def floor_command(space: Workspace) -> list[str]:
-    """The same requests, encoded beforehand; see :mod:`tests.bench.floor`."""
+    """The same requests, encoded in advance; see :mod:`tests.bench.floor`."""
     port = space.bootstrap.rpartition(":")[2]
     return [sys.executable, "-m", "tests.bench.floor", port, str(space.folder / "frames")]
 
@@ -197,7 +197,7 @@ def from_yaml(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]
 
 
 def no_op_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float]]]:
-    """A plan that finds nothing to do, against the same in Java."""
+    """A plan without changes, against the same in Java."""
     run(space, "apply", "--yes")
     return {
         "ours": harness.wall_of(space.kquota("plan", "--detailed-exitcode"), cwd=space.folder),
@@ -217,7 +217,7 @@ def run(space: Workspace, *words: str) -> None:
 
 
 def requests() -> dict[str, int]:
-    """What one apply of 10,000 entities with three keys each sends, from nothing, counted by a proxy; and the floor's part."""
+    """The requests of one apply of 10,000 entities with three keys, counted by a proxy; and the minimum of them."""
     folder = Path(tempfile.mkdtemp(prefix="kquota-bench-"))
     try:
         with (

@@ -85,7 +85,7 @@ def decode_kio(body: bytes) -> dict[Any, Any]:
 
 
 def alterations() -> list[tuple[tuple[tuple[str, str], ...], tuple[tuple[str, float], ...]]]:
-    """10,000 entities with three operations each, as plain tuples: every candidate starts here."""
+    """10,000 entities with three operations each, as plain tuples: the input of every candidate."""
     return [
         (
             (("user", f"user-{number:05d}"), ("client-id", f"client-{number:05d}")),

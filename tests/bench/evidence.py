@@ -25,7 +25,7 @@ DAYS, BROKERS = 14, 6
 
 @contextmanager
 def workspace() -> Iterator[dict[str, Callable[[], Mapping[str, float]]]]:
-    """A project whose documents halve one limit, a snapshot, and evidence of all clients; what to run in it."""
+    """A project whose documents halve one limit, a snapshot, evidence of all clients; and the command."""
     chance = random.Random(1)
     users = [f"tenant-{number:02d}" for number in range(TENANTS)]
     limits = dict.fromkeys(users, 20e6)

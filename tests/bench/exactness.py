@@ -14,7 +14,7 @@ SECONDS = 5_400
 
 
 def rows(files: Sequence[str]) -> Iterator[Row]:
-    """One row; a test that was not run counts as one that failed."""
+    """One row; a test that did not run counts as a failure."""
     say(f"tests of {', '.join(files)}")
     with ScratchFolder.make("bench-exact-") as folder:
         report = folder / "report.xml"
@@ -49,7 +49,7 @@ def rows(files: Sequence[str]) -> Iterator[Row]:
 
 
 def counted(report: str) -> tuple[int, int]:
-    """Of a JUnit report: tests, and those that failed, broke or were skipped."""
+    """The counts of a JUnit report: tests, and those that failed or were skipped."""
     suites = list(ET.fromstring(report).iter("testsuite"))  # noqa: S314 - pytest wrote it just now
     total = sum(int(suite.get("tests", 0)) for suite in suites)
     bad = sum(

@@ -38,7 +38,7 @@ async def _never(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
 
 
 async def serve(folder: Path, number: int) -> None:
-    """Clusters and their project, until standard input ends."""
+    """Serve clusters and their project until standard input ends."""
     async with AsyncExitStack() as stack:
         clusters = []
         for index in range(number):
@@ -71,7 +71,7 @@ async def serve(folder: Path, number: int) -> None:
 
 @contextlib.contextmanager
 def fleet(number: int) -> Iterator[Path]:
-    """A folder with a project of this number of clusters, which run."""
+    """A folder with a project of this number of running clusters."""
     with tempfile.TemporaryDirectory(prefix="fleet-") as name:
         command = [sys.executable, "-m", "tests.bench.fleet", "serve", name, str(number)]
         with subprocess.Popen(
@@ -88,7 +88,7 @@ def fleet(number: int) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """One ``plan --all``: seconds of wall and CPU, MiB of memory, and what came of the clusters."""
+    """One ``plan --all``: wall and CPU seconds, MiB of memory, and the results of the clusters."""
 
     wall: float
     cpu: float
@@ -97,7 +97,7 @@ class FleetPlan:
 
 
 def planned(folder: Path, *options: str) -> FleetPlan:
-    """Plan all clusters of a project in a fresh process."""
+    """Plan all clusters of a project in a new process."""
     command = [
         sys.executable,
         "-m",
@@ -148,7 +148,7 @@ def sampled(number: int) -> dict[str, Figures]:
 
 
 def round_trips() -> Figures:
-    """Round trips of ``kquota plan`` for one cluster behind the relay: the connection, ApiVersions, one flight, the validation."""
+    """Round trips of ``kquota plan`` behind the relay: connection, ApiVersions, pipelined reads, validation."""
     return Figures(samples=(float(asyncio.run(_round_trips())),))
 
 

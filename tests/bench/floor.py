@@ -30,8 +30,8 @@ class Frames:
     Attributes:
         validations: Requests that only validate.
         changes: Requests that write.
-        poll: Describes the entity that is written last.
-        expected: What its answer holds once the change is visible.
+        poll: Describe of the entity that is written last.
+        expected: Bytes of its response once the change is visible.
     """
 
     validations: Sequence[bytes]
@@ -41,7 +41,7 @@ class Frames:
 
 
 def frames(offset: int) -> Frames:
-    """The requests for the documents of :func:`tests.bench.documents.write_manifests`, cut as an apply cuts them."""
+    """Requests for the documents of :func:`tests.bench.documents.write_manifests`, chunked like those of an apply."""
     from reconciler.client.wire_translation import alteration_request, filter_request
     from reconciler.quota.entity import entity
     from reconciler.quota.filters import exactly
@@ -79,7 +79,7 @@ def frames(offset: int) -> Frames:
 
 
 def write(path: Path, offset: int) -> None:
-    """Keep the requests for a process that imports no encoder."""
+    """Write the requests for a process that imports no encoder."""
     encoded = frames(offset)
     path.write_bytes(
         pickle.dumps((encoded.validations, encoded.changes, encoded.poll, encoded.expected))

@@ -36,7 +36,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the table: what was done, its figures against those of a peer, and the bar."""
+    """One line of the table: the work, its figures and those of a peer, and the target."""
 
     work: str
     peer: str
@@ -81,7 +81,7 @@ def interleaved(
 
 
 def say(line: str) -> None:
-    """Progress, on stderr: facts go to stdout at the end."""
+    """Print progress on stderr; figures go to stdout at the end."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -114,11 +114,11 @@ def wall_of(
     """A sample that is a whole command: wall and CPU seconds from start to exit.
 
     Args:
-        command: What to run; it must exit with 0 and print ``expect``.
-        before: Brings the world into the state the command needs; not timed.
-        env: Added to the environment.
-        cwd: Where to run it.
-        expect: A text that the output must hold, so that a command that did nothing is no sample.
+        command: The command; it must exit with 0 and print ``expect``.
+        before: Prepares the state that the command needs; not timed.
+        env: Additional environment variables.
+        cwd: Working directory.
+        expect: A text that the output must contain, so that a command without effect is not a sample.
     """
 
     def run() -> Mapping[str, float]:

@@ -52,10 +52,10 @@ class CurveFigure:
     """One line of the curve.
 
     Attributes:
-        name: As samples call it.
-        work: As the table calls it.
+        name: Name in samples.
+        work: Name in the table.
         unit: Of the value.
-        bars: Count of documents -> the most that is met.
+        bars: Number of documents -> largest value that meets the target.
     """
 
     name: str
@@ -109,12 +109,12 @@ FIGURES = (
 
 
 def limits(producer_byte_rate: int) -> dict[str, Any]:
-    """Those of a document with another producer rate."""
+    """The limits of a document with another producer rate."""
     return {**document(0)["spec"]["limits"], "producerByteRate": producer_byte_rate}
 
 
 def resident_megabytes(pid: int) -> float:
-    """The memory that a process has resident now."""
+    """The resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
 
@@ -126,13 +126,13 @@ def path_in(namespace: str) -> str:
 
 @dataclass(slots=True)
 class OperatorSample:
-    """One count of documents, with servers of its own.
+    """One number of documents, with separate servers.
 
     Attributes:
         bench: The Kubernetes.
         bootstrap: Of the Kafka cluster.
-        count: How many documents.
-        namespaces: Where they are; a namespace holds 10,000 documents at most.
+        count: Number of documents.
+        namespaces: Their namespaces; a namespace holds 10,000 documents at most.
         samples: The figures so far.
     """
 
@@ -144,11 +144,11 @@ class OperatorSample:
 
     @property
     def path(self) -> str:
-        """Of the documents that are changed and deleted: those of the first namespace."""
+        """The path of the documents that are changed and deleted: those of the first namespace."""
         return path_in(self.namespaces[0])
 
     def run(self) -> FigureSamples:
-        """All figures, in seconds and MB."""
+        """Measure all figures, in seconds and MB."""
         self.create()
         before = cpu_seconds(self.bench.kube.pid())
         start = time.perf_counter()
@@ -173,7 +173,7 @@ class OperatorSample:
         return self.samples
 
     def note(self, name: str, value: float) -> None:
-        """Take a value."""
+        """Record a value."""
         say(f"  {self.count:,}: {name} {value:.3g}")
         self.samples.setdefault(name, []).append(value)
 
@@ -202,18 +202,18 @@ class OperatorSample:
             _ = list(pool.map(write, [range(n, self.count, WRITERS) for n in range(WRITERS)]))
 
     def get(self, name: str) -> dict[str, Any]:
-        """A document."""
+        """Return a document."""
         return dict(self.bench.kube.api.get(f"{self.path}/{name}").need())
 
     def put(self, name: str, **spec: Any) -> int:
-        """Change a document; its generation afterwards."""
+        """Change a document; return its new generation."""
         obj = self.get(name)
         obj["spec"] |= spec
         answer = self.bench.kube.api.call("PUT", f"{self.path}/{name}", obj).need()
         return int(answer["metadata"]["generation"])
 
     def wait_ready(self, child: Child) -> None:
-        """The QuotaCluster's status comes last; then all documents are looked at."""
+        """Wait for the QuotaCluster's status, which is written last; then check all documents."""
 
         def is_synced() -> bool:
             assert child.running, child.log_text()[-3000:]
@@ -228,7 +228,7 @@ class OperatorSample:
         )
 
     def timed(self, name: str, child: Child, is_done: Callable[[], bool]) -> None:
-        """Wall time until something is done, and the CPU of the operator until a moment later."""
+        """Wall time until something is done, and the CPU time of the operator until a moment later."""
         cpu, start = cpu_seconds(child.pid), time.perf_counter()
         until(is_done, name, pace=PACE)
         self.note(name, time.perf_counter() - start)
@@ -236,7 +236,7 @@ class OperatorSample:
         self.note(f"{name}_cpu", cpu_seconds(child.pid) - cpu)
 
     def change(self, child: Child, number: int) -> None:
-        """One limit of one document."""
+        """Measure the change of one limit of one document."""
         name = f"user-{100 + number}"
         generation = self.put(name, limits=limits(2_000_000 + number))
 
@@ -247,7 +247,7 @@ class OperatorSample:
         self.timed("change", child, is_synced)
 
     def delete(self, child: Child, name: str) -> None:
-        """A document whose limits go with it."""
+        """Measure the deletion of a document and its limits."""
         _ = self.put(name, deletionPolicy="Delete")
         until(lambda: bool(self.get(name)["metadata"].get("finalizers")), "the finalizer")
         time.sleep(AFTER_SECONDS)
@@ -256,7 +256,7 @@ class OperatorSample:
         self.timed("deletion", child, lambda: self.bench.kube.api.get(place).status == 404)
 
     def stream(self, child: Child) -> None:
-        """A change a second."""
+        """Measure one change per second."""
         cpu, start = cpu_seconds(child.pid), time.perf_counter()
         for number in range(STREAM_SECONDS):
             _ = self.put(f"user-{200 + number}", limits=limits(3_000_000 + number))
@@ -265,7 +265,7 @@ class OperatorSample:
         self.note("stream_cpu", cpu_seconds(child.pid) - cpu)
 
     def idle(self, child: Child) -> None:
-        """From the end of one resync to the end of the next."""
+        """Measure from the end of one resync to the end of the next."""
         self._wait_resync()
         cpu, start = cpu_seconds(child.pid), time.perf_counter()
         self._wait_resync()
@@ -278,7 +278,7 @@ class OperatorSample:
         until(lambda: metric(port, "kquota_passes_total") > before, "a resync", pace=5.0)
 
     def restart(self, child: Child, name: str, end: Callable[[Any], object]) -> Child:
-        """End the process in some way, start another one, and wait for its first reconciliation."""
+        """End the process in a given way, start another one, and wait for its first reconciliation."""
         start = time.perf_counter()
         _ = end(child.process)
         _ = child.process.wait(30)
@@ -293,13 +293,13 @@ class OperatorSample:
 
 @contextmanager
 def sample(count: int) -> Iterator[OperatorSample]:
-    """Servers for a given number of documents."""
+    """Start servers for a given number of documents."""
     with workspace() as bench, KafkaCluster(VERSION) as kafka:
         yield OperatorSample(bench=bench, bootstrap=kafka.bootstrap(), count=count)
 
 
 def curve_rows(counts: Sequence[int] = COUNTS) -> Iterator[Row]:
-    """Every figure at every count; the counts take turns."""
+    """Every figure for every number of documents; the numbers take turns."""
     samples: dict[int, FigureSamples] = {count: {} for count in counts}
     loads: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(ROUNDS):
@@ -317,7 +317,7 @@ def curve_rows(counts: Sequence[int] = COUNTS) -> Iterator[Row]:
 
 
 def curve_row(figure: CurveFigure, count: int, values: Sequence[float], when: str) -> Row:
-    """One figure at one count, with when it was taken."""
+    """One figure for one number of documents, with the time of measurement."""
     bar = figure.bars.get(count)
     return Row(
         work=figure.work,

@@ -51,7 +51,7 @@ Take = Callable[[], Mapping[str, float]]
 
 @dataclass(slots=True)
 class Bench:
-    """A Kubernetes with the CRDs, and what each sample counted of the API server's writes."""
+    """A Kubernetes with the CRDs, and the number of API server writes of each sample."""
 
     kube: KubeCluster
     folder: Path
@@ -62,7 +62,7 @@ class Bench:
 
     @contextmanager
     def broker(self) -> Iterator[str]:
-        """A fresh sandbox as its own process; its bootstrap servers."""
+        """Start a sandbox as a separate process; return its bootstrap servers."""
         port = free_ports(1)[0]
         log = self.folder / f"sandbox-{self.turn}.log"
         child = Child([str(KQUOTA), "sandbox", f"--port={port}"], log=log)
@@ -74,7 +74,7 @@ class Bench:
 
     @contextmanager
     def resources(self, bootstrap: str) -> Iterator[str]:
-        """A namespace with all resources, a QuotaCluster beside it; gone afterwards."""
+        """A namespace with all resources and a QuotaCluster; deleted at the end."""
         self.turn += 1
         self.kube.apply(
             {
@@ -106,7 +106,7 @@ class Bench:
             )
 
     def writes(self) -> Counter[Request]:
-        """All writes that the API server has answered, Leases and its own affairs apart."""
+        """All writes that the API server has answered, except Leases and its own."""
         return Counter(
             {
                 request: count
@@ -116,7 +116,7 @@ class Bench:
         )
 
     def ready(self, namespace: str) -> int:
-        """How many resources are Ready at their present generation, page by page."""
+        """How many resources are Ready at their current generation, page by page."""
         count, token = 0, ""
         while True:
             query = {"limit": "500"} | ({"continue": token} if token else {})
@@ -131,7 +131,7 @@ class Bench:
     # ---- samples -----------------------------------------------------------------------------
 
     def sample(self, name: str, start: Callable[[str], Child]) -> dict[str, float]:
-        """From the start of a process until all resources are Ready."""
+        """Measure from the start of a process until all resources are Ready."""
         with self.broker() as bootstrap, self.resources(bootstrap) as namespace:
             before = self.writes()
             began = time.perf_counter()
@@ -156,7 +156,7 @@ class Bench:
         return figures | {"statuses": statuses, "others": sum(settled.values()) - statuses}
 
     def wait_ready(self, child: Child, namespace: str, before: Counter[Request]) -> None:
-        """Listing 5,000 resources costs the API server a second: first its own counters are asked."""
+        """Listing 5,000 resources costs the API server a second, so its counters are checked first."""
 
         def enough() -> bool:
             assert child.running, child.log_text()[-3000:]
@@ -170,7 +170,7 @@ class Bench:
         until(lambda: self.ready(namespace) == RESOURCES, "all resources to be Ready")
 
     def settled(self, before: Counter[Request]) -> Counter[Request]:
-        """The writes of the sample, once no more come."""
+        """The number of writes of the sample, once it no longer grows."""
         last, quiet = self.writes(), 0
         while quiet < 8:
             time.sleep(PACE)
@@ -180,7 +180,7 @@ class Bench:
         return last - before
 
     def after(self, name: str, child: Child) -> dict[str, float]:
-        """Ours also says how many batches there were, and how long another one takes to take over."""
+        """The number of batches of the operator, and the duration of a takeover."""
         if name != "ours":
             return {}
         port = self.turn_port
@@ -205,7 +205,7 @@ class Bench:
     turn_port: int = 0
 
     def operator(self, _: str = "", *, port: int = 0, identity: str = "bench") -> Child:
-        """`kquota operator` with the chart's arguments, and as in a pod where the machine lets us."""
+        """`kquota operator` with the chart's arguments, in the environment of a pod if the machine permits."""
         if not port:
             port = self.turn_port = free_ports(1)[0]
         way, environment = self.way()
@@ -224,7 +224,7 @@ class Bench:
         )
 
     def way(self) -> tuple[list[str], dict[str, str]]:
-        """To the API server, as a pod has it. By a kubeconfig the official client is loaded, too: 20 MB more."""
+        """The connection to the API server as in a pod. A kubeconfig would load the official client: 20 MB more."""
         try:
             return as_pod(self.kube, self.folder, namespace="default", account="default")
         except ServersUnavailable as missing:
@@ -240,7 +240,7 @@ class Bench:
         )
 
     def candidates(self) -> dict[str, Take]:
-        """Both, by name."""
+        """Both operators, by name."""
         return {
             "ours": lambda: self.sample("ours", self.operator),
             "tutorial": lambda: self.sample("tutorial", self.tutorial),
@@ -249,7 +249,7 @@ class Bench:
 
 @contextmanager
 def workspace() -> Iterator[Bench]:
-    """A running Kubernetes with our CRDs."""
+    """A running Kubernetes with the CRDs of kquota."""
     scratch = ScratchFolder.make("bench-operator-")
     try:
         with KubeCluster() as kube:
@@ -299,13 +299,13 @@ def until(claim: Callable[[], bool], what: str, *, pace: float = PACE) -> None:
 
 
 def peak_megabytes(pid: int) -> float:
-    """The most memory that a process had resident so far."""
+    """The peak resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     return next(float(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """User and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -316,7 +316,7 @@ def exposition(port: int) -> str:
 
 
 def metric(port: int, name: str) -> float:
-    """The sum of a metric's samples; 0 while no one answers."""
+    """The sum of a metric's samples; 0 if the port does not respond."""
     try:
         lines = exposition(port).splitlines()
     except OSError:

@@ -18,7 +18,7 @@ HEAD = (
 
 
 def cells(row: Row) -> str:
-    """One line of a table, without its ends."""
+    """The cells of one line of a table."""
     peer_text = (
         f"{short(row.peer_figures.median)} ({row.peer_figures.spread})" if row.peer_figures else ""
     )
@@ -43,12 +43,12 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def curve(rows: Iterable[Row], works: Iterable[str], before: str = "") -> str:
-    """Rows that differ in size alone: a line for each work, a column for each size.
+    """Rows that differ only in size: a line for each work, a column for each size.
 
     Args:
-        rows: What was measured; the peer is the size, and after a comma when and how it was taken.
+        rows: Measured rows; the peer is the size, and after a comma the time and conditions.
         works: The lines, in order.
-        before: The table that the page has; columns that were not measured now stay.
+        before: The current table of the page; columns without new measurements stay.
     """
     cells = _columns(before)
     for row in rows:
@@ -86,7 +86,7 @@ def _curve_cell(row: Row) -> str:
 
 
 def line(measurement: Measured) -> str:
-    """A line of the pipeline's table; without a bar there is no verdict, and a trial is none."""
+    """A line of the pipeline's table; there is no verdict without a target, or for a trial."""
     text = cells(measurement.row)
     if measurement.row.bar == NO_BAR:
         text = f"{text.rpartition(' | ')[0]} | "
@@ -96,12 +96,12 @@ def line(measurement: Measured) -> str:
 def use_table(
     measurements: Iterable[Measured], targets: Mapping[str, str], before: str = ""
 ) -> str:
-    """All targets in order: measured now, else as the page has them, else that there is none.
+    """All targets in order: measured now, otherwise as on the page, otherwise marked as not measured.
 
     Args:
-        measurements: What was measured.
-        targets: All, with what each is about.
-        before: The table that the page has.
+        measurements: New measurements.
+        targets: All targets with their titles.
+        before: The current table of the page.
     """
     now: dict[str, list[str]] = {}
     for measurement in measurements:
@@ -114,12 +114,12 @@ def use_table(
 
 
 def unmeasured(target: str, about: str) -> str:
-    """A line that promises nothing."""
+    """The line of a target that was never measured."""
     return f"| {target} | {about} | | not measured yet | | | | | |"
 
 
 def between(page: str, name: str) -> str:
-    """What stands between the marks of a part."""
+    """The text between the marks of a part."""
     _, start, remaining_text = page.partition(f"<!-- {name} -->")
     text, end, _ = remaining_text.partition(f"<!-- /{name} -->")
     if not start or not end:
@@ -128,7 +128,7 @@ def between(page: str, name: str) -> str:
 
 
 def replaced(page: str, name: str, text: str) -> str:
-    """The page with another text there."""
+    """The page with another text between the marks of a part."""
     marks = f"<!-- {name} -->", f"<!-- /{name} -->"
     old = f"{marks[0]}{between(page, name)}{marks[1]}"
     return page.replace(old, f"{marks[0]}\n\n{text}\n\n{marks[1]}")
@@ -147,7 +147,7 @@ def crossover(rows: Sequence[Row]) -> str:
 
 
 def seconds(figures: Figures | None) -> str:
-    """A median, or that there is none."""
+    """A median, or a mark that there is none."""
     if figures is None or not math.isfinite(figures.median):
         return "did not finish"
     return f"{figures.median:.3g} s ({figures.spread})"

@@ -34,7 +34,7 @@ SPILLED = 6
 
 
 def ran(*words: object) -> dict[str, Any] | None:
-    """One process; nothing if its memory was not enough. Any other end is an error, not a figure of an engine."""
+    """Run one process; return nothing if its memory was too small. Any other failure is an error."""
     answer = subprocess.run(
         [sys.executable, "-m", "tests.bench.spark_replay", *map(str, words)],
         capture_output=True,
@@ -52,7 +52,7 @@ def ran(*words: object) -> dict[str, Any] | None:
 
 
 def is_short_of_memory(status: int, stderr: str) -> bool:
-    """Whether a process was killed by the system, or said itself that memory was not enough."""
+    """Whether a process was killed by the system, or reported that its memory was too small."""
     return status == -signal.SIGKILL or any(
         word in stderr
         for word in ("OutOfMemory", "Out of Memory", "MemoryError", "memory allocation of")
@@ -62,7 +62,7 @@ def is_short_of_memory(status: int, stderr: str) -> bool:
 def in_spark(
     folder: str, ways: str = "packed", rounds: int = 1, memory: str = MEMORY
 ) -> dict[str, Any]:
-    """Seconds of each way, and the answer; one warm session."""
+    """Seconds of each way, and the result; one warm session."""
     document = sample("spark", folder, ways, rounds, MASTER, memory)
     assert document is not None
     return document
@@ -87,7 +87,7 @@ def t2(rounds: int, rows: int) -> Iterator[Row]:
 
 
 def t6(rows: int | None) -> Iterator[Row]:
-    """A billion samples, or what fits half of the free disk; with a heap of 4 GB."""
+    """A billion samples, or the number that fits half of the free disk; with a heap of 4 GB."""
     free = shutil.disk_usage(tempfile.gettempdir()).free
     amount = rows or min(BILLION, free // 2 // (SPILLED * BYTES_PER_ROW))
     with samples(amount) as folder:
@@ -106,7 +106,7 @@ def t6(rows: int | None) -> Iterator[Row]:
 
 
 def megabytes(heap: str) -> float:
-    """A size as Java takes it."""
+    """A size in the notation of Java."""
     return float(heap[:-1]) * {"m": 1, "g": 1024}[heap[-1]]
 
 
@@ -143,7 +143,7 @@ def t7(rounds: int, rows: int) -> Iterator[Row]:
 
 
 def smallest(folder: str) -> float:
-    """In megabytes; infinite if none finishes."""
+    """The smallest heap in megabytes; infinite if none is enough."""
     for heap in HEAPS:
         if sample("spark", folder, "packed", 0, MASTER, heap, fails=True) is not None:
             return megabytes(heap)
@@ -151,7 +151,7 @@ def smallest(folder: str) -> float:
 
 
 def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
-    """The same question in four engines, files read each time."""
+    """The same query in four engines, files read each time."""
     for amount in sizes:
         with samples(amount) as folder:
             seconds = crossed(folder, rounds, amount)
@@ -174,7 +174,7 @@ def t8(rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
 
 
 def crossed(folder: str, rounds: int, amount: int) -> dict[str, list[float]]:
-    """Seconds by engine; infinite where one did not finish."""
+    """Seconds by engine; infinite for those that did not finish."""
     seconds: dict[str, list[float]] = {name: [] for name in ("packed", *PEERS)}
     answers = set[tuple[int, ...]]()
     for number in range(rounds):
@@ -195,7 +195,7 @@ def crossed(folder: str, rounds: int, amount: int) -> dict[str, list[float]]:
 
 
 def engine_sample(engine: str, folder: str) -> dict[str, Any] | None:
-    """One process; nothing if its memory was not enough."""
+    """Run one process; return nothing if its memory was too small."""
     if engine == "packed":
         return ran("spark", folder, "packed", 1, MASTER, LARGE)
     return ran(engine, folder, 1 if engine == "core" else WARM)

@@ -32,11 +32,11 @@ QUIET_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How the changes are sent.
+    """How changes are sent.
 
     Attributes:
-        operations: Most operations of a request; 0 = nothing is sent, for the second writer alone.
-        connections: Requests under way at the same time, each on its own connection.
+        operations: Maximum number of operations of a request; 0 = only the second writer sends.
+        connections: Number of concurrent requests, each on its own connection.
         is_spread: Whether the connections go to different brokers.
     """
 
@@ -91,7 +91,7 @@ def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[b
 
 
 def send(connection: socket.socket, body: bytes) -> None:
-    """One request; the answer is read and not decoded, but for the first result's error.
+    """Send one request; decode only the first error of the response.
 
     Raises:
         CallFailed: The first entity was refused.
@@ -107,7 +107,7 @@ def _varint_size(raw: bytes, at: int) -> int:
 
 
 def send_all(ports: Sequence[int], requests: Sequence[bytes]) -> None:
-    """All requests, one under way on each connection."""
+    """Send all requests, one at a time on each connection."""
     waiting = iter(requests)
     lock = threading.Lock()
     failures: list[Exception] = []
@@ -134,7 +134,7 @@ def send_all(ports: Sequence[int], requests: Sequence[bytes]) -> None:
 
 
 class SecondWriter:
-    """Changes one entity again and again between ``__enter__`` and ``__exit__``; ``seconds`` has the time of each answer."""
+    """Changes one entity repeatedly between ``__enter__`` and ``__exit__``; ``seconds`` has the response times."""
 
     def __init__(self, port: int) -> None:
         self.seconds: list[float] = []
@@ -176,7 +176,7 @@ def last_is_visible(port: int, turn: int) -> bool:
 
 
 def sample(cluster: KafkaCluster, choice: Choice, turn: int, samples: Samples) -> None:
-    """One run of a choice beside the second writer."""
+    """One run of a choice during writes of the second writer."""
     ports = [cluster.port(node) for node in cluster.numbers]
     requests = bodies(choice.operations, turn)
     used = [ports[at % 3] if choice.is_spread else ports[0] for at in range(choice.connections)]
@@ -195,7 +195,7 @@ def sample(cluster: KafkaCluster, choice: Choice, turn: int, samples: Samples) -
 
 
 def quiet(port: int) -> list[float]:
-    """Times of the second writer while nothing else is written."""
+    """Times of the second writer without other writes."""
     with SecondWriter(port) as writer:
         threading.Event().wait(QUIET_SECONDS)
     return writer.seconds
@@ -234,7 +234,7 @@ def milliseconds(seconds: Sequence[float], part: float | None = None) -> str:
 
 
 def table(rounds: int) -> str:
-    """All choices, a line each: medians of the rounds, and how long the second writer waited in all of them."""
+    """All choices, one line each: medians of the rounds, and the waiting time of the second writer."""
     lines = [
         "| requests | acknowledged, ms | visible on three brokers, ms | second writer p50, ms | p99, ms | most, ms |",
         "| --- | --- | --- | --- | --- | --- |",

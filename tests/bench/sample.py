@@ -25,9 +25,9 @@ def memory(field: str) -> int:
 
 
 def cpu_and_peak(work: Callable[[], Any]) -> dict[str, float]:
-    """Least CPU seconds of three runs, and by how much resident memory grew during the first, in MB.
+    """Minimum of CPU seconds of three runs, and the growth of resident memory in the first one, in MB.
 
-    The collector stays as Python sets it: that is how users run it.
+    The garbage collector has its default settings, as for users.
     """
     gc.collect()
     before = memory("VmRSS")

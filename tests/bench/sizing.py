@@ -18,7 +18,7 @@ STEP_MS, DAYS, SEEDS = 300_000, 28, 40
 
 
 def demand(seed: int) -> list[Sample]:
-    """Four weeks of one seeded client: a day, a week, noise, and rare spikes; all of it is demand, nothing was throttled."""
+    """Four weeks of one seeded client: daily and weekly cycles, noise, rare spikes; all of it is unthrottled demand."""
     draw = random.Random(seed)
     level = 10 ** draw.uniform(4, 8)
     day, week, noise = draw.uniform(0, 0.8), draw.uniform(0, 0.4), draw.uniform(0.05, 0.6)
@@ -36,7 +36,7 @@ def demand(seed: int) -> list[Sample]:
 
 
 def public(folder: Path) -> Iterable[tuple[str, list[Sample]]]:
-    """Series of CSV files with `timestamp,value`; the last four weeks of each, or the whole, which must be a fortnight."""
+    """Series of CSV files with `timestamp,value`; the last four weeks of each, or all of it, at least a fortnight."""
     for path in sorted(folder.rglob("*.csv")):
         with path.open(encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
@@ -53,7 +53,7 @@ def public(folder: Path) -> Iterable[tuple[str, list[Sample]]]:
 
 
 def judged(series: Sequence[Sample]) -> tuple[Advice, float, float]:
-    """The advice, the test share over twice the promised one, the limit over the oracle's."""
+    """The verdict, the test share over twice the promised one, the limit over the oracle's."""
     end = series[-1].ts_ms + 1
     case = SizingCase(
         kind=QuotaType.PRODUCE,
@@ -76,7 +76,7 @@ def judged(series: Sequence[Sample]) -> tuple[Advice, float, float]:
 
 
 def t13(folder: Path | None) -> None:
-    """The seeded fleet, and public series where a folder of them is named."""
+    """The seeded fleet, and public series if a folder of them is given."""
     sets: dict[str, list[list[Sample]]] = {"seeded fleet": [demand(seed) for seed in range(SEEDS)]}
     if folder is not None:
         sets["public series"] = [series for _, series in public(folder)]

@@ -36,8 +36,8 @@ class Sized:
     Attributes:
         cluster: Its cluster.
         group: Its number.
-        tier: Which promise.
-        advice: In a word.
+        tier: The tier.
+        advice: The verdict.
         target: The recommended limit; ``None`` = none.
         oracle: The smallest limit that keeps the promise on the true demand of the held-out week.
         share: Throttled share of the true demand of that week under the target, of the worst broker, as a multiple of
@@ -54,12 +54,12 @@ class Sized:
 
     @property
     def ratio(self) -> float | None:
-        """The recommended limit against the oracle's."""
+        """The recommended limit divided by the oracle's."""
         return None if self.target is None else self.target / self.oracle
 
 
 def recorded(fleet: Fleet, cluster: int) -> Iterator[tuple[int, int | None, Series, Series]]:
-    """(group, limit at the end, what was recorded, what was wanted) of each group; series by broker."""
+    """(group, last limit, recorded rates, demand) of each group; series by broker."""
     parts = list(demand.days(fleet, cluster))
     ts = np.concatenate([part.ts for part in parts])
     up = np.concatenate([part.up for part in parts], axis=1)
@@ -107,7 +107,7 @@ def _samples(
 
 
 def share(fleet: Fleet, series: Series, limit: int, tier: Tier) -> tuple[float, bool]:
-    """Throttled share of the worst broker as a multiple of the promise, and whether its delay is within the promise too."""
+    """Throttled share of the worst broker as a multiple of the promise, and whether its delay is within the promise."""
     forecasts = [
         simulate(QuotaType.PRODUCE, samples, limit, fleet.pace.max_gap_ms)
         for samples in series.values()
@@ -166,7 +166,7 @@ def sized(fleet: Fleet) -> Iterator[Sized]:
 
 
 def summary(rows: list[Sized]) -> list[str]:
-    """A line per tier: medians, and how many groups have which verdict."""
+    """A line per tier: medians, and the number of groups of each verdict."""
     lines = []
     for tier in TIERS:
         tier_rows = [row for row in rows if row.tier == tier.name]
@@ -189,7 +189,7 @@ def summary(rows: list[Sized]) -> list[str]:
 
 
 def main() -> int:
-    """Print the figures; 1 if a median misses its bar."""
+    """Print the figures; return 1 if a median misses its target."""
     rows = list(sized(FLEET))
     for line in summary(rows):
         sys.stdout.write(line + "\n")

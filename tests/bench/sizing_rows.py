@@ -13,7 +13,7 @@ PROMISED = 2.0
 
 
 def rows(fleet: Fleet, seeds: int) -> Iterator[Row]:
-    """Two rows for each tier on the fleet, two for the clients; who is given no number is counted, and is in no median."""
+    """Two rows for each tier on the fleet, two for the clients; groups without a limit are only counted."""
     say(f"sizing {fleet.clusters * fleet.groups} groups under {len(sizing_fleet.TIERS)} tiers")
     results = list(sizing_fleet.sized(fleet))
     for tier in sizing_fleet.TIERS:
@@ -35,7 +35,7 @@ def rows(fleet: Fleet, seeds: int) -> Iterator[Row]:
 
 
 def of_set(who: str, pairs: Sequence[tuple[float, float]]) -> Iterator[Row]:
-    """The throttled share of the promise, and the limit against the oracle's."""
+    """The throttled share divided by the promise, and the limit divided by the oracle's."""
     for number, what, unit, bar in (
         (0, "throttled on the unseen week", "of the promise", SHARE_BAR),
         (1, "limit", "of the oracle's", QUOTA_BAR),

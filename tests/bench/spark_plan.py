@@ -23,7 +23,7 @@ SIDES = ("live", "desired", "documents", "owned")
 
 
 def make(pairs: int, folder: Path) -> None:
-    """Entities of two limits; one in a hundred asks for another value than is live."""
+    """Entities of two limits; one in a hundred declares another value than the live one."""
     from pyspark.sql import functions as fn
 
     from reconciler.evidence.spark.runtime import session
@@ -98,7 +98,7 @@ def make(pairs: int, folder: Path) -> None:
 
 
 def on_spark(folder: Path, rounds: int) -> list[float]:
-    """Whole plans in one session, the first one left out."""
+    """Whole plans in one session, without the first one."""
     from reconciler.evidence.spark.fleet import plan
     from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames
     from reconciler.evidence.spark.runtime import session
@@ -122,7 +122,7 @@ def on_spark(folder: Path, rounds: int) -> list[float]:
 
 
 def on_core(folder: Path, rounds: int) -> list[tuple[float, float]]:
-    """The same files into the core's values, and its comparison: seconds of both together, and of the comparison alone."""
+    """Seconds of reading the same files into the core's values and comparing them, and of the comparison alone."""
     import gc
 
     gc.set_threshold(1_000_000)  # as the command does
@@ -208,7 +208,7 @@ def _planned(desired: object, owned: object, live: object) -> int:
 
 
 def sample(*words: str) -> list[list[float]]:
-    """What a process of its own measured."""
+    """The measurements of a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.spark_plan", *words],
         stdout=subprocess.PIPE,

@@ -30,7 +30,7 @@ FIGURES = ("samples", "throttled_ms", "max_delay_ms", "delayed_units")
 
 
 def write_samples(spark: SparkSession, rows: int, folder: str) -> None:
-    """2,000 series every 30 s; every 500th sample follows a gap; rates of all sizes by a hash. As a store keeps them: by series within a day."""
+    """2,000 series every 30 s; every 500th sample follows a gap; rates by a hash. Sorted by series within a day."""
     n, series = fn.floor(fn.col("id") / SERIES), fn.col("id") % SERIES
     ts = (n * STEP_MS + fn.floor(n / 500) * 1_000_000).cast("bigint") + fn.lit(BEGIN)
     frame = spark.range(0, rows, 1, 8).select(
@@ -72,19 +72,19 @@ def _of_samples(samples: pa.Table) -> pa.Table:
 
 
 def packed(frame: DataFrame) -> DataFrame:
-    """Runs are shuffled, as the jobs do."""
+    """Shuffle runs of samples, as the jobs do."""
     blocks = series_blocks.packed(frame, KEYS[1:])
     some = fn.floor(fn.col("series") / 16).alias("some")
     return blocks.groupBy(some).applyInArrow(_of_runs, _SCHEMA)
 
 
 def in_arrow(frame: DataFrame) -> DataFrame:
-    """Samples are shuffled and sorted, one Arrow table per series."""
+    """Shuffle and sort samples, one Arrow table per series."""
     return frame.groupBy(*KEYS).applyInArrow(_of_samples, _SCHEMA)
 
 
 def summed(frame: DataFrame) -> list[int]:
-    """One line of a question: what every engine has to agree on."""
+    """One line with the result of a query, which must be equal for all engines."""
     row = frame.agg(
         fn.sum("samples"), fn.sum("throttled_ms"), fn.max("max_delay_ms"), fn.sum("delayed_units")
     ).first()
@@ -183,7 +183,7 @@ def print_figures(**figures: object) -> None:
 
 
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:
-    """Every way in turn, warm, in one session; without rounds, the first and only time is given."""
+    """Every way in turn, warm, in one session; without rounds, the first and only time."""
     with session.opened(session.SessionSettings(master=master, memory=memory)) as spark:
         frame = read(spark, folder)
         first = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame))) for way in ways}

@@ -33,7 +33,7 @@ DEFAULTS = (("default", "default"), ("default", "absent"), ("absent", "default")
 
 
 def write_tables(spark: SparkSession, clients: int, limits: int, folder: Path) -> None:
-    """Clients of 10 clusters, some thousand users with some ids each; limits of all eight levels, mostly of names."""
+    """Clients of 10 clusters, some thousand users with some ids each; limits of all eight levels, mostly named."""
     each = limits // len(SHAPES)
     n = fn.col("id")
     frames = [limit_rows(spark.range(each), n, shape) for shape in SHAPES]
@@ -93,7 +93,7 @@ def limit_rows(numbers: DataFrame, n: Column, shape: tuple[str, str]) -> DataFra
 
 
 def exploded(clients: DataFrame, limits: DataFrame) -> DataFrame:
-    """What one would write first: eight candidates per client, joined and sorted out again."""
+    """The straightforward implementation: eight candidates per client, joined and then filtered."""
     parts = [
         ('[["user","', "user", '"],["client-id","', "client_id", '"]]'),
         ('[["user","', "user", '"],["client-id",null]]'),

@@ -32,7 +32,7 @@ READ_BAR, TIME_BAR = 2 / DAYS, 0.1
 
 
 class Rolled:
-    """A lake of thirty days on disk, and a session that rolls it up."""
+    """A lake of thirty days on disk, and a session that computes its rollups."""
 
     def __init__(self, spark: SparkSession, folder: Path, fleet: Fleet) -> None:
         self.spark, self.folder, self.fleet = spark, folder, fleet
@@ -40,12 +40,12 @@ class Rolled:
         self.answers: dict[str, list[pa.Table]] = {}
 
     def last(self) -> list[Unit]:
-        """What is made of the last day."""
+        """The rollups of the last day."""
         day = self.fleet.day(self.fleet.days - 1)
         return [Unit(table=table, cluster_id=self.fleet.cluster_id(0), day=day) for table in MADE]
 
     def without(self, *, all_days: bool) -> None:
-        """Takes away what was made: of all days, or of the last one."""
+        """Remove rollups: of all days, or of the last one."""
         paths = [table.name for table in MADE]
         if not all_days:
             paths = [path for unit in self.last() for path in (unit.manifests, unit.folder)]
@@ -53,7 +53,7 @@ class Rolled:
             shutil.rmtree(self.folder / path, ignore_errors=True)
 
     def sample(self, *, all_days: bool) -> Callable[[], Mapping[str, float]]:
-        """One run of the job: seconds, rows that Spark read, units that were made."""
+        """One run of the job: seconds, rows that Spark read, units that it wrote."""
 
         def run() -> Mapping[str, float]:
             self.without(all_days=all_days)
@@ -71,7 +71,7 @@ class Rolled:
         return run
 
     def rows(self) -> list[pa.Table]:
-        """All that is made now, in the order of its key."""
+        """All current rollups, in the order of their key."""
         return [
             self.lake.read(self.lake.manifests(table), table=table).sort_by(
                 [(name, "ascending") for name in table.key]

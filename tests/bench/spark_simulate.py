@@ -26,7 +26,7 @@ SECONDS = 7_200
 
 
 def sample(*words: object, fails: bool = False) -> dict[str, object] | None:
-    """One process; its JSON, or nothing where it may fail and does."""
+    """Run one process; return its JSON, or nothing if it fails and may fail."""
     answer = subprocess.run(
         [sys.executable, "-m", "tests.bench.spark_replay", *map(str, words)],
         capture_output=True,
@@ -83,7 +83,7 @@ def t2(rows: int) -> None:
 
 
 def t6(rows: int | None) -> None:
-    """The largest that fits half of the free disk, at most a billion, with a heap of 4 GB."""
+    """The largest size that fits half of the free disk, at most a billion, with a heap of 4 GB."""
     free = shutil.disk_usage(tempfile.gettempdir()).free
     # Spark spills about five times what compressed samples take.
     amount = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
@@ -125,7 +125,7 @@ def t7(rows: int) -> None:
 
 
 def t8(sizes: Sequence[int]) -> None:
-    """The same question in four engines, files read each time; where the JVM pays."""
+    """The same query in four engines, files read each time; the size from which the JVM is faster."""
     for amount in sizes:
         with samples(amount) as folder:
             seconds = medians(sample("spark", folder, "packed", 3, "local[2]", "4g"))

@@ -25,7 +25,7 @@ def command(*words: str) -> list[str]:
 
 
 def start_rows(rounds: int = ROUNDS) -> Iterator[Row]:
-    """Whole processes with one tiny aggregation; the archive is made before anything is timed."""
+    """Whole processes with one tiny aggregation; the archive is created before measurements."""
     servers.archive_options()
     results = interleaved({kind: wall_of(command("start", kind)) for kind in KINDS}, rounds=rounds)
     walls = {kind: results[kind]["wall"] for kind in KINDS}

@@ -27,7 +27,7 @@ PER_DAY = DAY_MS // STEP_MS
 
 
 def _table(table: Table, rows: int, **columns: object) -> pa.Table:
-    """Columns of arrays, or of one value for all rows; what is left out is empty."""
+    """Columns of arrays, or of one value for all rows; missing columns are empty."""
     schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
     arrays = []
@@ -39,7 +39,7 @@ def _table(table: Table, rows: int, **columns: object) -> pa.Table:
 
 
 def lake(folder: Path, rows: int) -> int:
-    """A cluster whose users are all limited; every limit is about to change. Gives how many samples there are."""
+    """A cluster whose users all have limits that change. Returns the number of samples."""
     into = Lake(opened(str(folder), create=True), clock=SystemClock(), run_id="bench")
     users = max(1, rows // (DAYS * PER_DAY))
     draw = np.random.default_rng(1)

@@ -21,27 +21,27 @@ SERIES, STEP_MS, FILES = 2_000, 30_000, 8
 
 
 def tiny(spark: SparkSession) -> None:
-    """The question of T1: a thousand rows, seven groups."""
+    """The query of T1: a thousand rows, seven groups."""
     rows = spark.range(1000).groupBy((fn.col("id") % 7).alias("k")).count().collect()
     assert len(rows) == 7
 
 
 def default_start() -> None:
-    """As PySpark starts when nothing is said but two threads."""
+    """PySpark with default settings and two threads."""
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     tiny(spark)
     spark.stop()
 
 
 def tuned_start(*, brief: bool, archive: bool) -> None:
-    """As kquota starts."""
+    """PySpark with the settings of kquota."""
     settings = session.SessionSettings(master="local[2]", brief=brief, archive=archive)
     with session.opened(settings) as spark:
         tiny(spark)
 
 
 def write_samples(spark: SparkSession, rows: int, folder: str) -> None:
-    """Samples of 2,000 series, every 30 s, written as files of equal size."""
+    """Samples of 2,000 series, every 30 s, in files of equal size."""
     number, series = fn.col("id"), (fn.col("id") % SERIES).cast("string")
     ts = (fn.floor(number / SERIES) * STEP_MS).cast("bigint") + fn.lit(1_793_491_200_000)
     columns = {

@@ -28,7 +28,7 @@ async def connect(memo: kopf.Memo, **_: object) -> None:
 @kopf.on.update("kafka-quotas.io", "v1alpha1", "clientquotas", field="spec")
 @kopf.on.resume("kafka-quotas.io", "v1alpha1", "clientquotas")
 async def reconcile(body: kopf.Body, memo: kopf.Memo, patch: kopf.Patch, **_: object) -> None:
-    """Make the broker as this object says, and tell so.
+    """Apply the object's quotas to the broker and report it.
 
     Raises:
         kopf.PermanentError: The object cannot be read, or the broker refuses it.

@@ -13,24 +13,24 @@ from tests.bench.harness import ROUNDS, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much is measured.
+    """The sizes of a measurement.
 
     Attributes:
         name: ``small`` shows that everything works; only ``full`` is a measurement.
-        rounds: Of each candidate.
+        rounds: Number of rounds for each candidate.
         scaling_rows: Samples of T10.
-        clients: Of T3.
-        limits: Of T3.
-        pairs: A side, of T4.
+        clients: Clients of T3.
+        limits: Limits of T3.
+        pairs: Pairs of each side of T4.
         replayed: Samples of T2.
-        largest: Samples of T6; ``None`` = a billion, or what fits half of the free disk.
-        heaped: Samples of T7, which takes five times as many, too.
+        largest: Samples of T6; ``None`` = a billion, or the number that fits half of the free disk.
+        heaped: Samples of T7, which also measures five times as many.
         crossed: Samples of T8, smallest first.
-        brokers: Of T9.
-        groups: Of T9.
-        step_ms: Of T9.
+        brokers: Brokers of T9.
+        groups: Groups of T9.
+        step_ms: Scrape step of T9.
         exact: Test modules of T11.
-        seeds: Of T12.
+        seeds: Seeds of T12.
         sized: Clusters, groups, step in milliseconds and seeded clients, of T13.
     """
 
@@ -93,12 +93,12 @@ SCALES = {scale.name: scale for scale in (SMALL, FULL)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A row with what one has to know of it.
+    """A row with its circumstances.
 
     Attributes:
         target: ``T1`` to ``T13``.
         row: The figures.
-        when: Date, load of the machine before and after, rounds, and whether it was only a trial.
+        when: Date, load of the machine before and after, rounds, and whether it was a trial.
     """
 
     target: str
@@ -107,7 +107,6 @@ class Measured:
 
 
 def t1(scale: Scale) -> Iterator[Row]:
-    """Starts."""
     from tests.bench import spark_start
 
     return spark_start.start_rows(scale.rounds)
@@ -121,21 +120,19 @@ def t2(scale: Scale) -> Iterator[Row]:
 
 
 def t3(scale: Scale) -> Iterator[Row]:
-    """Resolving."""
     from tests.bench import spark_resolve
 
     return spark_resolve.rows(scale.rounds, scale.clients, scale.limits)
 
 
 def t4(scale: Scale) -> Iterator[Row]:
-    """The plan of a fleet."""
     from tests.bench import spark_plan
 
     return spark_plan.rows(max(2, scale.rounds), scale.pairs)
 
 
 def t5(scale: Scale) -> Iterator[Row]:
-    """A preview with evidence, always of the full size: it takes seconds."""
+    """A preview with evidence, always of the full size, because it takes seconds."""
     from tests.bench import evidence
     from tests.bench.harness import interleaved
 
@@ -155,28 +152,27 @@ def t5(scale: Scale) -> Iterator[Row]:
 
 
 def t6(scale: Scale) -> Iterator[Row]:
-    """As many samples as fit."""
+    """The largest number of samples."""
     from tests.bench import replay
 
     return replay.t6(scale.largest)
 
 
 def t7(scale: Scale) -> Iterator[Row]:
-    """Five times as many."""
+    """Five times as many samples."""
     from tests.bench import replay
 
     return replay.t7(scale.rounds, scale.heaped)
 
 
 def t8(scale: Scale) -> Iterator[Row]:
-    """Against other engines."""
+    """Other engines."""
     from tests.bench import replay
 
     return replay.t8(scale.rounds, scale.crossed)
 
 
 def t9(scale: Scale) -> Iterator[Row]:
-    """One new day."""
     from tests.bench import spark_rollup
 
     return spark_rollup.rows(
@@ -192,21 +188,19 @@ def t10(scale: Scale) -> Iterator[Row]:
 
 
 def t11(scale: Scale) -> Iterator[Row]:
-    """Equal rows."""
     from tests.bench import exactness
 
     return exactness.rows(scale.exact)
 
 
 def t12(scale: Scale) -> Iterator[Row]:
-    """The model."""
     from tests.bench import whatif_model
 
     return whatif_model.rows(scale.seeds)
 
 
 def t13(scale: Scale) -> Iterator[Row]:
-    """Sizing where the demand is known."""
+    """Sizing with known demand."""
     from tests.bench import sizing_fleet, sizing_rows
 
     clusters, groups, step_ms, seeds = scale.sized
@@ -235,7 +229,7 @@ TARGETS: dict[str, tuple[str, Callable[[Scale], Iterator[Row]]]] = {
 
 
 def measured(target: str, scale: Scale) -> Iterator[Measured]:
-    """The rows of a target, each with its circumstances."""
+    """The rows of a target with their circumstances."""
     _, rows = TARGETS[target]
     before = os.getloadavg()[0]
     for row in rows(scale):

@@ -25,10 +25,10 @@ TOTAL_BOUND, SHARE_WITHIN = 0.05, 0.9
 
 
 def broker_rows() -> Iterator[Row]:
-    """The recorded runs, producers and consumers apart: each run's sum of throttled time, and its worst delay.
+    """The recorded runs, producers and consumers separately: each run's sum of throttled time, and its worst delay.
 
-    Runs at whose end consumers had not caught up have no true worst delay and are left out. Producers are in runs 1 to
-    6; of consumers the runs from 9 on count, of which nothing was known when the model was made.
+    Runs at whose end consumers had a backlog have no true worst delay and are left out. Producers are in runs 1 to
+    6; consumers count from run 9 on, because the model was developed without these runs.
     """
     for kind, first in (("produce", 1), ("fetch", 1), ("fetch", compare.FIRST_UNSEEN)):
         totals = [
@@ -60,7 +60,7 @@ def broker_rows() -> Iterator[Row]:
 
 
 def grid_rows(seeds: int) -> Iterator[Row]:
-    """The synthetic grid: the total of the worst step is judged, and the cases of all steps; ranges are over the steps."""
+    """The synthetic grid: the total of the worst step decides, and the cases of all steps; ranges are over steps."""
     cells = list(itertools.product(range(FIRST_SEED, FIRST_SEED + seeds), VOLATILITIES, FACTORS))
     say(f"{len(cells):,} settings, stepped request by request")
     true = {
@@ -100,13 +100,13 @@ def grid_rows(seeds: int) -> Iterator[Row]:
 
 
 def throttled(cell: tuple[int, float, float], step_s: int) -> int:
-    """What the model tells from the gauge as it was scraped."""
+    """The model's forecast from the scraped gauge."""
     seed, volatility, factor = cell
     series = grid.recorded(grid.ready_at(seed, volatility), step_s)
     return simulate(QuotaType.PRODUCE, series, int(grid.MEAN * factor)).throttled_ms
 
 
 def rows(seeds: int) -> Iterator[Row]:
-    """All of T12."""
+    """All rows of T12."""
     yield from broker_rows()
     yield from grid_rows(seeds)

@@ -18,13 +18,13 @@ HEAD = """\
 
 
 class Literal(str):
-    """A text that YAML shows as a block."""
+    """A text that is written as a YAML block."""
 
     __slots__ = ()
 
 
 class Dumper(yaml.SafeDumper):
-    """Shows `Literal` as a block."""
+    """Writes `Literal` as a block."""
 
 
 Dumper.add_representer(
@@ -39,7 +39,7 @@ def script(name: str) -> str:
 
 
 def actions() -> str:
-    """The value of an actions key: YAML inside YAML, as Argo CD wants it."""
+    """The value of an actions key, which is YAML inside YAML."""
     document = {
         "discovery.lua": Literal(script("actions/discovery.lua")),
         "definitions": [
@@ -61,7 +61,7 @@ def patch() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes or compares; 1 if it differs."""
+    """Write or compare the file; return 1 if it differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--write", action="store_true")

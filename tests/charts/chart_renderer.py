@@ -21,7 +21,7 @@ Manifest = dict[str, Any]
 
 
 def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Runs helm without a cluster; the exit code is the caller's business."""
+    """Run helm without a cluster, with any exit code."""
     return subprocess.run(
         [str(programs.helm()), *arguments],
         capture_output=True,
@@ -34,17 +34,17 @@ def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @functools.cache
 def template(*arguments: str, namespace: str = NAMESPACE) -> "subprocess.CompletedProcess[str]":
-    """`helm template` of the chart; asked once per set of arguments."""
+    """`helm template` of the chart, cached by its arguments."""
     return helm("template", RELEASE, str(CHART), "--namespace", namespace, *arguments)
 
 
 def manifests(text: str) -> list[Manifest]:
-    """The objects of a rendered text; libyaml reads it ten times as fast as Python does."""
+    """The objects of a rendered text; libyaml reads it ten times as fast as pure Python."""
     return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
 
 
 def rendered(*arguments: str, namespace: str = NAMESPACE) -> list[Manifest]:
-    """The objects that the chart makes of these arguments; a failure shows helm's words."""
+    """The objects of the chart with these arguments; a failure shows helm's message."""
     answer = template(*arguments, namespace=namespace)
     assert answer.returncode == 0, answer.stderr
     return manifests(answer.stdout)
@@ -56,7 +56,7 @@ def with_values(name: str, *arguments: str) -> list[Manifest]:
 
 
 def of_kind(objects: Sequence[Manifest], kind: str) -> list[Manifest]:
-    """Those of one kind."""
+    """Objects of one kind."""
     return [manifest for manifest in objects if manifest["kind"] == kind]
 
 
@@ -73,5 +73,5 @@ def container(objects: Sequence[Manifest]) -> Mapping[str, Any]:
 
 
 def is_hook(manifest: Manifest) -> bool:
-    """Whether helm keeps it apart from the release."""
+    """Whether the object is a helm hook."""
     return "helm.sh/hook" in manifest["metadata"].get("annotations", {})

@@ -14,9 +14,9 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 @pytest.fixture(scope="session")
 def chart_kube() -> Iterator[KubeCluster]:
-    """A Kubernetes that knows our resources, cert-manager's and the Prometheus operator's, with the namespaces of the values.
+    """A Kubernetes with the CRDs of kquota, cert-manager and the Prometheus operator, and the chart's namespaces.
 
-    For tests that do not install our CRDs by helm.
+    For tests that do not install the CRDs of kquota by helm.
     """
     with KubeCluster() as cluster:
         cluster.kubectl("apply", "--server-side", "-f", str(foreign.definitions()))

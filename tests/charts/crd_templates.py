@@ -19,10 +19,10 @@ AFTER = "metadata:\n"
 
 
 def wrapped(text: str) -> str:
-    """The template of a CRD: its text, with the chart's annotations and labels, if CRDs are wanted.
+    """The template of a CRD: its text with the chart's annotations and labels, if CRDs are enabled.
 
     Raises:
-        ValueError: the text has a template's braces, or not exactly one `metadata:` at its left margin.
+        ValueError: the text contains template braces, or not exactly one unindented `metadata:`.
     """
     if "{{" in text:
         raise ValueError("the text would be taken for a template")
@@ -33,13 +33,13 @@ def wrapped(text: str) -> str:
 
 
 def unwrapped(template: str) -> str:
-    """The CRD's text in a template of ours."""
+    """The CRD's text in a template of the chart."""
     inner = template.removeprefix(BEGIN).removesuffix(END)
     return inner.replace(f"\n{AFTER}{METADATA}", f"\n{AFTER}", 1)
 
 
 def expected() -> dict[Path, str]:
-    """Every template with the text that it should have."""
+    """Every template with its expected text."""
     return {
         TEMPLATES / path.name: wrapped(path.read_text(encoding="utf-8"))
         for path in sorted(CRDS.glob("*.yaml"))
@@ -58,7 +58,7 @@ def stale() -> list[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes or compares; 1 if they differ."""
+    """Write or compare; return 1 if a file differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--write", action="store_true")

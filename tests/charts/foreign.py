@@ -37,7 +37,7 @@ def definitions() -> Path:
     """The folder with all of `FILES`, downloaded on first use.
 
     Raises:
-        ServersUnavailable: Go is missing, a module cannot be downloaded, or it is not the pinned one.
+        ServersUnavailable: Go is missing, a module cannot be downloaded, or its hash differs.
     """
     name = f"foreign-crds-{jars.digest(SUMS.read_text(encoding='utf-8'), repr(FILES))}"
     return jars.cached(name, _fill)

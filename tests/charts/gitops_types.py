@@ -18,7 +18,7 @@ NEEDED = "Node.js with npm (for example the packages nodejs and npm)"
 
 
 def errors(objects: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is wrong with objects of Argo CD or Flux, in sentences.
+    """Errors in objects of Argo CD or Flux, as sentences.
 
     Raises:
         ServersUnavailable: npm is missing or cannot download.

@@ -21,11 +21,11 @@ class Step:
 
 
 def commands(page: str, *, with_operator: bool = False) -> list[Step]:
-    """What the page tells its reader to type.
+    """The commands of a page.
 
     Args:
         page: One of `PAGES`.
-        with_operator: Also what only a running operator can satisfy.
+        with_operator: Include commands that need a running operator.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
     steps: list[Step] = []
@@ -37,7 +37,7 @@ def commands(page: str, *, with_operator: bool = False) -> list[Step]:
 
 
 def _steps(block: str, *, needs_operator: bool) -> list[Step]:
-    """A line after `$ ` begins a command, lines after `> ` go on with it, the rest is output."""
+    """A line after `$ ` starts a command, lines after `> ` continue it, the rest is output."""
     typed: list[list[str]] = []
     printed: list[list[str]] = []
     for line in block.splitlines():

@@ -20,7 +20,7 @@ FULLNAME = "quotas-kafka-quota-reconciler"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """Where a release is, and who its accounts are."""
+    """The namespaces and service accounts of a release."""
 
     kube: KubeCluster
     home: str
@@ -40,7 +40,7 @@ class Placed:
     def may(
         self, user: str, verb: str, resource: str, *, namespace: str = "", name: str = ""
     ) -> bool:
-        """Whether `user` may; `resource` is `group/plural` or `group/plural/subresource`, the core group is empty."""
+        """Whether `user` has the right; `resource` is `group/plural` or `group/plural/subresource`, "" = core group."""
         group, plural, *subresources = resource.split("/")
         attributes = {
             "namespace": namespace,
@@ -63,7 +63,7 @@ class Placed:
 
 
 def list_text(objects: Sequence[Manifest]) -> str:
-    """One text with all of them; each says its own namespace."""
+    """All objects as one text; each names its namespace."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
 
 
@@ -71,13 +71,13 @@ def list_text(objects: Sequence[Manifest]) -> str:
 def placed(
     kube: KubeCluster, *arguments: str, narrow: bool = True, with_pods: bool = False
 ) -> Iterator[Placed]:
-    """Applies everything but pods and CRDs; takes what is cluster-scoped away again.
+    """Apply everything except pods and CRDs; delete cluster-scoped objects at the end.
 
     Args:
-        kube: Where.
-        arguments: More of `helm template`.
-        narrow: Whether one namespace is watched, or all.
-        with_pods: Whether `objects` also has what makes pods, which is not applied.
+        kube: The cluster.
+        arguments: Additional arguments of `helm template`.
+        narrow: Whether one namespace is watched, instead of all.
+        with_pods: Whether `objects` includes objects that create pods, which are not applied.
     """
     home, watched = kube.fresh_namespace(), kube.fresh_namespace()
     scope = ("--set", f"watch.namespaces={{{watched}}}") if narrow else ()

@@ -36,7 +36,7 @@ def quota(name: str, namespace: str, **spec: object) -> dict[str, object]:
 
 
 def tried(release: Placed, user: str, *arguments: str, text: str | None = None) -> Answer:
-    """kubectl in the watched namespace as `user`, whatever comes of it."""
+    """Run kubectl in the watched namespace as `user`, with any result."""
     who = (f"--as={user}",) if user else ()
     return release.kube.kubectl("-n", release.watched, *who, *arguments, input=text, check=False)
 
@@ -54,7 +54,7 @@ def finalizers(release: Placed, name: str) -> list[str]:
 
 
 def bind_users(release: Placed) -> None:
-    """A stranger with the role edit, and a person with the release role besides."""
+    """Bind the role edit to one user, and the release role to another."""
     inside = ("-n", release.watched)
     kubectl = release.kube.kubectl
     kubectl("create", "rolebinding", "edit", "--clusterrole=edit", f"--user={STRANGER}", *inside)
@@ -64,7 +64,7 @@ def bind_users(release: Placed) -> None:
 
 @pytest.fixture(scope="module")
 def policies(chart_kube: KubeCluster) -> Iterator[Placed]:
-    """A release whose policies are in force."""
+    """A release with its admission policies."""
     with placed(chart_kube) as release:
         bind_users(release)
         chart_kube.apply(quota("first", release.watched), namespace=release.watched)
@@ -89,7 +89,7 @@ def policies(chart_kube: KubeCluster) -> Iterator[Placed]:
 
 @pytest.fixture
 def release(policies: Placed) -> Placed:
-    """The same release, with the document `first` as it was at the beginning."""
+    """The same release, with the document `first` in its initial state."""
     remove(policies, "first")
     policies.kube.api.call("POST", collection(policies), quota("first", policies.watched)).need()
     return policies
@@ -100,7 +100,7 @@ def collection(release: Placed) -> str:
 
 
 def remove(release: Placed, name: str) -> None:
-    """Deletes a document whose finalizers are not removed otherwise."""
+    """Delete a document whose finalizers are not removed otherwise."""
     path = f"{collection(release)}/{name}"
     release.kube.api.call("DELETE", path)
     release.kube.api.call("PATCH", path, {"metadata": {"finalizers": []}}, kind=MERGE_PATCH)
@@ -391,7 +391,7 @@ def created(release: Placed, user: str, **spec: object) -> Answer:
 
 @pytest.fixture(scope="module")
 def rails(chart_kube: KubeCluster) -> Iterator[Placed]:
-    """A release with guard rails in force."""
+    """A release with its guard rails."""
     with placed(chart_kube, *RAILS) as release:
         bind_users(release)
 

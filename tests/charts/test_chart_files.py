@@ -26,7 +26,7 @@ def errors(values: object) -> list[str]:
 
 
 def objects(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every object of the schema that has fields of its own."""
+    """All objects of the schema that have fields."""
     if schema.get("type") == "object" and "properties" in schema:
         yield path or "the values", schema
     for name, inner in schema.get("properties", {}).items():
@@ -43,7 +43,7 @@ def fields(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[s
 
 
 def merged(base: object, over: object) -> object:
-    """What helm makes of two values: tables are merged, null removes."""
+    """The merge of two values as in helm: tables are merged, null removes."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return copy.deepcopy(over)
     result = copy.deepcopy(base)

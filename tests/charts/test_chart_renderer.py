@@ -38,7 +38,7 @@ CLUSTER_SCOPED = {
 
 
 def pod_specs(objects: list[Manifest]) -> list[Any]:
-    """The pod of everything that makes pods."""
+    """The pod templates of all workloads."""
     inside = [
         manifest["spec"]["template"]["spec"]
         for manifest in objects
@@ -55,7 +55,7 @@ def test_every_toggle_passes_lint(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def accepted() -> set[str]:
-    """The objects that the API server has accepted, as JSON: most objects are the same with all values."""
+    """The objects that the API server has accepted, as JSON: most objects are equal for all values."""
     return set()
 
 

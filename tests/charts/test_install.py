@@ -39,14 +39,14 @@ QUOTA = {
 
 @pytest.fixture(scope="module")
 def fresh_kube() -> Iterator[KubeCluster]:
-    """A Kubernetes that never saw a CRD of ours, with a stand-in for the kubelet."""
+    """A Kubernetes without CRDs of kquota, with a substitute for the kubelet."""
     with KubeCluster() as cluster, cluster.pods_become_ready():
         yield cluster
 
 
 @pytest.fixture
 def home(fresh_kube: KubeCluster) -> Iterator[str]:
-    """A restricted namespace for a release; whatever is left of it afterwards is taken away."""
+    """A restricted namespace for a release; the remaining objects are deleted at the end."""
     name = fresh_kube.fresh_namespace(labels=RESTRICTED)
     yield name
     fresh_kube.helm("uninstall", RELEASE, "-n", name, "--ignore-not-found", "--no-hooks", *WAIT)
@@ -62,7 +62,7 @@ def names(kube: KubeCluster, kinds: str, *arguments: str) -> list[str]:
 
 
 def release_names(kube: KubeCluster, home: str) -> list[str]:
-    """Everything with the release's label, anywhere that matters, but CRDs."""
+    """All objects with the release's label, except CRDs."""
     return names(kube, OURS, "-l", LABEL) + names(kube, INSIDE, "-n", home, "-l", LABEL)
 
 

@@ -32,7 +32,7 @@ def objects(name: str) -> list[dict[str, Any]]:
 
 
 def of_gitops(name: str) -> list[dict[str, Any]]:
-    """Those of a file that are not Kubernetes' own."""
+    """Objects of a file that are not Kubernetes' own."""
     return [document for document in objects(name) if document["apiVersion"] != "v1"]
 
 
@@ -42,7 +42,7 @@ def slot(entity: dict[str, Any], name: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def example_kube() -> Iterator[KubeCluster]:
-    """A Kubernetes with our definitions, and the examples in it in the order of their README."""
+    """A Kubernetes with the CRDs of kquota, and the examples in the order of their README."""
     with KubeCluster() as cluster:
         cluster.install_crds()
         for name in OURS:

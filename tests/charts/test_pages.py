@@ -43,7 +43,7 @@ def fresh_kube() -> Iterator[KubeCluster]:
 
 
 def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> None:
-    """Types one command of a page and compares what it prints."""
+    """Run one command of a page and compare its output."""
     environment = {
         "PATH": f"{programs.kubectl().parent}:{programs.helm().parent}:{os.environ['PATH']}",
         "HOME": str(folder),
@@ -77,7 +77,7 @@ def test_the_commands_of_the_pages_work(fresh_kube: KubeCluster, tmp_path: Path)
 
 @contextlib.contextmanager
 def operator(kube: KubeCluster, folder: Path) -> Iterator[Child]:
-    """What the release's pod would run, with its arguments and its account's token."""
+    """The command of the release's pod, with its arguments and its account's token."""
     text = kube.kubectl("-n", NAMESPACE, "get", "deployment", RELEASE, "-o", "json").stdout
     spec = json.loads(text)["spec"]["template"]["spec"]
     arguments = [
@@ -159,7 +159,7 @@ VALUE = re.compile(
 
 
 def exists(name: str) -> bool:
-    """Whether there is such a value, or a table of the user's own in which it would stand."""
+    """Whether the value exists, or belongs to a table with user-defined keys."""
     inner: Any = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     for part in name.split("."):
         if inner == {}:

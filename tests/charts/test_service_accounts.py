@@ -23,7 +23,7 @@ SECONDS = 120
 
 
 def arguments(objects: Sequence[Manifest], kind: str) -> list[str]:
-    """What the container of the chart's Job or test pod is given."""
+    """The arguments of the container of the chart's Job or test pod."""
     spec: Any = only(objects, kind)["spec"]
     (container,) = (spec.get("template", {}).get("spec") or spec)["containers"]
     return list(container["args"])
@@ -32,7 +32,7 @@ def arguments(objects: Sequence[Manifest], kind: str) -> list[str]:
 def typed(
     release: Placed, account: str, words: Sequence[str]
 ) -> "subprocess.CompletedProcess[str]":
-    """`kquota` as a service account of the release."""
+    """Run `kquota` as a service account of the release."""
     kubeconfig = release.kube.kubeconfig_for(release.home, account)
     return subprocess.run(
         [str(KQUOTA), *words, f"--kubeconfig={kubeconfig}", "--format=json"],
@@ -45,7 +45,7 @@ def typed(
 
 
 def retained_document(release: Placed, name: str) -> str:
-    """A document with our finalizer, which a deletion therefore waits for; gives its name."""
+    """A document with the finalizer of kquota, which delays its deletion; returns its name."""
     quota = {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "ClientQuota",

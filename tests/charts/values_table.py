@@ -21,7 +21,7 @@ CELL = str.maketrans({"|": "\\|", "\n": " "})
 
 
 def rows(values: Mapping[str, Any], schema: Mapping[str, Any], above: str = "") -> Iterator[str]:
-    """One row for each value that has no values of its own, in the order of values.yaml."""
+    """One row for each value without nested values, in the order of values.yaml."""
     for name, value in values.items():
         path, field = f"{above}{name}", schema["properties"][name]
         if isinstance(value, dict) and value and "properties" in field:
@@ -32,17 +32,17 @@ def rows(values: Mapping[str, Any], schema: Mapping[str, Any], above: str = "") 
 
 
 def table() -> str:
-    """The table for the present values."""
+    """The table of the current values."""
     values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     return HEAD + "".join(rows(values, schema))
 
 
 def page(text: str) -> str:
-    """The README with the present table in place of the one that it has.
+    """The README with the current table.
 
     Raises:
-        ValueError: the README does not have the two marks.
+        ValueError: the README does not contain the two marks.
     """
     head, begin, remaining_text = text.partition(BEGIN)
     _, end, tail = remaining_text.partition(END)
@@ -52,7 +52,7 @@ def page(text: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes or compares; 1 if they differ."""
+    """Write or compare; return 1 if a file differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true")

@@ -29,7 +29,7 @@ class SandboxThread:
         self.stop()
 
     def stop(self) -> None:
-        """End the sandbox as a broker that is killed; its port refuses from now on."""
+        """End the sandbox like a killed broker; its port then refuses connections."""
         if self._loop.is_closed():
             return
         self._call(lambda: self.sandbox.__aexit__(None, None, None))
@@ -42,7 +42,7 @@ class SandboxThread:
         return self.sandbox.bootstrap()
 
     def seed(self, values: Mapping[Any, Mapping[str, float]]) -> None:
-        """Put values in past all rules."""
+        """Store values without validation."""
 
         async def work() -> None:
             self.sandbox.seed(values)
@@ -58,7 +58,7 @@ class SandboxThread:
         self._call(work)
 
     def values(self) -> dict[Any, dict[str, float]]:
-        """What the cluster holds."""
+        """The stored quotas."""
         return self.sandbox.values()
 
     def _call(self, work: Callable[[], Any]) -> None:

@@ -30,7 +30,7 @@ def command_of(words: Sequence[str]) -> click.Command | None:
 
 
 def options_of(command: click.Command) -> set[str]:
-    """Every flag of a command; of a group also those of its commands, which examples may leave out."""
+    """Every flag of a command; for a group also those of its commands, which examples may omit."""
     context = click.Context(command)
     flags = {
         flag
@@ -46,7 +46,7 @@ def options_of(command: click.Command) -> set[str]:
 
 
 def check_hints(arguments: Sequence[str], err: str) -> None:
-    """Fail if a hint of a run names an option that the command does not have."""
+    """Fail if a hint in the output names an option that the command does not have."""
     command = command_of(arguments)
     if command is None:
         return

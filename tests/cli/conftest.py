@@ -14,7 +14,7 @@ from tests.cli.command_tree import check_hints
 
 @dataclass(frozen=True)
 class Ran:
-    """What one command line did."""
+    """The result of one command line."""
 
     code: int
     out: str
@@ -26,7 +26,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """An empty folder, and we are in it; no CI, no colour."""
+    """An empty working directory, without variables of CI and colour."""
     monkeypatch.chdir(tmp_path)
     for name in (
         "CI",
@@ -48,7 +48,7 @@ def sandbox() -> Iterator[SandboxThread]:
 
 @pytest.fixture
 def kquota(capsys, monkeypatch, folder) -> Run:
-    """`kquota("plan", "--all", stdin="…")`; no hint may name an option that the command does not have."""
+    """`kquota("plan", "--all", stdin="…")`; hints must name existing options."""
 
     def run(*arguments: str, stdin: str = "") -> Ran:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))

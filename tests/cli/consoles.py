@@ -7,7 +7,7 @@ from reconciler.cli.framework.console import Console
 
 
 class Screen:
-    """A console whose output can be read. `screen.console` is handed to what is tested."""
+    """A console whose output can be read. `screen.console` is passed to the tested code."""
 
     def __init__(self, **changes: object) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()

@@ -12,7 +12,7 @@ class Example:
     """One example of the KIP.
 
     Attributes:
-        before: What the cluster holds, as (parts, values).
+        before: The quotas of the cluster, as (parts, values).
         arguments: The command line.
         prints: Standard output, exactly.
     """

@@ -55,7 +55,7 @@ def quota(
 def project(
     folder: Path, bootstrap: str, *documents: str, more: str = "", name: str = "prod"
 ) -> None:
-    """A project of one cluster with one file of manifests; `more` is added to the cluster's spec."""
+    """A project of one cluster with one file of manifests; `more` is merged into the cluster's spec."""
     (folder / "kquota.yaml").write_text(
         PROJECT + "---\n" + CLUSTER.format(name=name, bootstrap=bootstrap) + more
     )
@@ -63,7 +63,7 @@ def project(
 
 
 def manifests(folder: Path, *documents: str) -> None:
-    """The manifests, in place of those before."""
+    """Replace the manifests."""
     (folder / "quotas").mkdir(exist_ok=True)
     for old in (folder / "quotas").glob("*.yaml"):
         old.unlink()

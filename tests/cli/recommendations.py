@@ -26,7 +26,7 @@ def row(
     target: int = 5_000,
     cluster_id: str = PROD,
 ) -> RecommendationRow:
-    """A change."""
+    """A row of a change."""
     return RecommendationRow(
         cluster_id=cluster_id,
         quota_type=kind,
@@ -77,7 +77,7 @@ def manifest(folder: Path, name: str, *documents: str) -> None:
 def quota(
     name: str, limits: str, *, cluster: str = "prod", metadata: str = "", spec: str = ""
 ) -> str:
-    """A document of user alice; `metadata` and `spec` are lines of both."""
+    """A document of user alice; `metadata` and `spec` are lines of these sections."""
     return (
         "---\napiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuota\n"
         f"metadata:\n  name: {name}\n{metadata}"

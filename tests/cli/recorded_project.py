@@ -17,13 +17,13 @@ SETTINGS = """\
 
 
 def project(folder: Path) -> Path:
-    """The project file ``orders`` in a folder; gives the folder."""
+    """Write the project file ``orders`` to a folder; return the folder."""
     projects.project(folder, "h:9092", more=SETTINGS, name="orders")
     return folder
 
 
 def exported(folder: Path) -> Path:
-    """The saved answer of a Prometheus; gives its path."""
+    """Write a saved response of a Prometheus; return its path."""
     path = folder / "export.json"
     path.write_text(recorded_use.answer(SERIES))
     return path

@@ -29,7 +29,7 @@ SASL = """\
 
 @pytest.fixture
 def guarded():
-    """A sandbox with users: `reader` may look, `nobody` may nothing."""
+    """A sandbox with users: `reader` may read, `nobody` has no rights."""
     settings = SandboxSettings(
         listeners=(Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT),),
         users={"reader": PLANTED, "nobody": PLANTED},
@@ -45,7 +45,7 @@ def sasl(user: str, password: str, mechanism: str = "SCRAM-SHA-512") -> str:
 
 
 def assert_failure(ran, *words: str, code: int = 1) -> None:
-    """The rules of every failure."""
+    """The rules for every failure."""
     assert ran.code == code, ran
     assert "Traceback" not in ran.out + ran.err
     assert "internal error" not in ran.err
@@ -206,7 +206,7 @@ COMMANDS = [
 
 
 def grep(folder, ran) -> list[str]:
-    """Where a planted secret appears: output and every file that was written."""
+    """Where a planted secret appears: in output or in written files."""
     texts = {"stdout": ran.out, "stderr": ran.err}
     texts |= {
         str(path): path.read_text(errors="replace")

@@ -15,7 +15,7 @@ TREE = str(Path(__file__).parents[2])
 
 
 def completed(folder: Path, line: str, **environment: str) -> list[str]:
-    """What the program offers at the end of a line."""
+    """The completions for the end of a line."""
     variables = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "PYTHONPATH": TREE}
     variables["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
     ran = subprocess.run(

@@ -202,7 +202,7 @@ def test_without_records_drift_reports_that_it_cannot_be_determined(kquota, fold
 
 
 def advance_intents(folder, seconds: float) -> list:
-    """The inventory as it is some seconds later: the intents in it are older. The intents that it has."""
+    """Make the intents in the inventory some seconds older; return them."""
     path = folder / ".kquota/inventory.json"
     document = json.loads(path.read_text())
     (cluster,) = document["clusters"].values()
@@ -253,7 +253,7 @@ BRIEFLY = ("--for", "1ms", "--reason", "INC-7", "--yes")
 
 @pytest.fixture
 def expired(kquota, applied, sandbox):
-    """A project whose only override has ended, and its value is still live."""
+    """A project whose only override has ended, with a value that is still live."""
     assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
     assert rate(sandbox) == 5 * TEN
     return applied
@@ -367,7 +367,7 @@ def test_an_override_that_cannot_be_ended_is_refused_with_the_next_step(
 
 @pytest.fixture
 def two_clusters(kquota, folder, sandbox):
-    """A project with two clusters, of which `prod` runs; one document, applied."""
+    """A project with two clusters, of which `prod` is running; one document, applied."""
     project(folder, sandbox.bootstrap, quota("a"))
     second_cluster = CLUSTER.format(name="other", bootstrap="127.0.0.1:1")
     with (folder / "kquota.yaml").open("a") as file:
@@ -419,7 +419,7 @@ def test_an_outcome_without_a_cluster_name_is_identified_by_the_cluster_id(
 def test_the_outcome_of_one_cluster_never_changes_another(
     kquota, applied, sandbox, expects, choice
 ):
-    """Also where the configuration has the id of the cluster that answers, which the outcome does not have."""
+    """The configuration may have the id of the responding cluster while the outcome has another one."""
     (path,) = (applied / ".kquota/outcomes").glob("*.json")
     document = json.loads(path.read_text())
     own_id, second_id = document["clusterId"], "another-cluster-000000"
@@ -437,7 +437,7 @@ def test_the_outcome_of_one_cluster_never_changes_another(
 def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
     kquota, applied, sandbox
 ):
-    """In an incident a folder with records of a project must not be in the way, nor the override in the project's."""
+    """During an incident, neither a folder with records of a project nor an override of the project may block it."""
     override = ("override", "user=b", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
     by_address = (*override, "--yes", "--bootstrap-server", sandbox.bootstrap)
     assert kquota(*by_address).code == 0

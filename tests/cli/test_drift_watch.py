@@ -27,7 +27,7 @@ TREE = Path(__file__).parents[2]
 
 
 class Watch:
-    """The running command; its output goes to files."""
+    """The running command; its output is in files."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         (self.port,) = free_ports(1)

@@ -29,13 +29,13 @@ TELEMETRY = "  telemetry: {evidenceUri: evidence, maxEvidenceAge: 36h}\n"
 
 
 def today_ms() -> int:
-    """The last midnight: whole days of evidence end there."""
+    """The last midnight, at which whole days of evidence end."""
     return round(SystemClock().now() * 1000) // DAY_MS * DAY_MS
 
 
 @pytest.fixture
 def cluster(folder, sandbox: SandboxThread):
-    """`a` sends 15 MiB/s an hour a day, `b` nearly nothing; both may send 20, and the documents say 10."""
+    """`a` sends 15 MiB/s for one hour a day, `b` almost nothing; both may send 20, and the documents declare 10."""
     project(folder, sandbox.bootstrap, quota("a"), quota("b"), more=TELEMETRY)
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(

@@ -34,7 +34,7 @@ def write(folder, bootstrap: dict[str, str]) -> None:
 
 
 def summary(text: str) -> list[list[str]]:
-    """The rows of the table at the end, without durations."""
+    """The rows of the final table, without durations."""
     lines = text[text.index("CLUSTER") :].splitlines()
     return [line.split()[:-1] for line in lines[1 : 1 + len(NAMES)]]
 

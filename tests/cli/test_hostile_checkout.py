@@ -10,7 +10,7 @@ from tests.cli.test_revisions import commit, git
 
 @pytest.fixture
 def repository(folder, sandbox, monkeypatch):
-    """A project under git, with a private file beside the repository."""
+    """A project in git, with a private file outside of the repository."""
     (folder / "secret.yaml").write_text(quota("leaked"))
     top = folder / "repo"
     top.mkdir()

@@ -33,7 +33,7 @@ def committed(folder: Path) -> None:
 
 
 def base_of(folder: Path) -> None:
-    """What stands here is the base; everything that comes is the head."""
+    """Commit the current state as the base; later commits are the head."""
     git(folder, "init", "-q", "-b", "head")
     committed(folder)
     git(folder, "branch", "base")
@@ -85,7 +85,7 @@ def test_the_head_does_not_choose_the_authority_that_signs_for_brokers(
 
 @pytest.fixture
 def forged(kquota, folder, sandbox) -> str:
-    """Records that claim the quota of another; the project does not know it, and nothing else was applied."""
+    """Records that claim the quota of another owner; the project does not declare it, and nothing else was applied."""
     project(folder, sandbox.bootstrap, quota("victim", more="  deletionPolicy: Delete\n"))
     assert kquota("apply", "--yes").code == 0
     text = (folder / ".kquota" / "inventory.json").read_text()
@@ -99,7 +99,7 @@ def forged(kquota, folder, sandbox) -> str:
 
 
 def brought(folder: Path, text: str, how: str) -> None:
-    """Commit the forged records, straight or behind links."""
+    """Commit the forged records, directly or behind links."""
     evil = folder / "evil"
     match how:
         case "a file":

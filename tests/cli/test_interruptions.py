@@ -26,7 +26,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"
 
 @pytest.fixture
 def many(folder, sandbox):
-    """A project of more documents than fit into one request."""
+    """A project with more documents than fit into one request."""
     project(folder, sandbox.bootstrap, *(quota(f"u{number:04}") for number in range(DOCUMENTS)))
     return folder
 
@@ -37,7 +37,7 @@ def start(folder, *words: str, **options) -> subprocess.Popen:
 
 
 def until(claim) -> None:
-    """Poll, with a deadline."""
+    """Poll until a deadline."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not claim():
         assert time.monotonic() < deadline
@@ -45,7 +45,7 @@ def until(claim) -> None:
 
 
 def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str, str]:
-    """An apply that gets a signal while its second request is under way."""
+    """An apply that gets a signal during its second request."""
     sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
     words = ("apply", "--yes", "--validate", "none")
     with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
@@ -90,7 +90,7 @@ def test_after_kill_9_the_next_run_owns_the_applied_values_and_applies_the_rest(
 
 
 def killed_broker(folder, sandbox) -> tuple[int, str, str]:
-    """An apply whose broker ends while its second request is under way."""
+    """An apply whose broker ends during its second request."""
     sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
     words = ("apply", "--yes", "--validate", "none", "--timeout", "2s")
     with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
@@ -148,7 +148,7 @@ class Terminal:
         self.seen = ""
 
     def expect(self, words: str) -> None:
-        """Read until the words are there."""
+        """Read until the text appears."""
         while words not in self.seen:
             self.seen += os.read(self.master, 65536).decode()
 
@@ -156,7 +156,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def end(self) -> int:
-        """Read to the end; the exit code."""
+        """Read to the end; return the exit code."""
         try:
             while chunk := os.read(self.master, 65536):
                 self.seen += chunk.decode()

@@ -247,7 +247,7 @@ def test_a_failure_of_a_fork_names_its_origin(kquota, folder, api, how):
 
 
 def test_a_document_cannot_choose_where_it_is_posted(kquota, folder, api):
-    """An artifact that names another pull request: its fields are not known, so it is refused."""
+    """An artifact that names another pull request has unknown fields, so it is refused."""
     saved(folder, plan_document(sample()) | {"pull": 7, "pullRequest": 7})
     api.pull(9, sha="b" * 40, repo="mallory/quotas")
     ran = kquota("post", "github", "plan.json", "--head-repo", "mallory/quotas", "--sha", "b" * 40)

@@ -15,7 +15,7 @@ WORDS = ("recommendations.json", "--folder", "proposals", "--label", "prod")
 
 
 def recommended(folder, rate: int = 5000) -> None:
-    """What `recommend --out proposals --format json > recommendations.json` leaves."""
+    """The files of `recommend --out proposals --format json > recommendations.json`."""
     put({folder / "proposals" / "prod.yaml": quota("alices", f"producerByteRate: {rate}")})
     report = UsageReport(evidence=(EVIDENCE,), recommendations=(row(target=rate),))
     (folder / "recommendations.json").write_text(dump(report_document(report)))
@@ -89,7 +89,7 @@ def test_an_unexpected_author_is_reported(kquota, api) -> None:
 def test_a_host_that_refuses_is_a_warning_unless_posting_is_required(
     kquota, api, monkeypatch, token
 ) -> None:
-    """No token, a wrong one, and one that may not write."""
+    """A missing token, an invalid one, and one without write access."""
     if token is None:
         monkeypatch.delenv("GITHUB_TOKEN")
     else:

@@ -23,7 +23,7 @@ NO_COMMANDS = {"and", "are", "expects", "here", "here,", "knows", "reads", "that
 
 @functools.cache
 def texts() -> tuple[tuple[str, str], ...]:
-    """Place and text of each string that is no docstring; values that are filled in are an ellipsis."""
+    """Place and text of each string except docstrings; formatted values are an ellipsis."""
     return tuple(row for path in sorted(SOURCE.rglob("*.py")) for row in texts_of(path))
 
 
@@ -56,7 +56,7 @@ def texts_of(path: Path) -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def mentions() -> list[tuple[str, str, str]]:
-    """Place and words of each ``kquota …`` in a text; where it is an example, also its line. Continued lines are joined."""
+    """Place and words of each ``kquota …`` in a text; for an example, also its line. Continued lines are joined."""
     return [
         (
             place,
@@ -72,7 +72,7 @@ def mentions() -> list[tuple[str, str, str]]:
 
 
 def unknown_options(text: str) -> str:
-    """What is wrong with a command that a text names, or nothing."""
+    """The unknown options of a command in a text, or nothing."""
     words = text.split()
     if words[0] in NO_COMMANDS or words[0].startswith("…"):
         return ""
@@ -84,7 +84,7 @@ def unknown_options(text: str) -> str:
 
 
 def unparsed_words(line: str) -> str:
-    """What the parser of its command does not take of an example, or nothing."""
+    """The words of an example that the parser of its command does not accept, or nothing."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     _program, *words = itertools.takewhile(lambda word: word not in SHELL, lexer)
@@ -136,7 +136,7 @@ PAGES = sorted(
 
 
 def all_options() -> set[str]:
-    """Every option that a text may name; ``--config-`` begins a family of them."""
+    """All options that a text may name; ``--config-`` is the prefix of several."""
     return options_of(cli).union({"--config-"}, *map(str.split, OTHER_PROGRAMS.values()))
 
 

@@ -28,7 +28,7 @@ def no_variables(monkeypatch):
 
 @pytest.fixture
 def below(folder, sandbox, monkeypatch) -> Path:
-    """We are two folders below the project file of a work tree."""
+    """The working directory is two folders below the project file of a work tree."""
     git(folder, "init", "--quiet")
     project(folder, sandbox.bootstrap, quota("a"))
     inner = folder / "teams" / "payments"
@@ -84,7 +84,7 @@ def test_a_folder_of_another_user_ends_the_search(tmp_path, monkeypatch):
 def test_with_a_trusted_revision_the_nearest_project_file_of_that_revision_is_used(
     kquota, below, sandbox
 ):
-    """A file that the head puts closer by does not hide the trusted one."""
+    """A file that the head adds in a closer folder does not hide the trusted one."""
     top = below.parents[1]
     commit_all(top)
     base = git(top, "rev-parse", "HEAD").strip()

@@ -24,7 +24,7 @@ def commit(folder) -> str:
 
 @pytest.fixture
 def repository(kquota, folder, sandbox):
-    """A project under git; the first commit declares a and b, and was applied without an inventory."""
+    """A project in git; the first commit declares a and b, and was applied without an inventory."""
     git(folder, "init", "-q", "-b", "main")
     project(folder, sandbox.bootstrap, quota("a"), quota("b", more="  deletionPolicy: Delete\n"))
     first = commit(folder)

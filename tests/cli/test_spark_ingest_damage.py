@@ -39,7 +39,7 @@ def lake():
 
 
 def spoil(table):
-    """Damages the file of the newest day of a table."""
+    """Damage the file of the newest day of a table."""
     where = lake()
     manifest = where.manifests(table)[-1]
     where.store.put(manifest.files[0].path, b"?" * manifest.files[0].size)
@@ -110,7 +110,7 @@ def test_damaged_snapshots_can_be_imported_again(ingest, export, project):
 
 
 def test_snapshots_before_the_first_day_are_not_required(ingest, export, project):
-    """A day of looks that nothing needs any more may be damaged."""
+    """A day of quota snapshots that is no longer needed may be damaged."""
     state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
     for number in (1, 2):
         look = project / f"look{number}.json"

@@ -98,7 +98,7 @@ def test_a_tier_label_of_one_cluster_does_not_apply_to_another(kquota: Run, fold
 
 
 def _cases(cluster_id: str, policy: WhatIfPolicy, pinned: frozenset[tuple[str, Entity]]) -> object:
-    """What the grouped call of `recommend` makes of one cluster: tier and marks."""
+    """The tier and marks of one cluster in the grouped call of `recommend`."""
     names = ("cluster_id", "quota_type", "broker_id", *impact_query.BUCKET)
     case = dict.fromkeys(names, "") | {
         "cluster_id": cluster_id,

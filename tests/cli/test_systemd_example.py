@@ -20,7 +20,7 @@ PROGRAM = "/opt/kquota/bin/kquota"
 
 
 class _Repeating(dict):
-    """The last value of a setting that stands several times; the first ones are of no interest here."""
+    """The last value of a repeated setting; the earlier ones are irrelevant here."""
 
 
 def settings(section: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ def test_the_unit_reloads_by_sighup_and_leaves_time_for_the_shutdown():
 
 
 def test_the_command_line_of_the_unit_serves_reloads_and_exits_0(folder: Path, sandbox):
-    """As systemd would run it: the repository and the state folder come from the environment."""
+    """As systemd would run it: the environment has the repository and the state folder."""
     watched = Watched(folder, sandbox.bootstrap)
     watched.commit(quota("alice"))
     watched.settings = watched.settings.replace(sandbox.bootstrap, "evil.example.org:9092")

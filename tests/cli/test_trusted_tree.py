@@ -13,7 +13,7 @@ from tests.cli.test_revisions import commit, git
 
 @pytest.fixture
 def attacker():
-    """A server of the attacker's."""
+    """A server of an attacker."""
     with Listener() as running:
         yield running
 
@@ -126,7 +126,7 @@ def test_a_plan_in_ci_with_addresses_as_options_trusts_the_options(
 
 
 def edited(clone, created, *, sealed: bool) -> None:
-    """The saved plan with another time; `sealed` with a digest that fits."""
+    """The saved plan with another time; `sealed` with a matching digest."""
     plan = json.loads((clone / "p.json").read_text())
     plan["created"] = created
     if sealed:

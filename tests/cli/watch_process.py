@@ -22,7 +22,7 @@ SERVED = "metrics and probes on 127.0.0.1:"
 
 
 def until(claim: Callable[[], object], what: Callable[[], str] = str) -> None:
-    """Poll, with a deadline; `what` is shown where it passes."""
+    """Poll until a deadline; a timeout shows `what`."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not claim():
         assert time.monotonic() < deadline, what()
@@ -43,7 +43,7 @@ class Watched:
 
 
 class Watch:
-    """The process; `with` ends it."""
+    """The process, which ends with its context."""
 
     def __init__(self, folder: Path, *words: str, **environment: str) -> None:
         self.folder, self.environment = folder, ENVIRONMENT | environment
@@ -74,11 +74,11 @@ class Watch:
 
     @property
     def log(self) -> str:
-        """What this run of the process has said."""
+        """The log of this process."""
         return self._file().read_text(errors="replace")
 
     def wait_for_log(self, words: str, times: int = 1) -> None:
-        """Wait until the log has these words."""
+        """Wait until the log contains the text."""
         until(lambda: self.log.count(words) >= times or self.ended, lambda: self.log)
         assert self.log.count(words) >= times, self.log
 
@@ -92,7 +92,7 @@ class Watch:
         self.process.send_signal(number)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Send a signal; the exit code."""
+        """Send a signal; return the exit code."""
         self.send(number)
         assert self.process is not None
         return self.process.wait(PATIENCE_SECONDS)

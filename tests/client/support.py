@@ -17,7 +17,7 @@ RATE = "producer_byte_rate"
 
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run a coroutine test; a minute counts as a hang, also on a busy machine."""
+    """Run a coroutine test; it fails as hanging after a minute."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -31,7 +31,7 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 class Recorder:
-    """Keeps every event, by kind."""
+    """Records all events by kind."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, Any]] = []

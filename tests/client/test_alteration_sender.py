@@ -43,7 +43,7 @@ def many(count: int, operations: int = len(KEYS)) -> list[Alteration]:
 
 
 def sent(broker: ScriptedBroker) -> list[int]:
-    """How many entities each alter request held."""
+    """The number of entities in each alter request."""
     return [
         len(alter_client_quotas.decode_request(request.version, request.body).alterations)
         for request in broker.requests

@@ -44,7 +44,7 @@ GOOD = "good-pl4nted-S3cret"
 
 
 class Net:
-    """Catches everything that could carry a secret out."""
+    """Collects all output that could contain a secret."""
 
     def __init__(self) -> None:
         self.records: list[logging.LogRecord] = []
@@ -53,7 +53,7 @@ class Net:
         self.texts: list[str] = []
 
     def show(self, *things: object) -> None:
-        """What a person who debugs would print."""
+        """Print the representations that a person prints when debugging."""
         for thing in things:
             self.texts += [repr(thing), str(thing), f"{thing}"]
             if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
@@ -93,7 +93,7 @@ def net() -> Iterator[Net]:
 
 
 def run(net: Net, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """In asyncio's debug mode, which logs what it can."""
+    """Run in asyncio's debug mode, which logs most."""
 
     async def caught() -> None:
         asyncio.get_running_loop().slow_callback_duration = 10
@@ -136,7 +136,7 @@ async def use(net: Net, config: ClientConfig, deadline: float = 1.0) -> None:
 
 
 def refusal(words: bytes) -> acts.Act:
-    """SASL_AUTHENTICATION_FAILED with the broker's own words, in version 2 of SaslAuthenticate."""
+    """SASL_AUTHENTICATION_FAILED with the broker's own message, in version 2 of SaslAuthenticate."""
     return acts.body(b"\x00\x3a" + bytes([len(words) + 1]) + words + b"\x01" + bytes(8) + b"\x00")
 
 

@@ -217,7 +217,7 @@ async def test_ten_thousand_entities_with_three_keys_need_the_minimum_of_request
 async def test_entity_types_are_strings_that_the_broker_validates_with_its_own_message(
     empty_kafka: StartKafka, version: str
 ) -> None:
-    """KIP-546: types are not bound to constants, and a broker refuses those that it does not understand."""
+    """KIP-546: types are not restricted to constants, and a broker refuses unknown ones."""
     group = (("group", "g"),)
     async with QuotaClient(to(empty_kafka(version))) as our:
         refused = await our.alter_open([OpenAlteration(group, ((RATE, 1.0),))])

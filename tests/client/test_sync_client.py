@@ -27,7 +27,7 @@ from tests.fakes.scripted_broker import ScriptedBroker
 
 @contextmanager
 def broker_in_a_thread() -> Iterator[ScriptedBroker]:
-    """A scripted broker on a loop of its own, because the tests block theirs."""
+    """A scripted broker in another event loop, because the tests block theirs."""
     ready, stop = threading.Event(), threading.Event()
     brokers: list[ScriptedBroker] = []
 

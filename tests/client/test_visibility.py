@@ -22,7 +22,7 @@ EXPECTED = [
 
 
 def wait(expected: list[Alteration], missing: dict[int, Entity]) -> Visibility:
-    """Brokers that show everything but one entity each, looked at for some seconds."""
+    """Wait for brokers that show everything except one entity each, for some seconds."""
     clock = FakeClock()
 
     async def describe(quota_filter: Filter, node: int, _: Deadline) -> QuotaState:

@@ -64,7 +64,7 @@ def change_rows(draw) -> dict[str, object]:
 
 
 class WrittenRow(DocumentReader):
-    """A row that must be recognised as it is."""
+    """A row that must be recognised unchanged."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class WrittenRow(DocumentReader):
 
 @given(st.lists(change_rows(), min_size=1, max_size=3))
 def test_an_unchanged_row_is_recognised_without_writing_it_again(rows):
-    """Each of 30,000 rows would be built and compared once more."""
+    """Otherwise each of 30,000 rows would be built and compared once more."""
     read_change = ChangeReader()
     for row in rows:
         assert json.loads(text_of(change_row(*read_change(WrittenRow(row))))) == row

@@ -66,7 +66,7 @@ def test_another_kind_is_not_a_plan():
 
 
 def edited(change) -> tuple[str, str]:
-    """An edited plan as any JSON, and with the layout of the writer."""
+    """An edited plan as arbitrary JSON, and in the layout of the writer."""
     document = json.loads(TEXT)
     change(document)
     return json.dumps(document), dump(document)

@@ -105,7 +105,7 @@ def test_another_format_is_stale_and_a_truncated_document_is_refused():
 
 
 def places(value, way=()):
-    """Every way into a document."""
+    """All paths in a document."""
     yield way
     if isinstance(value, dict):
         for name, child in value.items():
@@ -119,7 +119,7 @@ ODD = (None, True, -1, 10**400, 1e308, "", "x", "NaN", "\ud800", [], {}, [[]], [
 
 
 def test_any_value_at_any_place_is_read_and_shown_or_refused():
-    """What a stranger may write: no value in any place is a fault of ours."""
+    """Untrusted input: no value in any place causes an internal error."""
     document = json.loads(dump(plan_document(torn())))
     refused = readable_count = 0
     for number, way in enumerate(list(places(document))):

@@ -54,7 +54,7 @@ def real_target(kafka: StartKafka, version: str) -> Target:
 
 @pytest.fixture(params=TARGETS)
 def target(request: pytest.FixtureRequest, start_target: Callable[[str], Target]) -> Target:
-    """Each target in turn, with whatever quotas earlier tests left."""
+    """Each target in turn, with the quotas of earlier tests."""
     return start_target(request.param)
 
 

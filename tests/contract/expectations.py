@@ -118,7 +118,7 @@ VALUES: list[tuple[str, float, Table]] = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One alteration, its answer, and what of it is kept."""
+    """One alteration, its response, and the stored value."""
 
     name: str
     parts: Names
@@ -389,7 +389,7 @@ KEYS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request on an empty cluster: what each entity gets as its answer, and what is there afterwards."""
+    """One request on an empty cluster: the response for each entity, and the stored quotas."""
 
     name: str
     alterations: tuple[Alteration, ...]

@@ -55,12 +55,12 @@ Verdict = tuple[int, str | None]
 
 
 class Closed(Exception):
-    """The broker closed the connection in place of an answer."""
+    """The broker closed the connection instead of responding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """An answer of DescribeClientQuotas; `quotas` is empty beside an error."""
+    """A response of DescribeClientQuotas; `quotas` is empty with an error."""
 
     throttle_time_ms: int
     verdict: Verdict
@@ -94,7 +94,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
     def ask(
         self, api: KafkaApi, version: int, body: bytes, *, client_id: str | None = "raw"
     ) -> bytes:
-        """The body of the answer to one request."""
+        """Send one request; return the body of the response."""
         self.count += 1
         self.send(
             frames.encode_request(
@@ -155,7 +155,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
     def verdicts(
         self, *alterations: Alteration, validate_only: bool = False
     ) -> dict[Names, Verdict]:
-        """The answer for each entity; an entity that is answered twice is a failure."""
+        """The response for each entity; two responses for one entity are a failure."""
         return by_entity(self.alter(*alterations, validate_only=validate_only).results)
 
     def describe(
@@ -169,7 +169,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         return described(version, answer)
 
     def quotas(self) -> Quotas:
-        """Everything that this broker shows."""
+        """All quotas that this broker shows."""
         answer = self.describe()
         assert answer.verdict[0] == 0, answer.verdict
         return answer.quotas
@@ -196,7 +196,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
 
 
 def described(version: int, answer: bytes) -> Described:
-    """Our decoder's rows back as plain dictionaries."""
+    """The rows of the project's decoder as plain dictionaries."""
     response = describe_client_quotas.decode_response(version, answer, LAYOUT)
     assert not response.foreign_values
     assert not response.foreign_entities

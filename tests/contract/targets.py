@@ -39,17 +39,17 @@ REAL = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Something that uses Kafka's protocol.
+    """A server of Kafka's protocol.
 
     Attributes:
         name: `sandbox-3.9`, `kafka-4.0.1`.
-        lines: Keys of expectation tables that hold here, the narrowest first.
+        lines: Applicable keys of expectation tables, the most specific first.
         port: Plain listener.
         sasl_port: Listener with SASL over plain text.
         users: Passwords by name.
-        mechanisms: What the SASL listener offers.
-        cluster_id: As given by the person who started it.
-        sandbox: The sandbox itself, for what only its faults can arrange.
+        mechanisms: Mechanisms of the SASL listener.
+        cluster_id: The configured id.
+        sandbox: The sandbox itself, for its faults.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Target:
     sandbox: Sandbox | None = None
 
     def expected(self, table: Mapping[str, T]) -> T:
-        """The row's cell for this line; `all` is the cell of every line without its own."""
+        """The row's cell for this version; `all` is the cell of versions without their own."""
         return next(table[line] for line in (*self.lines, "all") if line in table)
 
     def connect(self, *, seconds: float = 60.0) -> RawConnection:
-        """A connection that may do everything."""
+        """A connection with all rights."""
         return RawConnection(self.port, seconds=seconds)
 
     @contextmanager
@@ -77,7 +77,7 @@ class Target:
             yield connection
 
     def clear(self) -> None:
-        """Removes every quota and waits until that shows."""
+        """Remove every quota and wait until the removal is visible."""
         with self.connect() as connection:
             present = connection.quotas()
             entities = list(present)
@@ -91,7 +91,7 @@ class Target:
 
 
 def lines_of(version: str) -> tuple[str, ...]:
-    """`3.4.1` is of the line 3.4; 4.0 to 4.3 are of 4.x where their own column says nothing else."""
+    """`3.4.1` belongs to 3.4; 4.0 to 4.3 belong to 4.x unless a table has their own column."""
     if version.startswith("4."):
         return ("4.x",) if version >= "4.4" else ("4.0-4.3", "4.x")
     return (version.rpartition(".")[0],)
@@ -111,7 +111,7 @@ def sasl_listener(line: str) -> Listener:
 
 @contextmanager
 def sandbox_target(name: str) -> Iterator[Target]:
-    """A sandbox of that profile, on a thread of its own."""
+    """A sandbox with that profile, in a separate thread."""
     settings = SandboxSettings(
         profile=PROFILES[name],
         users=USERS,
@@ -133,7 +133,7 @@ def sandbox_target(name: str) -> Iterator[Target]:
 
 @contextmanager
 def running(sandbox: Sandbox) -> Iterator[Sandbox]:
-    """Serves `sandbox` from another thread while the `with` lasts."""
+    """Serve `sandbox` in another thread during the `with` block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="sandbox")
     thread.start()

@@ -101,7 +101,7 @@ _VALUES = re.compile(r" are (?P<values>\S+=\S.*)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What one command printed, order and addresses aside."""
+    """The output of one command, without order and addresses."""
 
     command: tuple[str, ...]
     code: int
@@ -110,7 +110,7 @@ class CommandResult:
 
 
 def comparable(text: str) -> tuple[str, ...]:
-    """Lines sorted, values within a line too, without ports and stack traces."""
+    """Sorted lines with sorted values, without ports and stack traces."""
     lines = []
     for line in text.splitlines():
         if line.startswith(("\tat ", "\t... ")):
@@ -136,7 +136,7 @@ def run(configs: Conversation, port: int, command: tuple[str, ...]) -> CommandRe
 
 
 def story(configs: Conversation, target: Target) -> list[CommandResult]:
-    """All commands one after the other; each change is waited for, as a person would by looking."""
+    """All commands one after the other; each change is awaited."""
     results = []
     with RawConnection(target.port) as watching:
         for command in COMMANDS:

@@ -54,7 +54,7 @@ HELLO = api_versions.ApiVersionsRequest(software_name="contract", software_versi
 
 
 def test_the_offered_versions_can_be_decoded(target: Target) -> None:
-    """Each line differs from its neighbours here; versions that our codec lacks are cut off."""
+    """Each version differs from its neighbours here; versions that the codec lacks are cut off."""
     with target.connect() as connection:
         offered = connection.offered()
     ranges = {

@@ -157,7 +157,7 @@ def test_scram_users_require_the_right_to_describe(target: Target) -> None:
 def test_scram_users_are_denied_without_the_right_and_null_is_never_answered(
     target: Target,
 ) -> None:
-    """Brokers trip over the null while they word the refusal, so clients ask with an empty list."""
+    """Brokers fail on the null while they format the refusal, so clients send an empty list."""
     if not knows_scram(target):
         return
     with target.login("alice") as connection:

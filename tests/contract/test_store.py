@@ -32,7 +32,7 @@ Story = Callable[[QuotaStore], Awaitable[None]]
 def tell(
     request: pytest.FixtureRequest, start_target: Callable[[str], Target]
 ) -> Callable[[Story], None]:
-    """Runs a story on an empty store."""
+    """Run a story on an empty store."""
     if request.param == "fake":
         return lambda story: asyncio.run(story(FakeCluster()))
     target = start_target(request.param)
@@ -51,7 +51,7 @@ def change(subject: Entity, **values: float | None) -> Alteration:
 
 
 async def written(store: QuotaStore, *alterations: Alteration) -> dict[Entity, Result]:
-    """Results of an alter, once every broker shows what was applied."""
+    """Results of an alter, after every broker shows the applied values."""
     results = dict(await store.alter(alterations))
     applied = [alteration for alteration in alterations if results[alteration.entity] == Applied()]
     if applied:

@@ -20,7 +20,7 @@ ATTEMPTS = 20  # the quota shows in a describe a moment before it is in force
 
 
 def throttle_ms(connection: RawConnection) -> int:
-    """A describe by the client that is to be throttled."""
+    """A describe by the client that is throttled."""
     body = describe_client_quotas.encode_request(
         1, describe_client_quotas.DescribeClientQuotasRequest(components=(), strict=False)
     )

@@ -64,7 +64,7 @@ def test_every_address_has_the_verdict_of_java(target: Target) -> None:
 
 
 def test_nan_is_stored_where_it_is_accepted(empty: Target) -> None:
-    """The lines before 4.4 keep a NaN, and removing it works like any removal."""
+    """Versions before 4.4 store a NaN, and it can be removed like any value."""
     names = (("user", "not a number"),)
     nan = float("nan")
     with empty.connect() as connection:

@@ -28,7 +28,7 @@ SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One command with what it must print."""
+    """One command with its expected output."""
 
     command: str
     output: str
@@ -36,7 +36,7 @@ class Step:
 
 
 def steps(block: str) -> list[Step]:
-    """The commands of a console block; a command may go on over lines that end with a backslash."""
+    """The commands of a console block; a command may continue after a backslash at the end of a line."""
     commands: list[Step] = []
     lines = block.splitlines(keepends=True)
     while lines:
@@ -61,7 +61,7 @@ def steps(block: str) -> list[Step]:
 
 @contextmanager
 def stage(folder: Path) -> Iterator[dict[str, str]]:
-    """A copy of the examples beside a running sandbox; gives the environment for commands."""
+    """A copy of the examples with a running sandbox; returns the environment for commands."""
     shutil.copytree(ROOT / "examples", folder, dirs_exist_ok=True)
     tools = Path(sys.executable).parent
     environment = {

@@ -20,7 +20,7 @@ def document(name: str) -> Any:
 
 
 def in_image(address: str) -> str:
-    """The file of a `local://` address, which is one of the image."""
+    """The file of a `local://` address, which is in the image."""
     scheme, _, path = address.partition("://")
     assert scheme == "local"
     return path

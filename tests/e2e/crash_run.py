@@ -51,7 +51,7 @@ class Fatal:
 
 
 class Watched:
-    """An inventory and a store that tell when a moment is reached; everything real is done by the real ones."""
+    """An inventory and a store that report when a moment is reached; they delegate to the real ones."""
 
     def __init__(self, inventory: FileInventory, store: QuotaClient, fatal: Fatal) -> None:
         self._inventory, self._store, self._fatal = inventory, store, fatal

@@ -28,7 +28,7 @@ CONNECTION_RATE = 4
 
 
 def effective(limits: Limits, user: str, client: str, column: int) -> float | None:
-    """The limit of one client, by the eight levels as the documentation of Kafka lists them."""
+    """The limit of one client, by the eight levels of Kafka's documentation."""
     order = [
         (user, client),
         (user, None),
@@ -75,7 +75,7 @@ NOTHING = (None,) * len(COLUMNS)
 
 
 class RecordedStore:
-    """A store that notes each write with its answer, for :meth:`Recording.contradictions`."""
+    """A store that records each write with its response, for :meth:`Recording.contradictions`."""
 
     def __init__(self, store: QuotaStore) -> None:
         self._store = store
@@ -120,7 +120,7 @@ class RecordedStore:
 
 @dataclass(slots=True)
 class Recording:
-    """Distinct states of each broker, in the order in which they were seen."""
+    """Distinct states of each broker, in the order of observation."""
 
     states: dict[int, list[Limits]] = field(default_factory=dict)
     times: dict[int, list[float]] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Recording:
             self.times.setdefault(node, []).append(time.monotonic())
 
     def contradictions(self, before: Limits, store: "RecordedStore") -> list[str]:
-        """Each pair that the brokers show as no order of the writes explains."""
+        """Each pair for which no order of the writes explains the brokers."""
         problems = []
         for (entity, key), writes in store.writes.items():
             column = COLUMNS.index(key)
@@ -152,7 +152,7 @@ class Recording:
         return problems
 
     def unlawful(self, before: Limits, after: Limits) -> list[str]:
-        """Each moment at which some client had a limit that is neither its own from before nor from after."""
+        """Each time at which a client had a limit that is neither its own from before nor from after."""
         names = {key for limits in (before, after) for key in limits}
         users = [*sorted({key[0] for key in names if isinstance(key[0], str)}), "somebody else"]
         clients = [
@@ -174,7 +174,7 @@ class Recording:
 
 @contextmanager
 def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
-    """Describes every broker in a tight loop, each in a thread of its own, until the block ends."""
+    """Describe every broker in a tight loop, each in a separate thread, until the block ends."""
     new_recording = Recording()
     stop = threading.Event()
     started = threading.Barrier(len(bootstrap) + 1)

@@ -50,7 +50,7 @@ async def converged(store: QuotaStore, inventory: Inventory, desired: DesiredSta
     """Reconcile until everything is complete, and return that outcome.
 
     Raises:
-        AssertionError: It was not within `CONVERGED_SECONDS`.
+        AssertionError: It is not complete within `CONVERGED_SECONDS`.
     """
     clock = SystemClock()
     deadline = clock.monotonic() + CONVERGED_SECONDS

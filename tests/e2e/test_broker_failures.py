@@ -198,7 +198,7 @@ def test_twelve_thousand_changed_keys_are_applied_by_one_apply(empty_kafka) -> N
 
 
 def test_a_concurrent_write_of_another_writer_is_recognised_and_never_owned(empty_kafka) -> None:
-    """While our request is on its way, a person sets one of the pairs right after us."""
+    """During the request of kquota, another writer sets one of the pairs directly after it."""
     cluster = empty_kafka("4.3.1")
 
     async def story() -> None:
@@ -305,7 +305,7 @@ def test_the_planner_may_read_only_and_the_applier_may_read_and_write(kafka) -> 
 
 
 def raise_refusals(results: object) -> None:
-    """Nothing: a refusal of the whole request was raised already."""
+    """Do nothing: a refusal of the whole request was raised already."""
     raise AssertionError(f"the broker should have refused the whole request, not {results}")
 
 

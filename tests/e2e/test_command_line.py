@@ -64,7 +64,7 @@ def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def is_full(frame: bytes) -> bool:
-    """Whether a flexible describe asks for everything: no component, not strict, no tags."""
+    """Whether a flexible describe requests everything: no component, not strict, no tags."""
     return frame.endswith(b"\x01\x00\x00")
 
 

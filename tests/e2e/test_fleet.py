@@ -45,7 +45,7 @@ def cluster_id(number: int) -> str:
 
 
 class FleetThread:
-    """The clusters on a loop of their own; `bootstrap` has the port of each."""
+    """The clusters in a separate event loop; `bootstrap` has the port of each."""
 
     def __init__(self, size: int) -> None:
         self.numbers = range(size)

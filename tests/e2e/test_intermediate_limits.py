@@ -37,7 +37,7 @@ QUICK = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "5
 
 
 def entities(users: int = 16, clients: int = 10, addresses: int = 20) -> list[Entity]:
-    """All ten forms over a small set of names, so that every client has several levels that matter."""
+    """All ten forms over a small set of names, so that every client has several relevant levels."""
     named = [f"user-{number}" for number in range(users)]
     ids = [f"app-{number}" for number in range(clients)]
     slots = [(user, client) for user, client in product([*named, None, False], [*ids, None, False])]
@@ -75,7 +75,7 @@ def random_state(rng: random.Random, share: float) -> DesiredState:
 
 
 class Refusing:
-    """A store that refuses some entities, as a broker would; everything else goes to the real one."""
+    """A store that refuses some entities like a broker; the rest goes to the real one."""
 
     def __init__(self, store: QuotaStore, refused: set[Entity]) -> None:
         self._store, self._refused = store, refused
@@ -107,7 +107,7 @@ class Refusing:
 
 
 async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> None:
-    """From one random state to another; with ``refuse`` of the sets refused; then again without."""
+    """From one random state to another with ``refuse`` of the sets refused; then again without refusals."""
     rng = random.Random(seed)
     inventory = MemoryInventory()
     async with QuotaClient(config(cluster.bootstrap())) as client:

@@ -34,7 +34,7 @@ COMMANDS = (
 
 
 def piped(folder: Path, *words: str) -> str:
-    """Standard output of a command that no terminal reads."""
+    """Standard output of a command that is not a terminal."""
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     return subprocess.run(
         [*KQUOTA, *words],

@@ -30,7 +30,7 @@ def rate(broker: KafkaCluster, user: str) -> float | None:
 
 
 def set_by_kafka(broker: KafkaCluster, user: str, value: int) -> None:
-    """A person uses Kafka's own tool outside kquota."""
+    """A user changes quotas with Kafka's own tool, outside kquota."""
     done = tools.kafka_configs(
         VERSION,
         "--bootstrap-server",
@@ -183,7 +183,7 @@ def test_a_rewritten_branch_is_followed_with_a_warning(
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[KafkaCluster]:
-    """A broker that no other test uses, because it is stopped."""
+    """A broker for this test only, because it is stopped."""
     with KafkaCluster(VERSION) as cluster:
         yield cluster
 

@@ -58,7 +58,7 @@ class ReceivedRequest:
 
 @dataclass
 class Turn:
-    """The request that an act answers."""
+    """The request to which an act responds."""
 
     broker: "ScriptedBroker"
     reader: asyncio.StreamReader

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write it, and say how fast."""
+    """Write the fleet, and print the speed."""
     arguments = parser().parse_args(words)
     fleet = Fleet(
         clusters=arguments.clusters,

@@ -18,14 +18,14 @@ class Day:
 
     Attributes:
         cluster: Its number.
-        number: Of the day, from 0.
-        ts: Milliseconds of the scrapes; a sample stands for the step before it.
-        demand: Units a second that clients wanted to send.
-        served: Units a second that they did send.
-        waits_ms: How long the last of it waited.
-        limit: In force, 0 = none.
+        number: Number of the day, from 0.
+        ts: Milliseconds of the scrapes; a sample covers the step before it.
+        demand: Demand of clients in units per second.
+        served: Sent units per second.
+        waits_ms: Delay of the last unit.
+        limit: Limit in effect, 0 = none.
         up: (broker, step): whether the scrape worked.
-        alive: (broker, step): whether the broker did.
+        alive: (broker, step): whether the broker was running.
     """
 
     cluster: int
@@ -41,7 +41,7 @@ class Day:
 
 @dataclass(slots=True)
 class _Carryover:
-    """What a day leaves to the next, over (type, group, broker)."""
+    """The backlog and state at the end of a day, over (type, group, broker)."""
 
     noise: np.ndarray
     backlog: np.ndarray
@@ -115,7 +115,7 @@ def _presence(
 
 
 def _level(fleet: Fleet, people: Tenants, happens: tuple[Event, ...], ts: np.ndarray) -> np.ndarray:
-    """(group, step): day and week, times what spikes and deployments make of it."""
+    """(group, step): daily and weekly cycles, times the factors of spikes and deployments."""
     hours = (ts % DAY_MS) / 3_600_000
     wave = 1 + people.swing[:, None] * np.cos((hours[None] - people.phase[:, None]) * np.pi / 12)
     weekday = (int(ts[0]) // DAY_MS + 3) % 7  # 1 January 1970 was a Thursday; 0 = Monday
@@ -141,7 +141,7 @@ def _shares(
 
 
 def _noise(fleet: Fleet, state: _Carryover, chance: np.random.Generator) -> np.ndarray:
-    """(type, group, broker, step): correlated in time, unit variance; half an hour ahead nothing is known."""
+    """(type, group, broker, step): correlated over less than half an hour, unit variance."""
     persistence = float(np.exp(-fleet.step_ms / CORRELATION_MS))
     fresh = np.sqrt(1 - persistence**2)
     shape = (fleet.steps, *state.noise.shape)
@@ -166,7 +166,7 @@ def _limits(people: Tenants, happens: tuple[Event, ...], ts: np.ndarray) -> np.n
 
 
 def changed(limit: np.ndarray, factor: float) -> np.ndarray:
-    """A limit after a change, in whole thousands; none stays none."""
+    """A limit after a change, in whole thousands; no limit stays no limit."""
     return np.where(
         limit > 0, np.maximum(1_000, (limit * factor).astype(np.int64) // 1_000 * 1_000), 0
     )
@@ -175,7 +175,7 @@ def changed(limit: np.ndarray, factor: float) -> np.ndarray:
 def _limited(
     fleet: Fleet, demand: np.ndarray, limit: np.ndarray, state: _Carryover
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What passes under the limits, and how long the rest waits: the recursion of the model, for all series at once."""
+    """Served rate under the limits, and delay of the rest: the recursion of the model, for all series together."""
     step = fleet.step_ms
     arrived = np.moveaxis((demand * step + 500) // 1000, -1, 0)
     free = limit == 0
@@ -198,14 +198,14 @@ def _limited(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDemand:
-    """The true demand of one group on one broker over the fleet's time: milliseconds and units a second."""
+    """The true demand of one group on one broker over the fleet's time: milliseconds and units per second."""
 
     ts: np.ndarray
     units: np.ndarray = field(repr=False)
 
 
 def demand_of(fleet: Fleet, cluster: int, group: int, broker: int, kind: int = 0) -> GroupDemand:
-    """The true demand of one group, made anew."""
+    """The true demand of one group, computed again."""
     parts = [(day.ts, day.demand[kind, group, broker]) for day in days(fleet, cluster)]
     return GroupDemand(
         ts=np.concatenate([ts for ts, _ in parts]),

@@ -33,7 +33,7 @@ CENSORED_AT: Final = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was written: rows by table."""
+    """Number of written rows by table."""
 
     rows: Mapping[str, int]
 
@@ -44,7 +44,7 @@ class Written:
 
 
 class _Then:
-    """A clock that stands still: the same fleet gives the same manifests."""
+    """A clock that does not advance: equal fleets give equal manifests."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -54,12 +54,12 @@ class _Then:
 
 
 def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written:
-    """Writes a whole fleet; a lake must be new or hold no day of it.
+    """Write a whole fleet; the lake must be new or without days of it.
 
     Args:
-        fleet: Which.
-        to: The lake: a folder or an address.
-        truth: A folder for events and true demand; ``None`` = events are not written either.
+        fleet: The fleet.
+        to: Folder or address of the lake.
+        truth: A folder for events and true demand; ``None`` = neither is written.
     """
     lake = Lake(
         object_store.opened(str(to), create=True),
@@ -99,9 +99,9 @@ def tables_of(
     """All rows of a day of a cluster, table by table.
 
     Args:
-        fleet: Which fleet.
-        day: Which day.
-        numbers: Of each broker, when it was last read before that day; is brought up to date.
+        fleet: The fleet.
+        day: The day.
+        numbers: Last scrape of each broker before that day; updated.
     """
     common = {"cluster_id": fleet.cluster_id(day.cluster), "day": fleet.day(day.number)}
     lengths = np.stack(
@@ -144,7 +144,7 @@ def tables_of(
 
 
 def _lengths(fleet: Fleet, ts: np.ndarray, up: np.ndarray, last: int | None) -> np.ndarray:
-    """What each scrape stands for, as `series.spans` says; a failed one for a step."""
+    """The time that each scrape covers, as in `series.spans`; one step for a failed one."""
     lengths = np.full(len(ts), fleet.step_ms, np.int64)
     scrapes = ts[up]
     if len(scrapes):
@@ -154,7 +154,7 @@ def _lengths(fleet: Fleet, ts: np.ndarray, up: np.ndarray, last: int | None) -> 
 
 
 def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]) -> pa.Table:
-    """Series by series in the order of the table's key, so that sorting has nothing to do."""
+    """Series by series in the order of the table's key, so that they need no sorting."""
     chunks: list[pa.Table] = []
     limits = day.limit[:, :, None, :]
     throttled = day.waits_ms > 0
@@ -195,7 +195,7 @@ def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, o
 def _series(
     fleet: Fleet, day: Day
 ) -> Iterator[tuple[int, int, int, tuple[GroupKind, str, str], np.ndarray]]:
-    """(type, group, broker, its names, where its traffic is shown under them); two per broker on the day of a flip."""
+    """(type, group, broker, its names, the times at which they are used); two per broker on the day of a flip."""
     always = np.ones(len(day.ts), bool)
     flips = {
         event.group: event.from_ms
@@ -244,7 +244,7 @@ def _target_up(
 def _broker_samples(
     fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, object]
 ) -> pa.Table:
-    """In and out with a little that no bucket counts; replication as three replicas make it."""
+    """Ingress and egress with a small part outside of all buckets; replication for three replicas."""
     sums = (day.served.sum(axis=1) * UNSEEN).astype(np.int64)
     none = np.zeros_like(sums[0])
     by_kind = dict(zip(fleet.kinds, sums, strict=True))
@@ -277,7 +277,7 @@ def _broker_samples(
 
 
 def _chunk(count: int, same: Mapping[str, object], columns: Mapping[str, np.ndarray]) -> pa.Table:
-    """Columns with one value each, as dictionaries, beside columns of numbers."""
+    """Columns with one value each, as dictionaries, and columns of numbers."""
     arrays: dict[str, pa.Array] = {name: pa.array(values) for name, values in columns.items()}
     zeros = pa.array(np.zeros(count, np.int32))
     for name, value in same.items():
@@ -294,7 +294,7 @@ Limit = tuple[Entity, QuotaType, float]
 
 
 def _looks(fleet: Fleet, day: Day) -> Iterator[tuple[int, list[Limit]]]:
-    """When limits were read, and what there was: at midnight, and around each change of a limit."""
+    """Quota snapshots: at midnight, and around each change of a limit."""
     begin = int(day.ts[0])
     times = {begin}
     for event in events(fleet, day.cluster):
@@ -308,7 +308,7 @@ def _looks(fleet: Fleet, day: Day) -> Iterator[tuple[int, list[Limit]]]:
 
 
 def limits_at(fleet: Fleet, cluster: int, at_ms: int) -> list[Limit]:
-    """The limits of a cluster at a moment, the one that switches telemetry on first."""
+    """The limits of a cluster at a time; the one that enables telemetry is first."""
     people = tenants(fleet, cluster)
     limit = people.limit.copy()
     flipped: set[int] = set()
@@ -376,7 +376,7 @@ def _rows(
 
 
 def _write_demand(fleet: Fleet, day: Day, folder: Path) -> None:
-    """(type, group, broker, ts) -> what was wanted and what passed; sorted, one file per cluster and day."""
+    """(type, group, broker, ts) -> demand and served rate; sorted, one file per cluster and day."""
     kinds, groups, brokers, steps = day.demand.shape
     cells = kinds * groups * brokers
     place = folder / "demand" / fleet.cluster_id(day.cluster)

@@ -29,16 +29,16 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that was put into the fleet.
+    """One injected event.
 
     Attributes:
-        what: Its kind.
+        what: Kind of the event.
         cluster: Number of the cluster.
-        from_ms: When it begins, on the grid of scrapes.
-        to_ms: When it is over, not included; the end of the fleet's time if it lasts.
-        group: Number of the group; -1 where it is about a broker.
-        broker: Number of the broker; -1 where it is about a group.
-        factor: By how much, where there is something to multiply.
+        from_ms: Start, on the grid of scrapes.
+        to_ms: End, exclusive; the end of the fleet's time for a permanent event.
+        group: Number of the group; -1 for a broker's event.
+        broker: Number of the broker; -1 for a group's event.
+        factor: Factor of the event, if it has one.
     """
 
     what: What
@@ -55,17 +55,17 @@ class Fleet:
     """A fleet.
 
     Attributes:
-        clusters: How many.
-        brokers: Of each cluster.
-        groups: Of each cluster; group 0 wants most (Zipf).
-        days: How many, from `first`.
-        step_ms: The scrape step; at least 10 s, so that nothing has to be thinned.
+        clusters: Number of clusters.
+        brokers: Number of brokers of each cluster.
+        groups: Number of groups of each cluster; group 0 has the largest demand (Zipf).
+        days: Number of days, from `first`.
+        step_ms: The scrape step; at least 10 s, so that samples are not thinned.
         first: The first day, UTC.
-        seed: Everything follows from it.
-        kinds: What is measured.
-        broker_rate: Bytes a second that a broker takes from producers on average.
-        tight: One of a given number of groups has a limit that it meets every day.
-        quiet: No events at all.
+        seed: Determines all values.
+        kinds: Measured quota types.
+        broker_rate: Mean bytes per second that a broker receives from producers.
+        tight: Every `tight`-th group has a limit that it reaches every day.
+        quiet: Whether there are no events.
     """
 
     clusters: int = 2
@@ -92,17 +92,17 @@ class Fleet:
 
     @property
     def pace(self) -> Cadence:
-        """How often brokers are read."""
+        """The scrape step of brokers."""
         return cadence(self.step_ms)
 
     @property
     def steps(self) -> int:
-        """Scrapes a day."""
+        """Number of scrapes per day."""
         return DAY_MS // self.step_ms
 
     @property
     def from_ms(self) -> int:
-        """The begin of its time."""
+        """The start of the fleet's time."""
         return int(
             datetime(self.first.year, self.first.month, self.first.day, tzinfo=UTC).timestamp()
             * 1000
@@ -110,7 +110,7 @@ class Fleet:
 
     @property
     def to_ms(self) -> int:
-        """The end of its time, not included."""
+        """The end of the fleet's time, exclusive."""
         return self.from_ms + self.days * DAY_MS
 
     def day(self, number: int) -> date:
@@ -118,7 +118,7 @@ class Fleet:
         return self.first + timedelta(days=number)
 
     def chance(self, *what: int) -> np.random.Generator:
-        """Randomness for one purpose: the same for the same numbers, whatever else was drawn."""
+        """Random numbers for one purpose, independent of other draws."""
         return np.random.default_rng([self.seed, *what])
 
     def cluster_id(self, cluster: int) -> str:
@@ -126,11 +126,11 @@ class Fleet:
         return f"fleet-{self.seed}-{cluster:03d}"
 
     def level(self, cluster: int) -> GroupKind:
-        """On which level a cluster's limits are."""
+        """The level of a cluster's limits."""
         return LEVELS[cluster % len(LEVELS)]
 
     def names(self, cluster: int, group: int) -> tuple[str, str]:
-        """User and client id under which a group is counted, "" = not by it."""
+        """User and client id of a group's bucket, "" = absent."""
         name = f"team-{group:04d}"
         match self.level(cluster):
             case GroupKind.USER:
@@ -146,13 +146,13 @@ class Tenants:
     """The groups of a cluster as arrays over (type, group), of units a second.
 
     Attributes:
-        mean: What each wants on average, over all brokers.
-        limit: Its limit on each broker at first; 0 = none.
-        share: (group, broker): where its load lies.
-        phase: Hour of its peak.
-        swing: How much a day swings, 0 to 1.
-        weekend: Its load on weekends as a share of that of weekdays.
-        volatility: Of its lognormal noise.
+        mean: Mean demand over all brokers.
+        limit: Initial limit on each broker; 0 = none.
+        share: (group, broker): share of the load.
+        phase: Hour of the peak.
+        swing: Daily variation, 0 to 1.
+        weekend: Load on weekends as a share of that on weekdays.
+        volatility: Volatility of the lognormal noise.
     """
 
     mean: np.ndarray
@@ -165,7 +165,7 @@ class Tenants:
 
 
 def tenants(fleet: Fleet, cluster: int) -> Tenants:
-    """Who lives on a cluster. Every `tight`-th group has a limit near its mean, a few have none."""
+    """The groups of a cluster. Every `tight`-th group has a limit near its mean, a few have none."""
     chance = fleet.chance(1, cluster)
     ranks = 1.0 / np.arange(1, fleet.groups + 1) ** 1.1
     cluster_rates = fleet.broker_rate * fleet.brokers * ranks / ranks.sum()
@@ -194,7 +194,7 @@ def tenants(fleet: Fleet, cluster: int) -> Tenants:
 
 
 def events(fleet: Fleet, cluster: int) -> tuple[Event, ...]:
-    """Everything that happens on a cluster, in order of time. Each kind happens at least once in two days or more."""
+    """All events of a cluster, ordered by time. Each kind occurs at least once in two or more days."""
     if fleet.quiet:
         return ()
     chance, timeline = fleet.chance(2, cluster), list[Event]()

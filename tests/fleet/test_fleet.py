@@ -73,7 +73,7 @@ def test_every_kind_of_event_occurs_and_is_listed(written):
 
 
 def test_demand_is_served_completely_or_waits(written):
-    """What was wanted is what passed and what is still waiting, series by series."""
+    """Demand equals served units plus backlog, series by series."""
     for day in demand.days(FLEET, 0):
         if day.number == 0:
             expected_total = (day.demand * FLEET.step_ms // 1000).sum(axis=-1)

@@ -86,7 +86,7 @@ SUMMARY = re.compile(r"  ⚙  Summary - (.*?)(?=\n\[quotas-)", re.DOTALL)
 
 
 def release_files(folder: Path, names: tuple[str, ...] = RELEASE_FILES) -> None:
-    """Copy files and folders of this tree, without what Python compiled."""
+    """Copy files and folders of this tree, without compiled Python files."""
     for name in names:
         if (ROOT / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
@@ -107,12 +107,12 @@ class Ran:
 
     @property
     def commands(self) -> list[str]:
-        """Lines that the runner took for workflow commands."""
+        """Lines that the runner interpreted as workflow commands."""
         return [line for line in self.log.splitlines() if re.search(r"(❗|⚠|💬|⚙|❓)\s+::", line)]
 
 
 class Workbench:
-    """A folder with everything; `repository` is a clone to work in, on branch main."""
+    """A folder with everything; `repository` is a clone on branch main."""
 
     def __init__(
         self, folder: Path, api: GitHubApi, bootstrap: str, *, installed: bool = True
@@ -133,7 +133,7 @@ class Workbench:
     # ---- repository ----------------------------------------------------------------------------
 
     def git(self, *words: str, cwd: Path | None = None) -> str:
-        """What git prints."""
+        """The output of git."""
         settings = (
             "-c",
             "user.name=t",
@@ -190,14 +190,14 @@ class Workbench:
         return pull.merged_as
 
     def applied_by_hand(self) -> None:
-        """Apply what main declares, past all workflows."""
+        """Apply the declarations of main without a workflow."""
         inherited = CliRunner().isolation(env={"QUOTA_BOOTSTRAP": self.bootstrap})
         with contextlib.chdir(self.repository), inherited as (_, stderr, _):
             code = main.main(["apply", "--yes"])
             assert code == 0, stderr.getvalue()
 
     def typed(self, command: str) -> tuple[int, str]:
-        """Exit code and text of a command that a person types at a terminal in the clone, answering yes to a question."""
+        """Exit code and text of a command that a person runs in a terminal in the clone, with the answer yes."""
         terminal, process_side = pty.openpty()
         scripts = Path(sys.executable).parent
         environment = {name: value for name, value in os.environ.items() if name != "CI"}
@@ -230,7 +230,7 @@ class Workbench:
     # ---- events --------------------------------------------------------------------------------
 
     def plan(self, number: int, **more: object) -> Ran:
-        """Run the example's plan for a pull request, and keep its artifact as GitHub would."""
+        """Run the example's plan for a pull request, and store its artifact like GitHub."""
         pull = self.api.pulls[number]
         self.git("fetch", "-q", "origin")
         base = self.git("rev-parse", "origin/main")
@@ -313,7 +313,7 @@ class Workbench:
         env: dict[str, str] | None = None,
         edit: Callable[[str], str] = str,
     ) -> Ran:
-        """Run one workflow of `examples/github` as it stands there, or with an edit."""
+        """Run one workflow of `examples/github`, unchanged or with an edit."""
         self._runs += 1
         folder = self.folder / f"run-{self._runs}"
         store = store or folder / "store"

@@ -34,7 +34,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def at_github(api, clock) -> Callable[..., Any]:
-    """`at_github(lambda host: host.own_name())`: what a coroutine gives, with a client of the fake."""
+    """`at_github(lambda host: host.own_name())`: the result of a coroutine with a client of the fake."""
 
     def run(
         work: Callable[[GitHub], Awaitable[Any]],

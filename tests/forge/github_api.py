@@ -28,7 +28,7 @@ BOT = "github-actions[bot]"
 
 @dataclass(frozen=True)
 class Account:
-    """Who a token belongs to, and what it may do."""
+    """The owner of a token, and its permissions."""
 
     login: str
     rights: frozenset[str] = frozenset(
@@ -55,7 +55,7 @@ class Pull:
 
 @dataclass
 class Comment:
-    """A comment, as it was posted."""
+    """A posted comment."""
 
     id: int
     number: int
@@ -65,7 +65,7 @@ class Comment:
 
 @dataclass
 class IssueCard:
-    """An issue, as it was posted."""
+    """A posted issue."""
 
     number: int
     author: str
@@ -76,7 +76,7 @@ class IssueCard:
 
 @dataclass
 class Run:
-    """A run of a workflow and what it left: name -> zip."""
+    """A run of a workflow and its artifacts: name -> zip."""
 
     id: int
     workflow: str
@@ -139,7 +139,7 @@ class GitHubApi:
     # ---- what tests do -------------------------------------------------------------------------
 
     def pull(self, number: int, *, sha: str, branch: str = "change", repo: str | None = "") -> Pull:
-        """A pull request; from our own repository unless said otherwise."""
+        """A pull request; from the repository itself by default."""
         new_pull = Pull(number, self.repository if repo == "" else repo, branch, sha)
         self.pulls[number] = new_pull
         return new_pull
@@ -165,7 +165,7 @@ class GitHubApi:
         return new_run
 
     def fail_once(self, *refusals: Refusal, method: str = "", path: str = "") -> None:
-        """Answer the next requests that fit with these, one each."""
+        """Respond to the next matching requests with these responses, one each."""
         waiting = list(refusals)
 
         def fault(request: ApiRequest) -> Refusal | None:
@@ -185,7 +185,7 @@ class GitHubApi:
     # ---- answering -----------------------------------------------------------------------------
 
     def answer(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
-        """Status, headers and body; bytes stand for themselves."""
+        """Status, headers and body; bytes are sent unchanged."""
         with self._lock:
             self.requests.append(request)
             headers = {"X-RateLimit-Limit": "5000", "X-RateLimit-Remaining": "4999"}
@@ -405,7 +405,7 @@ class GitHubApi:
                 raise Refusal(404, "Not Found")
 
     def _blob(self, request: ApiRequest) -> tuple[int, dict[str, str], Any]:
-        """The store of artifacts, which is another server and must not see a token."""
+        """The store of artifacts, which is another server and must not receive a token."""
         if "authorization" in request.headers:
             self.complaints.append("the token went to the store of artifacts")
         number = int(request.path.rpartition("/")[2])
@@ -538,7 +538,7 @@ class GitHubApi:
         return {"id": number, "number": number, "url": self.url, "head": side, "base": side}
 
     def _dressed(self, operation: Any, status: int, body: Any) -> Any:
-        """Our facts in GitHub's own example of the answer."""
+        """GitHub's own example of the response with the facts of the test."""
         assert self.description is not None
         if status not in {200, 201}:
             return body

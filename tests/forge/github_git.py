@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Refusal(Exception):
-    """An answer that is none of the good ones."""
+    """An error response."""
 
     status: int
     message: str
@@ -21,7 +21,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A request that came."""
+    """A received request."""
 
     method: str
     path: str
@@ -36,7 +36,7 @@ Answer = tuple[int, dict[str, str], Any]
 def git_answer(
     api: "GitHubApi", request: ApiRequest, account: "Account", steps: list[str]
 ) -> Answer:
-    """The answer to a request below `/git/`."""
+    """The response to a request below `/git/`."""
     if request.method != "GET":
         api.check_right(account, "contents: write")
     if steps[0] in {"ref", "refs"}:
@@ -109,7 +109,7 @@ def _new_object(api: "GitHubApi", request: ApiRequest, steps: list[str]) -> Answ
 
 
 def pull_answer(api: "GitHubApi", request: ApiRequest, account: "Account", number: str) -> Answer:
-    """The answer to a request that opens (no number) or changes a pull request."""
+    """The response to a request that opens (no number) or changes a pull request."""
     api.check_right(account, "pull-requests: write")
     body = request.body
     if number:

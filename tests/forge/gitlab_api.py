@@ -35,7 +35,7 @@ WORDS = {
 
 @dataclass
 class GitLabNote:
-    """A note, as it was posted."""
+    """A posted note."""
 
     id: int
     number: int
@@ -46,7 +46,7 @@ class GitLabNote:
 
 @dataclass
 class GitLabIssue:
-    """An issue, as it was posted."""
+    """A posted issue."""
 
     iid: int
     author: str
@@ -57,7 +57,7 @@ class GitLabIssue:
 
 @dataclass
 class GitLabMergeRequest:
-    """A merge request, as it was opened."""
+    """An opened merge request."""
 
     iid: int
     author: str

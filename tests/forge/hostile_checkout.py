@@ -25,7 +25,7 @@ MODULES = (
 
 
 def plant(folder: Path, witness: Path) -> None:
-    """Fill the top of a checkout with files that programs look for in the current directory."""
+    """Write files that programs look for in the current directory to the root of a checkout."""
     for name in MODULES:
         program = f"open({str(witness)!r}, 'a').write({name!r} + '\\n')\nraise SystemExit(0)\n"
         (folder / f"{name}.py").write_text(program)
@@ -68,7 +68,7 @@ def plant(folder: Path, witness: Path) -> None:
 
 
 def plant_bare_repository(folder: Path, settings: str) -> None:
-    """A folder that git takes for a repository, with settings that run programs."""
+    """A folder that git regards as a repository, with settings that run programs."""
     (folder / "objects").mkdir(parents=True)
     (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")

@@ -26,7 +26,7 @@ class Operation:
 
 
 class Description:
-    """An OpenAPI 3.0 document, read as far as it is needed here."""
+    """The used part of an OpenAPI 3.0 document."""
 
     def __init__(self, document: dict) -> None:
         self._document = _nullable(document)
@@ -38,7 +38,7 @@ class Description:
         ]
 
     def operation(self, method: str, path: str) -> Operation | None:
-        """What a request asks for; a path without a variable there beats one with it."""
+        """The operation of a request; a path without a variable takes precedence."""
         paths = [name for pattern, name in self._paths if pattern.match(path)]
         for name in sorted(paths, key=lambda name: name.count("{")):
             spec = self._document["paths"][name].get(method.lower())
@@ -47,7 +47,7 @@ class Description:
         return None
 
     def request_faults(self, operation: Operation, query: dict[str, str], body: Any) -> list[str]:
-        """What is wrong with parameters and body; empty = nothing."""
+        """Errors in parameters and body; empty = none."""
         faults: list[str] = []
         parameters = {
             parameter["name"]: parameter
@@ -71,7 +71,7 @@ class Description:
         return faults + self._faults(body, strict, "body")
 
     def answer_faults(self, operation: Operation, status: int, body: Any) -> list[str]:
-        """What is wrong with an answer of ours; empty = nothing."""
+        """Errors in a response of the fake; empty = none."""
         spec = operation.spec["responses"].get(str(status))
         if spec is None:
             return []  # rate limits and the like are described elsewhere
@@ -79,7 +79,7 @@ class Description:
         return [] if content is None else self._faults(body, content["schema"], f"answer {status}")
 
     def example(self, operation: Operation, status: int) -> Any:
-        """The example of an answer, a copy."""
+        """A copy of the example of a response."""
         content = self._resolved(operation.spec["responses"][str(status)])["content"]
         examples = content["application/json"]["examples"]
         return copy.deepcopy(self._resolved(next(iter(examples.values())))["value"])
@@ -111,7 +111,7 @@ def _typed(value: str, schema: dict) -> Any:
 
 
 def _nullable(node: Any) -> Any:
-    """OpenAPI 3.0 says `nullable: true` where JSON Schema says `null` is a type."""
+    """Convert OpenAPI 3.0's `nullable: true` to a JSON Schema with type `null`."""
     if isinstance(node, list):
         return [_nullable(child) for child in node]
     if not isinstance(node, dict):
@@ -130,7 +130,7 @@ def _nullable(node: Any) -> Any:
 
 
 def _absolute(schema: Any) -> Any:
-    """References of an inline schema, resolved in the whole document."""
+    """Resolve references of an inline schema in the whole document."""
     if isinstance(schema, list):
         return [_absolute(child) for child in schema]
     if not isinstance(schema, dict):
@@ -145,5 +145,5 @@ def _absolute(schema: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def github() -> Description:
-    """GitHub's."""
+    """GitHub's description."""
     return Description(description())

@@ -16,7 +16,7 @@ def body(facts: str, words: str = "words") -> str:
 
 @pytest.fixture(params=["github", "gitlab"])
 def drift_issue(request, api, gitlab_api, at_github, at_gitlab):
-    """`drift_issue("facts")`, `drift_issue(None)` after recovery; and the issues of the host as (state, text)."""
+    """`drift_issue("facts")`, `drift_issue(None)` after recovery; returns the issues of the host as (state, text)."""
     at = at_github if request.param == "github" else at_gitlab
 
     def run(facts, words="words", title="drift"):

@@ -98,7 +98,7 @@ def reviewed(host: GitHub):
 
 @pytest.fixture
 def merged(api):
-    """Pull request 7, squashed into MERGE; other runs and pull requests around it."""
+    """Pull request 7, squashed into MERGE; with other runs and pull requests."""
     api.pull(6, sha=OTHER).merged_as = OTHER
     api.pulls[7].merged_as = MERGE
     api.pulls[7].state = "closed"

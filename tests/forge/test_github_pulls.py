@@ -25,7 +25,7 @@ LIFE = ["opened", "updated", "unchanged", "closed", "opened"]
 
 
 def through_its_life(update) -> list[str]:
-    """Everything that can become of a pull request."""
+    """All states of a pull request."""
     runs = (
         proposal(prod=file(), old=file()),
         proposal(prod=file()),

@@ -20,7 +20,7 @@ HOSTILE = "x\n::set-output name=digest::evil\n::error::gone\n##[add-mask]x%0A\u2
 
 
 def read_outputs(text: str) -> dict[str, str]:
-    """As the runner reads its file."""
+    """The outputs as the runner reads the file."""
     outputs, lines = {}, text.split("\n")
     while lines and lines[0]:
         name, delimiter = lines.pop(0).split("<<")

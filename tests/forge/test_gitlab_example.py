@@ -28,7 +28,7 @@ def broker(sandbox) -> Broker:
 
 @pytest.fixture
 def run(tmp_path, gitlab_api, broker):
-    """`run("plan")`: the script of a job in a fresh clone; gives what the shell did and the folder."""
+    """`run("plan")`: run the script of a job in a new clone; return the result of the shell and the folder."""
     origin = tmp_path / "origin.git"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(origin))
 

@@ -36,7 +36,7 @@ SCRIPTS = sorted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """The head of a hostile pull request and what the runner gives to a step."""
+    """The head of a hostile pull request and the environment of a step."""
 
     folder: Path
     temp: Path
@@ -44,13 +44,13 @@ class Checkout:
 
     @property
     def executed(self) -> str:
-        """What of the checkout was executed."""
+        """The executed files of the checkout."""
         return self.witness.read_text() if self.witness.exists() else ""
 
     def step(
         self, script: str, *, path: str = os.environ["PATH"], folder: str = ".", **variables: str
     ) -> "subprocess.CompletedProcess[str]":
-        """A script of the actions, run as the runner does."""
+        """Run a script of the actions like the runner."""
         environment = {
             "HOME": str(self.temp),
             "RUNNER_TEMP": str(self.temp),
@@ -106,7 +106,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def program(folder: Path, name: str, script: str) -> str:
-    """A PATH on which this program comes first."""
+    """A PATH on which this program is first."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{script}\n")
     (folder / name).chmod(0o755)
@@ -277,7 +277,7 @@ def test_every_job_of_the_gitlab_example_that_has_a_secret_names_an_environment(
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checkout, str]]:
-    """kquota as GitLab's example installs it, by the script of the actions, in a hostile checkout; the PATH of later steps."""
+    """kquota, installed by the script of the actions in a hostile checkout; returns the PATH of later steps."""
     top = tmp_path_factory.mktemp("installed")
     (top / "temp").mkdir()
     folder = repository(top / "checkout")
@@ -316,7 +316,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checko
 
 
 def released(folder: Path) -> Path:
-    """A repository with what an installation needs, in one commit."""
+    """A repository with all files for an installation, in one commit."""
     product = repository(folder)
     release_files(product)
     git(product, "add", "-A")

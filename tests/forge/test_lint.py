@@ -34,7 +34,7 @@ def jobs(path: Path) -> dict:
 
 
 def installed(name: str, package: str) -> Path:
-    """A program that a package of the test group brings."""
+    """A program of a package of the test group."""
     program = Path(sys.executable).with_name(name)
     if not program.exists():
         raise ServersUnavailable(f"`{name}` was not found: pip install {package}.")
@@ -176,7 +176,7 @@ def test_every_script_is_valid_bash_with_strict_options(path):
 
 
 def test_the_author_of_a_pull_request_cannot_choose_the_branch_that_its_plan_trusts():
-    """A workflow for pull requests into any branch trusts any branch, also one that the author pushed."""
+    """A workflow for pull requests into any branch trusts any branch, including one that the author pushed."""
     pull_requests = {
         named(path): loaded(path)[True]["pull_request"]  # YAML 1.1 reads `on` as true
         for path in WORKFLOWS
@@ -205,7 +205,7 @@ def test_the_author_of_a_pull_request_cannot_choose_the_branch_that_its_plan_tru
 
 
 def test_documents_use_no_short_name_as_a_trusted_revision():
-    """`origin/main` can be a tag: what people copy has full names, commit ids or variables that hold them."""
+    """`origin/main` can be a tag: examples have full names, commit ids or variables that contain them."""
     branch = re.compile(
         r"--(?:config-from|since)[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)"
     )

@@ -21,7 +21,7 @@ echo '{}' >"$5"
 
 @pytest.fixture
 def words(tmp_path):
-    """`words(EVIDENCE="auto")`: what kquota was called with."""
+    """`words(EVIDENCE="auto")`: the arguments of kquota."""
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin" / "kquota"
     fake.write_text(FAKE)
@@ -72,7 +72,7 @@ def test_evidence_is_omitted_unless_it_is_requested(words, inputs, expected):
 
 
 def test_without_a_project_file_at_the_base_no_address_of_the_head_is_contacted(tmp_path):
-    """The script with the real kquota: the head's broker and evidence address are servers of the attacker."""
+    """The script with the real kquota: the head's broker and evidence address are servers of an attacker."""
     repository = tmp_path / "repo"
     repository.mkdir()
     git(repository, "init", "-q", "-b", "main")

@@ -337,7 +337,7 @@ def test_a_file_name_that_is_not_a_cluster_name_is_refused(name: str) -> None:
 
 
 class MemoryHost:
-    """A host in memory that keeps every commit it was given."""
+    """A host in memory that records every commit."""
 
     def __init__(self, files: dict[str, str]) -> None:
         self.states = {"main": BranchState(commit="m", message="", files=files)}

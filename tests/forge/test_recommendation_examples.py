@@ -61,7 +61,7 @@ def fill_lake(folder: Path) -> None:
 def run_script(
     lines: list[str], folder: Path, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run lines as a runner does, with kquota installed and these variables alone."""
+    """Run lines like a runner, with kquota installed and only these variables."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -79,7 +79,7 @@ def run_script(
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A clone with a project, a document of alice, and a lake beside it."""
+    """A clone with a project, a document of alice, and a lake outside of it."""
     folder = repository(tmp_path / "clone")
     project(folder)
     manifest(folder, "alice.yaml", quota("alice", "producerByteRate: 100000"))
@@ -145,7 +145,7 @@ def test_recommended_limits_become_a_merge_request_and_a_pull_request(
 
 
 def test_the_examples_recommend_by_the_same_command_and_apply_nothing() -> None:
-    """Only the path of the result differs; the token of the host is for the last command alone."""
+    """Only the path of the result differs; only the last command has the token of the host."""
     recommend = "kquota spark recommend --cluster prod --out proposals --format json"
     by_github = [step for step in GITHUB["steps"] if "run" in step]
     scripts = {

@@ -18,7 +18,7 @@ PLANTED = "ghp_planted-secret"
 
 
 def result_of(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
-    """What `work(rest, url)` gives, with a client of a server that answers everything with `handler`."""
+    """The result of `work(rest, url)`, with a client of a server whose handler is `handler`."""
 
     async def inside():
         application = aiohttp.web.Application()
@@ -44,7 +44,7 @@ def result_of(handler, work, clock, *, bounds=None, path="/{tail:.*}"):
 
 
 def answers(*responses):
-    """A handler that gives one answer after the other, the last again and again; and the requests that came."""
+    """A handler that sends one response after the other, the last one repeatedly; and the received requests."""
     waiting, came = list(responses), []
 
     async def handler(request):

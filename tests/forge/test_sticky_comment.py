@@ -18,7 +18,7 @@ def text(words: str, marker: Marker = PROD) -> str:
 
 @pytest.fixture
 def posted(at_github):
-    """`posted("words", method=…)`: what became of a comment on pull request 7."""
+    """`posted("words", method=…)`: the result of a comment on pull request 7."""
 
     def run(words, *, method="update", is_quiet=False, marker=PROD, **more):
         return at_github(

@@ -82,7 +82,7 @@ def simulated(sandbox) -> Broker:
 
 
 def begun(folder, api, broker, **files) -> Workbench:
-    """A repository whose main branch has the project file and document a, which was applied by hand."""
+    """A repository whose main branch has the project file and document a, which was applied manually."""
     workbench = Workbench(folder, api, broker.bootstrap)
     workbench.git("checkout", "-q", "-b", "main")
     workbench.write(**({"kquota_yaml": PROJECT, "quotas__a_yaml": quota("a")} | files))
@@ -110,7 +110,7 @@ def proposed(bench: Workbench, number: int, branch: str, **files: str) -> None:
 
 
 def visible_text(body: str) -> str:
-    """What people read."""
+    """The visible text of a comment."""
     return html.unescape(re.sub(r"</?code>", "", body))
 
 
@@ -350,7 +350,7 @@ def test_names_cannot_forge_markup(bench, api, simulated):
 
 
 def test_recorded_use_is_shown_and_a_violation_of_the_base_policy_fails(bench, api):
-    """`a` sends 9 MiB/s an hour a day; the pull request leaves it 4, and loosens the policy, which counts for nothing."""
+    """`a` sends 9 MiB/s for one hour a day; the pull request sets 4, and relaxes the policy, without effect."""
     policy = "  simulate: {failOn: {newThrottledPerDay: 10m}}\n"
     strict = PROJECT.replace("  manifests: [quotas]\n", f"  manifests: [quotas]\n{policy}")
     bench.write(kquota_yaml=strict)
@@ -464,7 +464,7 @@ def test_a_project_in_a_folder_is_planned_there_and_annotations_have_full_paths(
 
 
 def changed(api: GitHubApi, artifact: bytes) -> None:
-    """A person with access to the artifact of the plan's run changes it."""
+    """Change the artifact of the plan's run, as a person with access can."""
     (artifacts,) = [run.artifacts for run in api.runs if run.artifacts]
     (name,) = artifacts
     artifacts[name] = artifact

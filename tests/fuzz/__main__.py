@@ -9,7 +9,7 @@ from tests.fuzz.readers import readers
 
 
 def main() -> int:
-    """A line for each reader."""
+    """Fuzz all readers; print a line for each."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="for all readers together")
     parser.add_argument("--seed", type=int, default=None, help="default: a fresh one")

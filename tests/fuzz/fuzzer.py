@@ -43,14 +43,14 @@ Step = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FuzzResult:
-    """What became of one reader.
+    """The result for one reader.
 
     Attributes:
         reader: Its name.
-        inputs: How many were read.
-        steps: How many steps from line to line were reached.
-        crash: An input that ended in anything but a refusal; ``None`` = there is none.
-        error: What it ended in.
+        inputs: Number of inputs.
+        steps: Number of reached transitions between lines.
+        crash: An input that raised an unexpected error; ``None`` = there is none.
+        error: The error.
     """
 
     reader: str
@@ -62,7 +62,7 @@ class FuzzResult:
 
 @dataclass(slots=True)
 class _Trace:
-    """The steps of one call, in the project's own files."""
+    """The transitions between lines of one call, in the project's own files."""
 
     steps: set[Step] = field(default_factory=set)
 
@@ -108,7 +108,7 @@ def mutated(chance: random.Random, content: bytes, corpus: list[bytes]) -> bytes
 
 
 def fuzz(reader: FuzzedReader, *, seconds: float, seed: int, inputs: int = 10**9) -> FuzzResult:
-    """Read mutated input until the time or the number of inputs is used up, or one crashes the reader."""
+    """Read mutated input until the time or the number of inputs is used up, or an input crashes the reader."""
     chance = random.Random(f"{seed} {reader.name}")
     corpus = list(reader.samples)
     reached: set[Step] = set()

@@ -47,8 +47,8 @@ class FuzzedReader:
     """One reader.
 
     Attributes:
-        name: For people.
-        read: Reads bytes; a ``KquotaError`` is its way to refuse them.
+        name: Name in the output.
+        read: Reads bytes; raises a ``KquotaError`` to refuse them.
         samples: Valid input.
     """
 
@@ -92,7 +92,7 @@ RECORDS = (encode({"lkc": ClusterRecords(owned=OWNED)}), b"{}")
 
 
 def readers() -> list[FuzzedReader]:
-    """All of them."""
+    """All fuzzed readers."""
     manifests = _files("examples/**/*.yaml")
     return [
         *_wire(),

@@ -36,7 +36,7 @@ def repository(folder: Path) -> Path:
 
 
 def commit(folder: Path, files: Mapping[str, str | None], message: str = "change") -> str:
-    """The id of a commit with these files written, or removed where the text is ``None``."""
+    """Write files, or remove those with text ``None``, and return the id of the commit."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ def test_a_failure_contains_the_last_message_of_git(tmp_path: Path):
 def test_a_committed_folder_that_looks_like_a_bare_repository_is_not_used_as_one(
     tmp_path: Path,
 ):
-    """Its settings would decide how the records are fetched: `core.sshCommand` is any program."""
+    """Its settings would determine how the records are fetched: `core.sshCommand` is any program."""
     clone, witness = repository(tmp_path / "clone"), tmp_path / "executed"
     planted = clone / "infra"
     (planted / "objects").mkdir(parents=True)

@@ -17,7 +17,7 @@ from tests.git.commits import commit, git, repository
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A clone whose remote branch main has one commit; a later one is evil and on no branch of the remote."""
+    """A clone whose remote branch main has one commit; a later malicious one is on no branch of the remote."""
     origin = repository(tmp_path / "origin")
     commit(origin, {"kquota.yaml": "good"})
     git(tmp_path, "clone", "--quiet", str(origin), "clone")

@@ -22,7 +22,7 @@ EXPECTED = "Basic " + base64.b64encode(f"bot:{TOKEN}".encode()).decode()
 
 
 class Guarded(http.server.SimpleHTTPRequestHandler):
-    """The files of a repository, for clients with the token (git's plain protocol over http)."""
+    """The files of a repository, for clients with the token (git's dumb http protocol)."""
 
     def do_GET(self) -> None:
         self.server.asked.append((self.path, self.headers.get("Authorization")))
@@ -35,7 +35,7 @@ class Guarded(http.server.SimpleHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

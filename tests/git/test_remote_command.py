@@ -13,7 +13,7 @@ from reconciler.git.remote_command import fetch, variables
 
 
 def stuck_ssh(folder: Path) -> tuple[Path, Path]:
-    """An ssh that says who it is and never ends, like one whose other side is silent."""
+    """An ssh that reports its start and never ends, like one without a response from the server."""
     pid, script = folder / "pid", folder / "ssh"
     script.write_text(f"#!/bin/sh\necho $$ > {pid}\nexec sleep 1000\n")
     script.chmod(0o755)

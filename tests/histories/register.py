@@ -16,7 +16,7 @@ MOST_STEPS = 20_000
 
 
 class WriteOutcome(StrEnum):
-    """What the writer knows of a write."""
+    """The writer's knowledge about a write."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -29,11 +29,11 @@ class Write:
 
     Attributes:
         value: ``None`` = a removal.
-        began: When it was sent.
-        ended: When its answer came; without an answer, the last time at which it can be carried out.
-        outcome: What the answer said.
-        writer: Who sent it; only in messages, and where reads name a writer.
-        is_sent_again: Whether the writer sends it again where an answer is lost, so that it is carried out twice.
+        began: Time of sending.
+        ended: Time of the response; without a response, the last time at which it can be executed.
+        outcome: Result in the response.
+        writer: Its sender; for messages, and for reads that name a writer.
+        is_sent_again: Whether the writer repeats it after a lost response, so that it may be executed twice.
     """
 
     value: Value
@@ -46,13 +46,13 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A value that an observer saw.
+    """An observed value.
 
     Attributes:
         value: ``None`` = no value.
-        ended: When the answer came.
-        since: It shows at least every write that was answered before this; never = as stale as it likes.
-        writer: Who wrote the value, where the observer knows; "" = unknown.
+        ended: Time of the response.
+        since: It shows at least every write that was answered before this time; never = no bound.
+        writer: The writer of the value; "" = unknown.
     """
 
     value: Value
@@ -63,7 +63,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A place in the search: which writes were carried out, what is there now, how many reads are explained."""
+    """A state of the search: executed writes, the current value, the number of explained reads."""
 
     carried_out: int
     value: Value
@@ -76,11 +76,11 @@ class RegisterHistory:
     """Writes and reads of one register.
 
     Args:
-        writes: Of all writers.
-        reads: Observer -> what it saw, in its own order. Each observer follows the register on its own.
+        writes: Writes of all writers.
+        reads: Observer -> its reads, in order. Each observer follows the register separately.
         initial: The value before all writes.
-        log: The observer that shows every change; "" = none does.
-        most_steps: After this number of steps the search is given up: without an order it would try all subsets of the lost writes.
+        log: The observer that shows every change; "" = none.
+        most_steps: Maximum number of steps: without an order the search would try all subsets of the lost writes.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class RegisterHistory:
         )
 
     def contradiction(self) -> str:
-        """What no order of the writes explains; "" = there is such an order."""
+        """The reads that no order of the writes explains; "" = there is such an order."""
         start = _Step(0, self._initial, "", -math.inf, (0,) * len(self._reads))
         steps, visited = [self._with_reads(start)], set[_Step]()
         furthest = steps[0]
@@ -134,7 +134,7 @@ class RegisterHistory:
         return self._done & self._mask(lambda write: write.ended < moment)
 
     def _with_reads(self, step: _Step) -> _Step:
-        """All reads that the present value explains. The earliest explanation leaves the most room for later reads."""
+        """All reads that the current value explains. The earliest explanation leaves most possibilities."""
         explained = list(step.explained)
         for observer, reads in enumerate(self._reads):
             while explained[observer] < len(reads):
@@ -181,7 +181,7 @@ class RegisterHistory:
                 yield after
 
     def _is_in_time(self, before: _Step, after: _Step, write: Write) -> bool:
-        """Whether the log shows the change, and shows it while the write could be carried out."""
+        """Whether the log shows the change, and at a time when the write could be executed."""
         if self._log is None:
             return after != before
         changes, place = self._reads[self._log], before.explained[self._log]

@@ -13,7 +13,7 @@ RATE = Key.PRODUCER_BYTE_RATE
 
 
 class Answering:
-    """A store that gives one answer and does nothing."""
+    """A store that returns one response without an effect."""
 
     def __init__(self, answer: Result) -> None:
         self.answer = answer
@@ -29,7 +29,7 @@ def row(value: float | None) -> dict[Any, Any]:
 
 
 def contradictions(answer: Result, *values: float | None) -> list[str]:
-    """Alice has 1, is given 2 with an answer, and one broker shows some values."""
+    """Alice has 1, a write of 2 is answered, and one broker shows some values."""
     store: Any = RecordedStore(Answering(answer))
     _ = asyncio.run(store.alter([Alteration(ALICE, ((str(RATE), 2.0),))]))
     recording = Recording()

@@ -150,7 +150,7 @@ def small_reads(draw: st.DrawFn) -> list[Read]:
 def is_explained_by_some_order(
     writes: Sequence[Write], reads: Mapping[str, Sequence[Read]]
 ) -> bool:
-    """All orders of the writes, each at most twice, and all places of all reads."""
+    """All orders of the writes, each at most twice, and all positions of all reads."""
     possible = [write for write in writes if write.outcome is not REFUSED]
     for length in range(2 * len(possible) + 1):
         for order in itertools.product(range(len(possible)), repeat=length):

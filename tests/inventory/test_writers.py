@@ -74,7 +74,7 @@ RECORDED = st.lists(st.builds(RecordedWriter, writer=WRITERS, last_seen=LAST_SEE
 
 @given(WRITERS, RECORDED)
 def test_a_refused_writer_continues_with_the_options_named_in_the_refusal(writer, recorded):
-    """Otherwise a cluster with a new name could not be applied, and no incident handled, for a month."""
+    """Otherwise no incident in a cluster with a new name could be handled for a month."""
     overlapping = {
         name
         for name, recorded_writer in recorded.items()

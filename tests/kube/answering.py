@@ -14,7 +14,7 @@ Answering = Callable[["ReceivedRequest"], Any]
 
 
 class ReceivedRequest:
-    """One request as it came."""
+    """A received request."""
 
     def __init__(self, request: web.Request, body: bytes) -> None:
         self.method = request.method
@@ -29,7 +29,7 @@ class ReceivedRequest:
 
 
 def status(code: int, reason: str, message: str = "", **headers: str) -> web.Response:
-    """A refusal as an API server words it."""
+    """An error in the format of an API server."""
     body = {
         "kind": "Status",
         "status": "Failure",
@@ -41,7 +41,7 @@ def status(code: int, reason: str, message: str = "", **headers: str) -> web.Res
 
 
 class Server:
-    """`answers` gives one answer per request: a dict (200), a response, or "hang" for none at all."""
+    """`answers` returns one response per request: a dict (200), a response, or "hang" for none."""
 
     def __init__(self, answers: Answering) -> None:
         self._answers = answers

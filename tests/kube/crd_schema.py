@@ -32,7 +32,7 @@ def _closed(node):
 
 
 def faults(kind: str, status: dict) -> list[str]:
-    """What the API server would refuse or drop."""
+    """Errors for which the API server would refuse or drop fields."""
     messages = [
         f"{error.json_path}: {error.message[:200]}" for error in validator(kind).iter_errors(status)
     ]

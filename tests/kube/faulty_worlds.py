@@ -33,18 +33,18 @@ MOST_TURNS: Final = 12
 
 
 class Killed(BaseException):
-    """The process is gone: no handler of an error runs any more."""
+    """The process has ended: no handler of an error runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong in one pass.
+    """A fault during one reconciliation.
 
     Attributes:
-        step: At which step, counted from 0.
+        step: Number of the step, from 0.
         kind: `KILL`, `REFUSE` or `CUT`.
-        lost_answers: What becomes of every alteration of the pass whose answer never comes; "" = answers come.
-        lasting: Whether each later request of the pass to the same side fails too.
+        lost_answers: Outcome of every alteration without a response; "" = responses arrive.
+        lasting: Whether each later request to the same server fails, too.
     """
 
     step: int = 1_000_000
@@ -55,10 +55,10 @@ class Fault:
 
 @dataclass(slots=True)
 class Declared:
-    """What people asked for, and what may be live for it.
+    """The declarations of users, and the live values that they permit.
 
     Attributes:
-        limits: Of live documents, by name.
+        limits: Limits of live documents, by name.
         subjects: The entity of each document.
         policies: The deletionPolicy of each document.
     """
@@ -72,14 +72,14 @@ class FaultyWorld(World):
     """See the module.
 
     Args:
-        foreign: Quotas that other people set; they stay as they are.
-        spec: Of the QuotaCluster.
+        foreign: Quotas of other writers; they stay unchanged.
+        spec: Spec of the QuotaCluster.
 
     Attributes:
-        declared: What people ask for.
-        steps: How many requests the last pass made.
+        declared: The declarations of users.
+        steps: Number of requests of the last reconciliation.
         order: Their verbs and names.
-        history: Everything that was done.
+        history: All actions.
     """
 
     def __init__(self, *, foreign: Mapping[Entity, float] | None = None, **spec: Any) -> None:
@@ -102,7 +102,7 @@ class FaultyWorld(World):
     def create(
         self, name: str, limits: dict[Key, float], *, user: str = "", policy: str = "Delete"
     ) -> None:
-        """A document for a user; no other document of a test may name the same user at the same time."""
+        """Create a document for a user; live documents of a test must name different users."""
         self.history.append(f"create {name} for {user or name}: {limits} {policy}")
         subject = entity(user=user or name)
         document = resource(name, subject, limits, deletionPolicy=policy)
@@ -112,7 +112,7 @@ class FaultyWorld(World):
         self.declared.policies[name] = policy
 
     def update(self, name: str, limits: dict[Key, float]) -> None:
-        """Other limits."""
+        """Change limits."""
         self.history.append(f"update {name}: {limits}")
         self.change(name, limits={FIELD[key]: value for key, value in limits.items()})
         obj = self.obj(name)
@@ -130,7 +130,7 @@ class FaultyWorld(World):
     # ---- the operator ------------------------------------------------------------------------
 
     def faulty_turn(self, fault: Fault = Fault()) -> None:
-        """One pass with a fault in it; a process that was killed is begun anew."""
+        """One reconciliation with a fault; a killed process is restarted."""
         self.history.append(f"pass with {fault}")
         self._fault, self._dead, self.steps = fault, False, 0
         self.order = []
@@ -157,16 +157,16 @@ class FaultyWorld(World):
             pass  # The loop tries again.
 
     def pass_time(self, seconds: float) -> None:
-        """Time goes by; what lands late lands within the time that brokers go on trying."""
+        """Advance the time; late requests arrive within the time in which brokers retry."""
         self.history.append(f"{seconds:g} s go by")
         self.kafka.land_late_ones()
         self.kafka.clock.advance(seconds)
 
     def settle(self) -> None:
-        """No more faults: passes until one writes nothing.
+        """Run reconciliations without faults until one writes nothing.
 
         Raises:
-            AssertionError: It does not come to rest, or an invariant does not hold.
+            AssertionError: It does not converge, or an invariant is violated.
         """
         self.pass_time(SETTLED_SECONDS)
         for _ in range(MOST_TURNS):
@@ -184,7 +184,7 @@ class FaultyWorld(World):
     # ---- invariants --------------------------------------------------------------------------
 
     def problems(self) -> list[str]:
-        """Everything that does not hold."""
+        """All violated invariants."""
         return [*self._of_kafka(), *self._of_documents(), *self._of_records()]
 
     def _of_kafka(self) -> list[str]:
@@ -253,7 +253,7 @@ class FaultyWorld(World):
         return [*problems, *(f"drift is left: {pair}" for pair in owned.drift_since)]
 
     def with_history(self, problem: str) -> str:
-        """The problem with everything that led to it."""
+        """The problem with all actions before it."""
         return "\n".join((problem, *self.history))
 
     # ---- steps -------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class FaultyWorld(World):
 
 
 class _Every(dict[Entity, str]):
-    """The same fate for every entity."""
+    """The same outcome for every entity."""
 
     def __init__(self, fate: str) -> None:
         super().__init__()

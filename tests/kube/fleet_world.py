@@ -42,11 +42,11 @@ def selecting(
 
 
 class FleetWorld:
-    """QuotaClusters with labels, and as many operators, one after the other, as a test begins.
+    """QuotaClusters with labels, and several operators, one after the other.
 
     Args:
-        labels: Of each QuotaCluster, by its name.
-        specs: Further fields of their specs, by name.
+        labels: Labels of each QuotaCluster, by its name.
+        specs: Additional fields of their specs, by name.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class FleetWorld:
         self.begin()
 
     def add(self, name: str, labels: Mapping[str, str], **spec: Any) -> None:
-        """One more QuotaCluster; its Kafka cluster stays when it is deleted and made again."""
+        """Add a QuotaCluster; its Kafka cluster stays when it is deleted and recreated."""
         obj = quota_cluster(name, **spec)
         obj["metadata"]["labels"] = dict(labels)
         self.api.put(QUOTA_CLUSTERS, obj)
@@ -73,7 +73,7 @@ class FleetWorld:
             self.sessions[name] = Sessions(self.kafka[name])
 
     def begin(self) -> None:
-        """A new operator process: nothing is remembered."""
+        """Start a new operator process without memory."""
         self.cache = ResourceCache()
         self.writer = ResourceWriter(self.api, cache=self.cache, clock=self.clock, identity="op")
         self.list_everything = FullListing(
@@ -125,14 +125,14 @@ class FleetWorld:
         self.api.put(CLIENT_QUOTAS, obj)
 
     def change(self, name: str, **spec: Any) -> None:
-        """Replace fields of a spec; the generation grows."""
+        """Replace fields of a spec; the generation increases."""
         obj = self.obj(name)
         obj["spec"] |= spec
         obj["metadata"]["generation"] += 1
         obj["metadata"]["resourceVersion"] = self.api.next_version()
 
     def label(self, name: str, **labels: str) -> None:
-        """Give a QuotaCluster other labels."""
+        """Change the labels of a QuotaCluster."""
         obj = self.api.find(QUOTA_CLUSTERS, None, name)
         obj["metadata"]["labels"] = labels
         obj["metadata"]["resourceVersion"] = self.api.next_version()
@@ -149,7 +149,7 @@ class FleetWorld:
             del self.api.objects[CLIENT_QUOTAS.plural, "team", name]
 
     def turn(self, *names: str) -> dict[str, LoopOutcome]:
-        """What the watch would have reported by now, then one reconciliation of each cluster at the same time."""
+        """Report watch events, then reconcile all clusters at the same time."""
 
         async def run() -> dict[str, LoopOutcome]:
             _ = await self.list_everything()
@@ -162,7 +162,7 @@ class FleetWorld:
         return asyncio.run(run())
 
     def turn_without_cluster(self) -> LoopOutcome:
-        """One reconciliation of the documents that are for no cluster."""
+        """Reconcile the documents without a cluster."""
         work = MissingClusterReconciler(
             self.cache,
             writes=self.writer,
@@ -195,7 +195,7 @@ class FleetWorld:
         return ready["status"], ready["reason"], ready["message"]
 
     def part(self, name: str, cluster: str) -> dict[str, Any]:
-        """What the status says of one cluster."""
+        """The part of one cluster in the status."""
         parts = [part for part in self.status(name)["clusters"] if part["name"] == cluster]
         return dict(parts[0]) if parts else {}
 

@@ -21,7 +21,7 @@ def quota(name: str = "alice", *, cluster: str = "prod", **spec: Any) -> dict[st
 
 
 def review(obj: Any, *, old: Any = None, **request: Any) -> dict[str, Any]:
-    """The review of an object that is created, or updated where there is an old one."""
+    """The review of the creation of an object, or of its update if an old one is given."""
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

@@ -81,7 +81,7 @@ def kube_world(live=None, *objects, **spec) -> KubeWorld:
 def ran(
     world: KubeWorld, document: str = DOCUMENT, passes: int = 1, **orders: Any
 ) -> dict[str, Any]:
-    """The document after some passes."""
+    """The document after some reconciliations."""
     for _ in range(passes):
         world.run(**orders)
         world.clock.advance(100)
@@ -89,7 +89,7 @@ def ran(
 
 
 def failed(error: KquotaError) -> dict[str, Any]:
-    """A document whose cluster's pass failed."""
+    """A document whose cluster's reconciliation failed."""
     standing = assess_eligibility(CREATED, {"prod": from_spec("prod", {"bootstrapServers": "b:1"})})
     status = document_status(
         standing,
@@ -107,7 +107,7 @@ def failed(error: KquotaError) -> dict[str, Any]:
 def standing_alone(
     clusters: Mapping[str, Any], *unusable: str, obj: dict[str, Any] = CREATED
 ) -> dict[str, Any]:
-    """A document of a cluster without passes."""
+    """A document of a cluster without reconciliations."""
     standing = assess_eligibility(obj, clusters, unusable=unusable)
     return {**obj, "status": document_status(standing, previous={}, now=NOW)}
 

@@ -33,7 +33,7 @@ STEPS = st.tuples(
 
 
 class ChangingWorld(WatchedWorld):
-    """A world that remembers of which entities a limit may go.
+    """A world that records the entities whose limits may be removed.
 
     Attributes:
         removable: The entities of documents that ended with the policy Delete.
@@ -53,7 +53,7 @@ class ChangingWorld(WatchedWorld):
         )
 
     def act(self, action: tuple[Any, ...]) -> str:
-        """Do it; the document that it is about."""
+        """Execute an action; return its document."""
         if action[0] == "declare":
             _, name, subject, value, spec = action
             return self.declare(name, subject, value, **spec)
@@ -68,7 +68,7 @@ class ChangingWorld(WatchedWorld):
         return self.remove(name)
 
     def during(self, request: int, actions: Sequence[tuple[Any, ...]]) -> None:
-        """Do something right before a request of the next reconciliation."""
+        """Execute an action directly before a request of the next reconciliation."""
         requests = 0
 
         def before(*_: object) -> None:
@@ -80,7 +80,7 @@ class ChangingWorld(WatchedWorld):
         self.api.before = self.kafka.faults.before = before
 
     def settle(self) -> None:
-        """Resyncs until there is nothing more to do."""
+        """Resync until nothing changes."""
         self.during(0, ())
         for _ in range(5):
             self.clock.advance(3.0)

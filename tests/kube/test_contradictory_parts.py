@@ -31,7 +31,7 @@ def entity_in_part(number: int, prefix: str) -> Entity:
 
 
 def store(world: KubeWorld, stored: StoredRecords) -> None:
-    """Replaces the ConfigMaps of the records, and the process that has read them."""
+    """Replace the ConfigMaps of the records, and the process that has read them."""
     for key in [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]:
         del world.api.objects[key]
     _, objects = config_maps(stored, namespace="ops", limits=PART_LIMITS)

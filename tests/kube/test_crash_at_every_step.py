@@ -18,7 +18,7 @@ Before it a pass changes nothing."""
 
 
 def follow_up(world: FaultyWorld, change: str) -> None:
-    """What people do to alice's document after two passes that failed."""
+    """Changes of users to alice's document after two failed reconciliations."""
     match change:
         case "another value":
             world.update("alice", {RATE: 8192})

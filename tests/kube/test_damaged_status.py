@@ -15,7 +15,7 @@ from tests.kube.worlds import resource
 
 
 def damage(world: World, name: str) -> None:
-    """A person edits the status and takes the cluster id away."""
+    """Edit the status and remove the cluster id."""
     del world.obj(name)["status"]["clusterId"]
     world.obj(name)["metadata"]["resourceVersion"] = world.api.next_version()
 

@@ -34,7 +34,7 @@ LATER = "2033-11-14T22:13:20Z"
 
 
 def tenants_world(**spec: Any) -> World:
-    """An operator that has passed once, with limits of user=admin that no document declares."""
+    """An operator that has reconciled once, with limits of user=admin that no document declares."""
     world = World(**{"tenants": [GRANT, PLATFORM], **spec})
     world.kafka.cluster_id = "fake"
     world.kafka.write(ADMIN, RATE, 1048576.0)
@@ -47,7 +47,7 @@ def record(key: Key = RATE, value: float = 1048576, **more: Any) -> dict[str, An
 
 
 def forge(world: World, name: str, *keys: dict[str, Any], **status: Any) -> None:
-    """A person with the right to write statuses of the namespace writes this."""
+    """A user with the right to write statuses of the namespace writes this."""
     obj = world.obj(name)
     obj["status"] = {"clusterId": "fake", "keys": list(keys)} | status
     obj["metadata"]["resourceVersion"] = world.api.next_version()
@@ -204,7 +204,7 @@ def test_a_release_keeps_applied_limits_and_ignores_forged_records() -> None:
 
 
 def earlier_form(world: World, *, has_list: bool) -> None:
-    """The ConfigMaps as an earlier version wrote them: with a list of what documents own, or not yet."""
+    """The ConfigMaps of an earlier version: with or without a list of the documents' ownership."""
     for (plural, _, _), obj in world.api.objects.items():
         if plural == CONFIG_MAPS.plural:
             del obj["binaryData"][DOCUMENTS]
@@ -216,7 +216,7 @@ def earlier_form(world: World, *, has_list: bool) -> None:
 
 
 def forget_list(world: World) -> None:
-    """The version that kept records in statuses alone."""
+    """The version that stored records only in statuses."""
     earlier_form(world, has_list=False)
 
 
@@ -226,7 +226,7 @@ def forget_uids(world: World) -> None:
 
 
 def forget_config_maps(world: World) -> None:
-    """A restore that brings custom resources with their statuses back and nothing else."""
+    """A restore of custom resources with their statuses only."""
     for key in [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]:
         del world.api.objects[key]
 

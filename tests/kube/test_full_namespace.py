@@ -23,7 +23,7 @@ TWO = NamespaceLimits(documents=2)
 
 
 def crowded(**spec: Any) -> World:
-    """A world in which `team` has two documents that are served and three that are not."""
+    """A world in which `team` has two documents within its limit and three beyond."""
     world = World(limits=TWO, **spec)
     for number in range(2):
         world.put(
@@ -82,7 +82,7 @@ def test_a_document_beyond_the_limit_causes_no_conflict():
 
 
 def applied_and_then_beyond(policy: str) -> World:
-    """A document that applied its limit before older ones than it filled the namespace."""
+    """A document that applied its limit before older ones filled the namespace."""
     world = World(limits=TWO)
     world.put(resource("bob", BOB, {RATE: 4096}, created=YOUNG, deletionPolicy=policy))
     world.turn()

@@ -15,7 +15,7 @@ INTENT = ("create", "configmaps")
 
 
 def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
-    """Do something, once, right before the operator does something."""
+    """Execute an action, once, directly before an action of the operator."""
     done: list[bool] = []
 
     def before(verb: str, plural: str, namespace: str, name: str) -> None:
@@ -28,7 +28,7 @@ def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:
 
 
 def observe(world: World, name: str) -> None:
-    """The watch tells of a document as it is now."""
+    """Report the current document to the watch."""
     _ = world.cache.observe(world.obj(name))
 
 

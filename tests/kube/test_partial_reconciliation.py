@@ -32,10 +32,10 @@ VALUES = (2048, 4096, 8192)
 
 
 class WatchedWorld(KubeWorld):
-    """A world whose watch reports what people do, and whose reconciliations are asked for document by document."""
+    """A world whose watch reports changes of users, and whose reconciliations are requested for single documents."""
 
     def declare(self, name: str, subject: Entity, value: int, **spec: Any) -> str:
-        """Create a document, or change it; its limits alone if its entity differs."""
+        """Create a document, or change it; only its limits if its entity differs."""
         document = f"team/{name}"
         present = self.objects.get(document)
         if present is not None and present["metadata"].get("deletionTimestamp"):
@@ -51,7 +51,7 @@ class WatchedWorld(KubeWorld):
         return document
 
     def remove(self, name: str) -> str:
-        """Delete a document, as far as our finalizer lets it go."""
+        """Delete a document, or mark it for deletion if it has a finalizer."""
         document = f"team/{name}"
         obj = self.objects.get(document)
         if obj is None or obj["metadata"].get("deletionTimestamp"):
@@ -66,11 +66,11 @@ class WatchedWorld(KubeWorld):
         return document
 
     def tell(self, document: str) -> None:
-        """The watch reports a document."""
+        """Report a document to the watch."""
         _ = self.cache.observe(copy.deepcopy(self.objects[document]))
 
     def reconcile(self, **trigger: Any) -> LoopOutcome:
-        """One reconciliation; nothing is listed unless it asks for it."""
+        """One reconciliation; a listing only on its request."""
         self.api.calls.clear()
         self.kafka.requests.clear()
         outcome = asyncio.run(self.work(LoopTrigger(**trigger)))
@@ -87,7 +87,7 @@ class WatchedWorld(KubeWorld):
         return not any(call[:2] == ("list", "configmaps") for call in self.api.calls)
 
     def snapshot(self) -> dict[str, Any]:
-        """Broker, records and statuses."""
+        """The broker's quotas, records and statuses."""
         stored, owned = self.load()
         statuses = {document: obj.get("status") for document, obj in self.objects.items()}
         cluster = copy.deepcopy(self.obj.get("status", {}))
@@ -106,7 +106,7 @@ class WatchedWorld(KubeWorld):
         }
 
     def counts(self) -> dict[str, int]:
-        """What the metrics count."""
+        """The counts in the metrics."""
         report = self.reports[-1]
         if report.preview is None or report.live is None:
             return {}
@@ -150,7 +150,7 @@ actions = st.one_of(
 
 
 def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
-    """Do it; the document that it is about."""
+    """Execute an action; return its document."""
     match action:
         case ("declare", name, subject, value, spec):
             return world.declare(name, subject, value, **spec)
@@ -267,7 +267,7 @@ def test_a_change_needs_the_same_requests_for_any_number_of_documents(deletes: b
 
 
 def change(world: WatchedWorld) -> LoopOutcome:
-    """One document changes."""
+    """Change one document."""
     return world.reconcile(keys=(world.declare("other0", entity(user="other0"), 5000),))
 
 

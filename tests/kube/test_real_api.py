@@ -52,7 +52,7 @@ def connected(kube: KubeCluster) -> Any:
 def with_api(
     test: Callable[[KubernetesApi, KubeCluster, str], Awaitable[None]],
 ) -> Callable[[KubeCluster, str], None]:
-    """Run a test with a client of the API server, its cluster and a namespace of its own."""
+    """Run a test with a client of the API server, its cluster and a separate namespace."""
 
     def run(kube: KubeCluster, kube_namespace: str) -> None:
         async def run_test() -> None:

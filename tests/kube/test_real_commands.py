@@ -39,7 +39,7 @@ def kquota(*arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]"
 
 
 def put(kube: KubeCluster, namespace: str, name: str) -> None:
-    """A document with our finalizer, as an operator left it."""
+    """Create a document with the finalizer of an operator."""
     obj = quota(name)
     obj["metadata"] = {"name": name, "namespace": namespace, "finalizers": [FINALIZER]}
     path = QUOTAS.format(namespace)
@@ -131,7 +131,7 @@ def test_a_missing_right_is_reported_with_the_message_of_the_server(
 
 @pytest.fixture
 def clusters(kube: KubeCluster, kube_namespace: str) -> Iterator[SandboxThread]:
-    """A QuotaCluster that works, one whose Secret is missing, and one that cannot be used."""
+    """A valid QuotaCluster, one without its Secret, and an unusable one."""
     with SandboxThread() as sandbox:
         names = [f"{kube_namespace}-{end}" for end in ("fine", "secretless", "sly")]
         specs: list[dict[str, Any]] = [
@@ -182,7 +182,7 @@ def test_check_tests_the_rights_and_examines_every_cluster(
 
 
 def answer(kube: KubeCluster, namespace: str, ready: str, reason: str) -> threading.Thread:
-    """Handles the next request as an operator would, from another thread."""
+    """Handle the next request like an operator, from another thread."""
     api = kube.connect()
     path = f"{QUOTAS.format(namespace)}/alice"
     deadline = time.monotonic() + 60

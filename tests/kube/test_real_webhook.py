@@ -29,14 +29,14 @@ WORDS = "planted words of the broker"
 
 @dataclass(slots=True)
 class Running:
-    """A webhook and its broker, both in a thread with a loop of its own."""
+    """A webhook and its broker, both in a thread with a separate event loop."""
 
     port: int
     sandbox: Sandbox
     loop: asyncio.AbstractEventLoop
 
     def refuse(self) -> None:
-        """From now on the broker refuses whatever is altered."""
+        """The broker refuses all alterations from now on."""
         failure = BrokerFailure(code=42, message=WORDS)
         fault = Fault(effect=Refuse(failure=failure), api=ALTER_CLIENT_QUOTAS, times=FOREVER)
         self.loop.call_soon_threadsafe(self.sandbox.fail, fault)

@@ -27,7 +27,7 @@ class Crash(Exception):
 
 
 def orphaned_world() -> World:
-    """A quota of alice whose document went and left it."""
+    """A quota of alice whose document was deleted and orphaned it."""
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
@@ -112,7 +112,7 @@ def test_records_that_became_orphaned_concurrently_are_kept():
     changed_records: list[StoredRecords] = []
 
     def leave(stored: StoredRecords) -> StoredRecords:
-        """Releases documents of a QuotaCluster that is gone."""
+        """Release documents of a QuotaCluster that is deleted."""
         owner = Owner(document="other/bob", since=1.0)
         owned = stored.owned.with_changes(
             [

@@ -14,7 +14,7 @@ HOUR = 3600.0
 
 
 def deleting(count: int, *, patience: float = 600.0, **guards: Any) -> World:
-    """A namespace whose documents are all deleted at once."""
+    """A namespace whose documents are all deleted at the same time."""
     world = World(patience=patience, guards=guards)
     for number in range(count):
         world.put(

@@ -18,7 +18,7 @@ TIMES = ("2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z")
 
 @st.composite
 def documents(draw, namespaces=("team", "other")):
-    """Some ClientQuotas; rivals, suspended, invalid and doomed ones among them."""
+    """Some ClientQuotas, including competing, suspended, invalid and terminating ones."""
     objects = []
     for number in range(draw(st.integers(1, 5))):
         subject = draw(st.sampled_from([entity for entity in some.FEW if entity[0] != ""]))
@@ -134,7 +134,7 @@ def test_the_stored_records_equal_those_of_the_process(documents, spec, happenin
 
 
 def _values(owned):
-    """Without times, which statuses hold in whole seconds, and the mark of departed documents."""
+    """Values without times, which statuses have in whole seconds, and without the mark of deleted documents."""
     return {
         (subject, number): (value, owner.document.removesuffix(" (deleted)"), owner.deletion_policy)
         for subject, record in owned.records.items()
@@ -155,7 +155,7 @@ def test_the_api_server_accepts_every_status(documents, spec, happenings):
 @settings(max_examples=30, deadline=None)
 @given(documents(), EVENTS)
 def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happenings):
-    """Nothing is written after the pass but its intents, which stood there before anything was sent."""
+    """After the reconciliation only its intents are recorded, which were written before anything was sent."""
     world = _ran(documents, {}, happenings)
 
     def refuse(verb: str, plural: str, *_: str) -> None:

@@ -21,7 +21,7 @@ def drifted(status: dict[str, Any]) -> str:
 
 
 def taken_over(world: World) -> None:
-    """Another process leads from now on, and another one led until now."""
+    """A new process leads, after another one."""
     world.kafka.clock.advance(60)
     world.begin()
     world.fenced = True

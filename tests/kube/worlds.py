@@ -68,7 +68,7 @@ def resource(
     created: str = "2024-01-01T00:00:00Z",
     **spec: Any,
 ) -> dict[str, Any]:
-    """A ClientQuota as the API server gives it."""
+    """A ClientQuota in the API server's format."""
     return {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "ClientQuota",
@@ -90,7 +90,7 @@ def resource(
 
 
 def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
-    """A QuotaCluster as the API server gives it."""
+    """A QuotaCluster in the API server's format."""
     return {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "QuotaCluster",
@@ -100,7 +100,7 @@ def quota_cluster(name: str = "prod", **spec: Any) -> dict[str, Any]:
 
 
 class Sessions:
-    """Gives the cluster, or raises the error that the test set."""
+    """Returns the cluster, or raises the error that the test set."""
 
     def __init__(self, store: FakeCluster) -> None:
         self.store, self.error = store, None
@@ -112,7 +112,7 @@ class Sessions:
 
 
 class World:
-    """A QuotaCluster `prod`, its documents, and as many operators as a test begins."""
+    """A QuotaCluster `prod`, its documents, and one or more operators."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        """A new operator process: nothing is remembered."""
+        """Start a new operator process without memory."""
         self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
         inventory = self.inventory = KubeInventory(
@@ -189,7 +189,7 @@ class World:
         return ClusterReconciler
 
     async def list_everything(self, _: Callable[[], bool]) -> bool:
-        """A complete listing, as a reconciliation asks for it."""
+        """A complete listing, as a reconciliation requests it."""
         return await self.everything()
 
     def put(self, obj: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ class World:
             del self.api.objects["clientquotas", "team", name]
 
     def turn(self, **wake: Any) -> LoopOutcome:
-        """What the watch would have reported by now, then one pass."""
+        """Report watch events, then reconcile once."""
 
         async def run() -> LoopOutcome:
             await self.everything()
@@ -231,7 +231,7 @@ class World:
         return ("clientquotas", "team", name) in self.api.objects
 
     def writes(self) -> list[tuple[str, str]]:
-        """What was written since the last call."""
+        """The writes since the last call."""
         calls = [call[:2] for call in self.api.calls if call[0] not in {"get", "list"}]
         self.api.calls.clear()
         return calls
@@ -241,17 +241,17 @@ class World:
 
 
 class KubeWorld(World):
-    """A world whose steps are small: documents of several namespaces, and orders for single reconciliations.
+    """A world with small steps: documents of several namespaces, and options for single reconciliations.
 
     Args:
-        live: What Kafka has from the start.
-        guards: In place of those of the spec.
-        confirm_after: How many observations confirm drift.
-        spec: Of the QuotaCluster.
+        live: Quotas in Kafka at the start.
+        guards: Guards instead of those of the spec.
+        confirm_after: Number of observations that confirm drift.
+        spec: Spec of the QuotaCluster.
 
     Attributes:
-        writes: What was written: ``status NAMESPACE/NAME``, ``configmap``, ``cluster``.
-        happened: The events, with the document or cluster that they are about.
+        writes: Writes: ``status NAMESPACE/NAME``, ``configmap``, ``cluster``.
+        happened: The events, with their document or cluster.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class KubeWorld(World):
         world = self
 
         class OrderedReconciler(ClusterReconciler):
-            """The real one, with the orders of the world on top of its own."""
+            """The real reconciler, with the options of the world."""
 
             def _options(self, *args: Any, **more: Any) -> ReconcileOptions:
                 options = super()._options(*args, **more)
@@ -295,7 +295,7 @@ class KubeWorld(World):
         return self.is_complete and await self.everything()
 
     def restart(self) -> None:
-        """The process begins anew: nothing but what is in Kubernetes is left."""
+        """Restart the process: only the state in Kubernetes remains."""
         self.begin()
 
     @property
@@ -314,11 +314,11 @@ class KubeWorld(World):
 
     @property
     def owned(self) -> OwnershipRecords:
-        """The records as the last reconciliation left them."""
+        """The records after the last reconciliation."""
         return self.inventory.owned
 
     def put(self, *objects: dict[str, Any]) -> None:
-        """Create or replace resources; the status that is there stays."""
+        """Create or replace resources; the existing status stays."""
         for obj in objects:
             before = self.objects.get(document_of(obj))
             placed = copy.deepcopy(obj)
@@ -333,7 +333,7 @@ class KubeWorld(World):
             self.api.put(CLIENT_QUOTAS, placed)
 
     def delete(self, document: str, *, finalizer: bool) -> None:
-        """Delete a resource: at once, or as far as our finalizer lets it go."""
+        """Delete a resource, or mark it for deletion if it has a finalizer."""
         obj = self.objects[document]
         if finalizer:
             obj["metadata"] |= {
@@ -364,7 +364,7 @@ class KubeWorld(World):
         return next(entry for entry in self.status(document).get("keys", ()) if entry["key"] == key)
 
     def load(self) -> tuple[StoredRecords, OwnershipRecords]:
-        """The records as Kubernetes has them."""
+        """The records in Kubernetes."""
         maps = [
             obj for (plural, _, _), obj in self.api.objects.items() if plural == CONFIG_MAPS.plural
         ]
@@ -372,7 +372,7 @@ class KubeWorld(World):
         return stored, stored.owned
 
     def run(self, *, complete: bool = True, **orders: Any) -> Reconciliation:
-        """One reconciliation and everything that is written after it."""
+        """One reconciliation and all later writes."""
         self.is_complete, self.orders = complete, orders
         self.api.calls.clear()
         self.api.events.clear()

@@ -15,7 +15,7 @@ from tests.limits.measure import limit, used
 
 
 def serve(program: Callable[..., None]) -> None:
-    """Runs the program once for each line of standard input; a fork returns when its run is over."""
+    """Run the program once for each line of standard input; a fork returns at the end of its run."""
     for line in sys.stdin:
         run = json.loads(line)
         child = os.fork()
@@ -29,7 +29,7 @@ def serve(program: Callable[..., None]) -> None:
 
 
 def become(run: dict[str, Any]) -> None:
-    """Gives this process the limits, the folder and the files of a run."""
+    """Set the limits, the folder and the files of a run for this process."""
     limit(run["cpu_seconds"])
     os.chdir(run["cwd"])
     for number, name in ((1, "stdout"), (2, "stderr")):

@@ -15,13 +15,13 @@ ADDRESS_SPACE = 6 * 2**30
 
 
 def limit(cpu_seconds: int) -> None:
-    """Bounds this process; the kernel ends it shortly after ``cpu_seconds``."""
+    """Limit this process; the kernel ends it shortly after ``cpu_seconds``."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
 
 
 def used(status: int, usage: resource.struct_rusage) -> dict[str, float]:
-    """How a process ended and what it used, as ``wait4`` gives them."""
+    """How a process ended and its resource use, from ``wait4``."""
     return {
         "exit_code": os.waitstatus_to_exitcode(status),
         "peak_mib": usage.ru_maxrss / 1024,
@@ -30,7 +30,7 @@ def used(status: int, usage: resource.struct_rusage) -> dict[str, float]:
 
 
 def main(into: str, cpu_seconds: str, *command: str) -> None:
-    """Runs ``command``."""
+    """Run ``command``."""
     limit(int(cpu_seconds))
     child = os.posix_spawn(command[0], command, os.environ)
     _, status, usage = os.wait4(child, 0)

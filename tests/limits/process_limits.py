@@ -38,7 +38,7 @@ async def measured(
     env: Mapping[str, str] | None = None,
     cpu_seconds: int = CPU_SECONDS,
 ) -> Measured:
-    """What became of `command`, which uses this Python for the name "python"."""
+    """The result of `command`, in which "python" is this Python."""
     arguments = [sys.executable if word == "python" else word for word in command]
     with tempfile.TemporaryDirectory() as folder:
         into = Path(folder) / "used.json"
@@ -66,13 +66,13 @@ async def measured(
 
 
 class Prepared:
-    """A program that has done its imports, and runs as often as is asked for, each time in a process of its own.
+    """A program that has finished its imports, and runs repeatedly, each time in a separate process.
 
-    A run has the memory and CPU limits of a program that is started, without the time of its start. What its parent
-    has counts into its peak, what other runs took does not.
+    A run has the memory and CPU limits of a new program, without the time of its start. The memory of its parent
+    counts for its peak, that of other runs does not.
 
     Args:
-        program: The text of a Python program with a function `main`, which takes strings.
+        program: The text of a Python program with a function `main` whose arguments are strings.
     """
 
     def __init__(self, program: str) -> None:
@@ -94,7 +94,7 @@ class Prepared:
     def run(
         self, *arguments: str, cwd: Path | None = None, cpu_seconds: int = CPU_SECONDS
     ) -> Measured:
-        """What became of `main(*arguments)`. It blocks; beside an event loop it needs a thread."""
+        """The result of `main(*arguments)`. It blocks; with an event loop it needs a thread."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as folder:
@@ -118,7 +118,7 @@ class Prepared:
 
 
 def assert_bounded(run: Measured, *, exit_code: int = 1, words: str = "") -> None:
-    """The run ended by itself within the memory of the pod, and said why."""
+    """The run ended by itself within the memory of the pod, with an error message."""
     assert run.exit_code == exit_code, (run.exit_code, run.stderr[-2000:])
     assert run.peak_mib <= POD_MIB, run.peak_mib
     assert words in run.stderr, run.stderr[-2000:]

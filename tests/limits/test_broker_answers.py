@@ -36,7 +36,7 @@ def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
 
 
 def minimal(size: int) -> bytes:
-    """An answer of `size` bytes full of small entities, each with a name of its own and no value."""
+    """A response of `size` bytes full of small entities, each with a different name and no value."""
     block = b"".join(b"\x02\x05user\x07~~%04x\x00\x01\x00" % n for n in range(65_536))
     blocks = size // len(block)
     prefixes = (b"%02x" % n for n in range(blocks))

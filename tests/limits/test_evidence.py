@@ -52,7 +52,7 @@ def reader() -> Iterator[Prepared]:
 
 
 def repeated(table: Table, folder: Path, rows: int, **values: object) -> dict[str, Any]:
-    """Replaces the files of a table by one with many equal rows, and gives the entry of LATEST.json for it."""
+    """Replace the files of a table by one with many equal rows; return the entry for LATEST.json."""
     path = next(folder.glob(f"**/{table.name}*/**/*.parquet"), None)
     assert path is not None, list(folder.rglob("*"))
     first = pq.read_table(path).slice(0, 1)

@@ -44,7 +44,7 @@ GZIP_HEAD = bytes.fromhex("1f8b08000000000000ff")
 
 
 def packed(block: bytes, blocks: int) -> Callable[[], bytes]:
-    """Many equal blocks as gzip, which is a few hundredths of a percent of their size."""
+    """Many equal blocks as gzip, with a few hundredths of a percent of their size."""
 
     def content() -> bytes:
         press = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)

@@ -40,7 +40,7 @@ HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
 async def flood(port: int, context: ssl.SSLContext, length: int, body: bytes) -> bytes:
-    """What a connection that sends a request hears before it is ended; it does not end by itself."""
+    """The response to a connection that sends a request and does not end by itself."""
     content = b""
     with contextlib.suppress(OSError):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)

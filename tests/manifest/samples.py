@@ -143,7 +143,7 @@ acceptances = st.dictionaries(
 
 @st.composite
 def declarations(draw: st.DrawFn) -> Declaration:
-    """Something that a manifest can say; without places."""
+    """A declaration that a manifest can contain; without places."""
     subject = draw(entities)
     limits = draw(limits_for(subject))
     assert not any(
@@ -163,12 +163,12 @@ def declarations(draw: st.DrawFn) -> Declaration:
 
 
 def without_place(declaration: Declaration) -> Declaration:
-    """A declaration as :func:`declarations` makes them."""
+    """A declaration as from :func:`declarations`."""
     return replace(declaration, path="", line=0, lines=(0, 0, 0, 0, 0))
 
 
 def quota(**changes: Any) -> dict[str, Any]:
-    """A correct custom resource; ``changes`` replace parts of its spec."""
+    """A valid custom resource; ``changes`` replace parts of its spec."""
     return {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "ClientQuota",
@@ -183,14 +183,14 @@ def quota(**changes: Any) -> dict[str, Any]:
 
 
 def selecting(**changes: Any) -> dict[str, Any]:
-    """A correct custom resource that selects clusters; ``changes`` replace parts of its spec."""
+    """A valid custom resource that selects clusters; ``changes`` replace parts of its spec."""
     resource = quota(**{"clusterSelector": {"matchLabels": {"tier": "prod"}}, **changes})
     del resource["spec"]["clusterRef"]
     return resource
 
 
 def cluster(**changes: Any) -> dict[str, Any]:
-    """A correct QuotaCluster; ``changes`` replace parts of its spec."""
+    """A valid QuotaCluster; ``changes`` replace parts of its spec."""
     return {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "QuotaCluster",

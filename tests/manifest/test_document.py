@@ -258,7 +258,7 @@ cluster_limits = st.lists(
 
 @st.composite
 def almost_right(draw: st.DrawFn) -> dict[str, Any]:
-    """A correct resource with up to four fields replaced, added or removed."""
+    """A valid resource with up to four fields replaced, added or removed."""
     form = draw(st.sampled_from(FORMS))
     limits = (
         {"connectionCreationRate": 5}
@@ -288,7 +288,7 @@ def almost_right(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def agreed(root: Node) -> bool:
-    """The verdict on a document, once the check and the schema with its rules gave the same."""
+    """The verdict on a document, after checking that the check and the schema with its rules agree."""
     try:
         from_node(root, "f")
         by_hand = True

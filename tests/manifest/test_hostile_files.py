@@ -21,7 +21,7 @@ from tests.cli.projects import quota
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A repository with one file of manifests, and a secret beside it."""
+    """A repository with one file of manifests, and a secret outside of it."""
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "s.yaml").write_text("kind: Secret\n")
     top = tmp_path / "repo"

@@ -87,7 +87,7 @@ hypothesis.settings.load_profile("mutants")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one fault.
+    """The result of one fault.
 
     Attributes:
         fault: The planted fault.
@@ -105,18 +105,18 @@ class Verdict:
 
     @property
     def layer(self) -> str:
-        """The layer of the test that failed; of the fault's first test, if the run printed no name."""
+        """The layer of the failed test; that of the fault's first test if the run printed no name."""
         test = self.failed or self.fault.tests[0]
         return next((layer for start, layer in LAYERS if test.startswith(start)), "elsewhere")
 
     @property
     def good(self) -> bool:
-        """Whether the tests saw it."""
+        """Whether the tests found the fault."""
         return self.word == "killed"
 
 
 def copy_project(folder: Path) -> Path:
-    """A project of its own that tests can run in; its bytecode comes with the first run."""
+    """A separate project in which tests can run; the first run writes its bytecode."""
     for name in COPIED:
         _ = shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
@@ -130,13 +130,13 @@ def copy_project(folder: Path) -> Path:
 
 
 def _copy_of(project: Path, folder: Path) -> Path:
-    """The project and its bytecode, without that of tests: pytest writes absolute paths into it."""
+    """The project and its bytecode, without that of tests, because pytest writes absolute paths into it."""
     rewritten = shutil.ignore_patterns("*-pytest-*.pyc")
     return shutil.copytree(project, folder, symlinks=True, ignore=rewritten)
 
 
 def write_source(path: Path, text: str) -> None:
-    """Writes a module with a time of change of its own: bytecode counts as current by size and whole seconds."""
+    """Write a module with a separate modification time: bytecode is checked by size and whole seconds."""
     seconds = int(path.stat().st_mtime) + 1
     _ = path.write_text(text)
     os.utime(path, (seconds, seconds))
@@ -145,7 +145,7 @@ def write_source(path: Path, text: str) -> None:
 def run_tests(
     folder: Path, tests: Iterable[str], *options: str, seconds: float = SECONDS
 ) -> tuple[int, str]:
-    """Exit code and the end of the output; a run that takes too long counts as red, for a fault may hang."""
+    """Exit code and end of the output; a timeout counts as a failure, because a fault may cause a hang."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
     try:
         done = subprocess.run(
@@ -163,7 +163,7 @@ def run_tests(
 
 
 def judge(folder: Path, fault: Fault) -> Verdict:
-    """Plants the fault, runs its tests, takes it out again."""
+    """Plant the fault, run its tests, remove the fault."""
     started = time.monotonic()
     path = folder / fault.file
     text = path.read_text()
@@ -189,7 +189,7 @@ def judge(folder: Path, fault: Fault) -> Verdict:
 
 
 def run(faults: Sequence[Fault]) -> list[Verdict]:
-    """All verdicts, in the order of the faults; prints each as it comes."""
+    """All verdicts, in the order of the faults; prints each at once."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         first = copy_project(Path(place) / "0")
         tests = sorted({test for fault in faults for test in fault.tests})
@@ -217,7 +217,7 @@ def run(faults: Sequence[Fault]) -> list[Verdict]:
 
 
 def say(text: str) -> None:
-    """One line, at once."""
+    """Print one line and flush."""
     _ = sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -231,13 +231,13 @@ def line(verdict: Verdict) -> str:
 
 
 def layer_table(verdicts: Iterable[Verdict]) -> str:
-    """How many faults each layer of the tests catches, most first."""
+    """The number of faults that each layer of the tests finds, largest first."""
     counts = Counter(verdict.layer for verdict in verdicts if verdict.good)
     return "\n".join(f"{count:5}  {layer}" for layer, count in counts.most_common())
 
 
 def main(words: Sequence[str]) -> int:
-    """0 if the tests see every fault."""
+    """Run the faults; return 0 if the tests find every fault."""
     faults = [
         fault for fault in FAULTS if all(word in f"{fault.file} {fault.what}" for word in words)
     ]

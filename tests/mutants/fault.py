@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One line of the code made wrong.
+    """One changed line of the code.
 
     Attributes:
-        what: The mistake in words, as a reviewer would put it.
+        what: The mistake as a sentence.
         file: Path from the root of the project.
-        old: Text that stands exactly once in the file.
-        new: What stands there instead; it must still compile and import.
-        tests: Arguments for pytest: files or single tests, of which at least one must turn red.
+        old: Text that occurs exactly once in the file.
+        new: Its replacement; the module must still compile and import.
+        tests: Arguments for pytest: files or single tests, of which at least one must fail.
     """
 
     what: str

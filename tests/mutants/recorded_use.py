@@ -19,7 +19,7 @@ SHOWN = "tests/render/test_use_reports.py"
 
 
 def in_modules(*faults: tuple[str, str, str, str, str]) -> tuple[Fault, ...]:
-    """Faults of modules: path below the package, what is wrong, the text, its replacement, the tests."""
+    """Faults of modules: path below the package, description, text, replacement, tests."""
     return tuple(
         Fault(what=what, file=f"reconciler/{module}.py", old=old, new=new, tests=(tests,))
         for module, what, old, new, tests in faults

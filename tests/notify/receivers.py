@@ -53,7 +53,7 @@ def named(user: str) -> DriftedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Got:
-    """One POST."""
+    """A received POST request."""
 
     path: str
     headers: dict[str, str]
@@ -66,7 +66,7 @@ class Got:
 
 @dataclass(slots=True)
 class Answer:
-    """What the receiver says to one POST."""
+    """The response to one POST request."""
 
     status: int = 200
     text: str = "ok"
@@ -74,7 +74,7 @@ class Answer:
 
 
 class Receiver:
-    """Answers one after the other, then the last one again. Use it as an async context."""
+    """Sends one response after the other, then the last one repeatedly. An async context manager."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers: Sequence[Answer] = answers or (Answer(),)
@@ -106,7 +106,7 @@ class Receiver:
 
 
 def is_signed(got: Got, *, key: str = KEY, now: float = NOW, window: float = 300.0) -> bool:
-    """What docs/alerts.md tells receivers to do; written without the package's help."""
+    """The verification in docs/alerts.md for receivers; independent of the package."""
     parts = dict(part.split("=", 1) for part in got.headers["X-Kquota-Signature"].split(","))
     mac = hmac.new(key.encode(), parts["t"].encode() + b"." + got.body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(mac, parts["v1"]) and abs(now - int(parts["t"])) <= window

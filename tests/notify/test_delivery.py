@@ -23,7 +23,7 @@ RETRY = POLICIES[Peer.RECEIVER]
 
 
 def delivered(*answers: Answer):
-    """`(error or none, what was got, waits)` of one message."""
+    """`(error or none, received requests, delays)` of one message."""
 
     async def story():
         clock = FakeClock(NOW)

@@ -21,7 +21,7 @@ def due(state: NotificationState, *pairs, now: float = NOW):
 
 
 def after(*looks):
-    """The memory after looks, each reported if due: `(now, pairs)`."""
+    """The notification state after observations, each reported if due: `(now, pairs)`."""
     state = NotificationState()
     for now, pairs in looks:
         message = due(state, *pairs, now=now)

@@ -11,7 +11,7 @@ from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift
 
 
 class Issue:
-    """A receiver that is no webhook, as another package may bring one."""
+    """A receiver that is not a webhook, as another package may implement it."""
 
     name = "issue"
 

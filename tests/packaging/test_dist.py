@@ -40,8 +40,8 @@ class Use:
 
     Attributes:
         words: The command; `python` and `kquota` are those of the environment.
-        code: Its exit code where the extra is installed.
-        output: What it prints there.
+        code: Its exit code if the extra is installed.
+        output: Its output then.
     """
 
     words: tuple[str, ...]
@@ -153,7 +153,7 @@ USES = {
 
 
 def checkout(folder: Path) -> Path:
-    """A copy of what the distribution is built from, without git and with other times."""
+    """A copy of the sources of the distribution, without git and with other times."""
     for name in SOURCES:
         source, target = ROOT / name, folder / name
         if source.is_dir():
@@ -170,7 +170,7 @@ def checkout(folder: Path) -> Path:
 
 
 def built(folder: Path, tools: Path, *, umask: int) -> Path:
-    """The wheel that `make dist` builds in a fresh checkout."""
+    """The wheel of `make dist` in a new checkout."""
     previous = os.umask(umask)
     try:
         checkout(folder)
@@ -203,10 +203,10 @@ def test_two_folders_build_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
 
 
 class Environment:
-    """An empty virtual environment in which commands are typed."""
+    """An empty virtual environment for commands."""
 
     def __init__(self, folder: Path) -> None:
-        """Creates it; `pip` is that of the build tools and installs here."""
+        """Create it; the pip of the build tools installs packages here."""
         words = (sys.executable, "-I", "-m", "venv", "--without-pip", str(folder))
         subprocess.run(words, check=True)
         self._programs = folder / "bin"
@@ -221,7 +221,7 @@ class Environment:
     def run(
         self, *words: str, folder: Path, variables: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        """A command's answer; both streams are in `stdout`."""
+        """The result of a command; both streams are in `stdout`."""
         keep = {name: os.environ[name] for name in ("JAVA_HOME", "LANG") if name in os.environ}
         environment = {
             **keep,
@@ -243,7 +243,7 @@ class Environment:
         )
 
     def install(self, command: str, *, folder: Path, wheel_folder: Path) -> None:
-        """Types an install command; only the locked wheels can be had."""
+        """Run an install command; only the locked wheels are available."""
         answer = self.run(
             "bash", "-c", command, folder=folder, variables=wheels.offline(wheel_folder)
         )
@@ -251,7 +251,7 @@ class Environment:
 
 
 def prepare(folder: Path) -> Path:
-    """The files that the commands of `USES` read."""
+    """Write the input files of the commands of `USES`."""
     (folder / "lake").mkdir()
     subprocess.run(["git", "init", "--quiet", str(folder / "repository")], check=True)
     (folder / "proxy.properties").write_text(PROXY, encoding="utf-8")

@@ -12,7 +12,7 @@ KNOWN = ("ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "LABEL", "RUN", "USE
 
 
 class Step(NamedTuple):
-    """One instruction with all that follows it."""
+    """One instruction with its arguments."""
 
     word: str
     text: str

@@ -39,7 +39,7 @@ def offline_commands() -> list[str]:
 
 
 def typed(script: str, folder: Path, **environment: str) -> str:
-    """What a script of the shell prints, started in the checkout."""
+    """The output of a shell script, started in the checkout."""
     answer = subprocess.run(
         ["bash", "-euc", script],
         cwd=folder,
@@ -54,7 +54,7 @@ def typed(script: str, folder: Path, **environment: str) -> str:
 
 
 def base_image() -> Path:
-    """The root file system that the first command of the page makes; cached. Raises ServersUnavailable."""
+    """The root file system of the page's first command; cached. Raises ServersUnavailable."""
     command = offline_commands()[0]
 
     def fill(folder: Path) -> None:
@@ -99,12 +99,12 @@ class Layout:
 
     @property
     def config(self) -> dict[str, Any]:
-        """How a container of it is started."""
+        """The configuration of a container of the image."""
         config: dict[str, Any] = self.blob(self.blob(self.digest)["config"]["digest"])["config"]
         return config
 
     def run(self, *arguments: str, program: str = "kquota", **more: str) -> str:
-        """What a program prints in the file system of the image, as the user of the image."""
+        """The output of a program in the file system of the image, run as the user of the image."""
         variables = dict(line.split("=", 1) for line in self.config["Env"]) | more
         chroot = jars.program("chroot", "coreutils")
         answer = subprocess.run(
@@ -127,7 +127,7 @@ class Layout:
 
 @pytest.fixture(scope="module")
 def layout() -> Iterator[Layout]:
-    """The image of the page's commands, with storage of its own."""
+    """The image of the page's commands, with separate storage."""
     for name in PROGRAMS:
         jars.program(name, f"Debian's package {name}")
     if os.geteuid() != 0:

@@ -48,7 +48,7 @@ def run_of(job: str, name: str) -> str:
 def executed(
     script: str, folder: Path, *, path: str = os.defpath, **environment: str
 ) -> "subprocess.CompletedProcess[str]":
-    """A step as the runner runs it."""
+    """Run a step like the runner."""
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=folder,

@@ -42,7 +42,7 @@ def wheel_folder(extra: str) -> Path:
 
 
 def offline(folder: Path) -> Mapping[str, str]:
-    """Variables with which pip asks no index, takes what it needs from a folder, and compiles nothing in advance."""
+    """Variables with which pip uses no index, takes packages from a folder, and does not compile bytecode."""
     return {
         "PIP_NO_COMPILE": "0",  # this option is inverted: 1 compiles
         "PIP_NO_INDEX": "1",

@@ -47,7 +47,7 @@ Seat = tuple[Entity, ...]
 
 
 def seat(user: str, client: str) -> Seat:
-    """Levels 1 to 8; a client that sends no client id has only 3 and 6."""
+    """Levels 1 to 8; a client without a client id has only 3 and 6."""
     slots: list[tuple[object, object]] = [
         (user, client),
         (user, None),
@@ -98,7 +98,7 @@ LOST = Unknown(reason="the connection was cut")
 
 @dataclass(frozen=True)
 class Chances:
-    """What happens to each entity that is sent, and when late writes land; used up in order, then all goes well."""
+    """The outcomes of sent entities, and the times of late writes; used in order, then all succeed."""
 
     fates: Sequence[str] = ()
     landings: Sequence[bool] = ()
@@ -111,7 +111,7 @@ ALL_WELL = Chances()
 class Log:
     """Each record makes a state, and brokers may show every one of them.
 
-    A write without an answer may land at once, never, or at any later point, as one does that a broker still forwards.
+    A write without a response may arrive at once, never, or at any later time, like one that a broker still forwards.
     """
 
     states: list[Values]
@@ -164,7 +164,7 @@ def drive(
     *,
     schedule: Callable[[Sequence[QuotaChange]], SendSchedule] = SendSchedule,
 ) -> tuple[Log, Results]:
-    """Sends a plan as the use case does: make visible, hold, send chunk by chunk, settle."""
+    """Send a plan like the use case: wait until visible, hold, send chunk by chunk, settle."""
     log = Log([{(subject, key): value for subject, key, value in before.pairs()}], chances)
     results: dict[tuple[bool, Entity], Result] = {}
     plan = schedule(changes)
@@ -189,7 +189,7 @@ def drive(
 def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, float | None]]:
     """Limits, in some state of the log, that are neither from before the plan nor from after it.
 
-    "After" is asked twice: what the whole plan means, and what the operations that happened amount to.
+    "After" has two meanings: the state after the whole plan, and the state after the executed operations.
     """
     keys = frozenset(item.key for item in changes)
     old, reached = limits_of_all(log.states[0], keys), limits_of_all(log.states[-1], keys)
@@ -213,7 +213,7 @@ def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, f
 
 
 def changes_between(before: QuotaState, after: QuotaState) -> tuple[QuotaChange, ...]:
-    """The changes that lead from one state to the other, and no more."""
+    """The minimal changes from one state to the other."""
     return tuple(
         QuotaChange(
             entity=subject,
@@ -238,7 +238,7 @@ def limits_for(draw: st.DrawFn, subject: Entity) -> Limits:
 
 @st.composite
 def states(draw: st.DrawFn, among: Sequence[Entity] = ENTITIES) -> QuotaState:
-    """What a cluster may have."""
+    """Possible quota states of a cluster."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=8))
     return QuotaState(limits={subject: draw(limits_for(subject)) for subject in subjects})
 

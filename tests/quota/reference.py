@@ -15,7 +15,7 @@ from tests.quota.strategies import NOW, World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """One pair: what is wanted, what we applied last, what is live, whose it is."""
+    """One pair: its desired, last applied and live value, and its owner."""
 
     key: Key
     want: float | None
@@ -105,8 +105,8 @@ def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> b
 def may_match_same(first: Entity, second: Entity) -> bool:
     """Whether some client can fall under both entities.
 
-    Two entities miss each other only where both name the same slot differently, or where one is an ip
-    entity and the other is not (connection quotas never look at users or client ids).
+    Two entities never apply together only if both name the same slot differently, or if one is an ip
+    entity and the other is not (connection quotas are independent of users and client ids).
     """
     if (first[2] is ABSENT) != (second[2] is ABSENT):
         return False

@@ -67,7 +67,7 @@ def keys_of(subject: Entity) -> tuple[Key, ...]:
 def limits(
     subject: Entity, values: st.SearchStrategy[float] = numbers
 ) -> st.SearchStrategy[Limits]:
-    """At least one legal key, two at most."""
+    """At least one valid key, two at most."""
     keys = st.sampled_from(keys_of(subject))
     return st.dictionaries(keys, values, min_size=1, max_size=2).map(limits_of)
 
@@ -76,7 +76,7 @@ def limits(
 def states(
     draw: st.DrawFn, *, among: tuple[Entity, ...] = ENTITIES, max_size: int = 8
 ) -> QuotaState:
-    """What a cluster may have."""
+    """Possible quota states of a cluster."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=max_size))
     return QuotaState(limits={subject: draw(limits(subject)) for subject in subjects})
 
@@ -85,7 +85,7 @@ def states(
 def declarations(
     draw: st.DrawFn, *, among: tuple[Entity, ...] = FEW, max_size: int = 5
 ) -> list[Declaration]:
-    """Documents at places of their own; two may name one entity, even one pair."""
+    """Documents at different places; two may name one entity, even one pair."""
     subjects = draw(st.lists(st.sampled_from(among), max_size=max_size))
     return [
         Declaration(
@@ -112,7 +112,7 @@ pairs = st.sampled_from([(subject, key) for subject in FEW for key in keys_of(su
 
 @st.composite
 def inventories(draw: st.DrawFn, *, overrides: bool = True) -> OwnershipRecords:
-    """Records, orphans, intents and overrides, as a row of runs with crashes may leave them."""
+    """Records, orphans, intents and overrides, as after a series of runs with crashes."""
     owned_pairs = draw(st.lists(pairs, unique=True, max_size=8))
     changes: list[object] = [
         Recorded(entity=subject, key=key, value=draw(whole_numbers), owner=draw(owners))
@@ -144,7 +144,7 @@ def inventories(draw: st.DrawFn, *, overrides: bool = True) -> OwnershipRecords:
 
 
 def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:
-    """One override, over or not."""
+    """One override, ended or not."""
     return st.builds(
         Override,
         entity=st.just(subject),
@@ -182,7 +182,7 @@ rules = st.builds(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything that one comparison is given."""
+    """All inputs of one comparison."""
 
     desired: DesiredState
     owned: OwnershipRecords
@@ -191,7 +191,7 @@ class World:
 
 
 def worlds(*, overrides: bool = True) -> st.SearchStrategy[World]:
-    """Desired, owned and live states that name the same few entities."""
+    """Desired, owned and live states with the same few entities."""
     return st.builds(
         World,
         desired=st.builds(merge, declarations(), frozen=st.sampled_from([(), (), ("team/three",)])),

@@ -71,7 +71,7 @@ def plan(*items: Finding | QuotaChange) -> Plan:
 
 
 def corrected(vigil: DriftTracker, live: float | None, now: float, **more) -> DriftTracker:
-    """A look that finds drift and corrects it, and one that finds it corrected."""
+    """An observation that finds drift and corrects it, and one that finds it corrected."""
     after = vigil.after(plan(correction(live, **more)), corrected={(ALICE, RATE)}, now=now)
     return after.after(plan(), now=now)
 

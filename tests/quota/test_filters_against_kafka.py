@@ -34,7 +34,7 @@ def raw(subject: Entity) -> tuple[tuple[str, str | None], ...]:
 
 
 def filters() -> Iterator[Filter]:
-    """Every combination that a broker accepts: ip stands alone."""
+    """Every combination that a broker accepts: ip occurs alone."""
     for types in ((), ("user",), ("client-id",), ("ip",), ("user", "client-id")):
         for matches in itertools.product(*(MATCHES[kind] for kind in types)):
             for strict in (False, True):

@@ -66,7 +66,7 @@ HEAD = """\
 
 
 def cell(cause: Cause, rules: Rules, document: str, text: str, frozen: bool) -> str:
-    """What the planner does about the one pair."""
+    """The planner's decision about the one pair."""
     want, applied, live = STATES[cause]
     policy = None if text == "unset" else DeletionPolicy(text)
     spoken = (
@@ -104,7 +104,7 @@ def cell(cause: Cause, rules: Rules, document: str, text: str, frozen: bool) -> 
 
 
 def lines() -> Iterator[str]:
-    """The table; what makes no difference is folded into ``any``."""
+    """The table; labels without effect are folded into ``any``."""
     head = ("state", "document", "deletionPolicy", "frozen", "drift")
     yield from HEAD.splitlines()
     yield _line(head, COLUMNS)
@@ -124,7 +124,7 @@ def lines() -> Iterator[str]:
 
 
 def _folded(rows: Rows, place: int) -> Rows:
-    """Rows that differ in one label only and say the same become one row."""
+    """Merge rows with the same result that differ in one label only."""
     grouped: dict[tuple[str, ...], Rows] = {}
     for labels, cells in rows.items():
         other_labels = (*labels[:place], *labels[place + 1 :])

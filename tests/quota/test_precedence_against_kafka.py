@@ -40,7 +40,7 @@ def oracle_limits(limits: dict[Entity, float]) -> dict[raw_quotas.Entity, float]
 
 
 def encoded(name: str) -> str:
-    """Kafka's Sanitizer: URL encoding, and ``*`` and blanks spelled out."""
+    """Kafka's Sanitizer: URL encoding, with ``*`` and blanks percent-encoded."""
     return quote(name, safe="-._")
 
 
@@ -59,7 +59,7 @@ def core_verdict(limits: dict[Entity, float], caller: Caller) -> Verdict:
 
 
 def agree(oracle: PrecedenceOracle, cases: list[tuple[dict[Entity, float], list[Caller]]]) -> int:
-    """How many verdicts were compared, all of them equal; an unlimited caller's bucket has no limit."""
+    """The number of compared verdicts, all of them equal; an unlimited client's bucket has no limit."""
     answers = oracle.resolve((oracle_limits(limits), callers) for limits, callers in cases)
     compared = 0
     for (limits, callers), verdicts in zip(cases, answers, strict=True):

@@ -31,7 +31,7 @@ class KilledError(BaseException):
 
 
 def killed(world: World, at: int) -> list[str]:
-    """A run that ends at its step ``at``, before or after any request, record or line; the outcomes on disk."""
+    """A run that ends at its step ``at``, before or after any request, record or line; returns the stored outcomes."""
     texts: list[str] = []
     steps = iter(range(1, 1_000))
 

@@ -64,7 +64,7 @@ def is_lawful(before: QuotaState, after: QuotaState, now: QuotaState) -> bool:
 
 
 def heal(world: World) -> None:
-    """All faults go, what was late lands, time passes."""
+    """End all faults, let late writes arrive, advance the time."""
     world.cluster.faults.rejected.clear()
     world.cluster.faults.unknown.clear()
     world.cluster.faults.lag.clear()
@@ -74,7 +74,7 @@ def heal(world: World) -> None:
 
 
 def converges(world: World, table: dict) -> None:
-    """A healed world is as declared after at most two runs, owns all of it, and then nothing is written."""
+    """After its faults, a world is as declared after at most two runs, owns everything, and then nothing is written."""
     desired = documents(table)
     for _ in range(2):
         if world.apply(desired).complete and not world.plan(desired).plan.changes:
@@ -96,7 +96,7 @@ def converges(world: World, table: dict) -> None:
 
 
 def started(live: dict, owned_table: dict) -> World:
-    """A cluster where one table was applied by us and another stands there from others."""
+    """A cluster where one table was applied by kquota and another one by other writers."""
     world = World(
         {e: v for e, v in live.items() if e not in owned_table},
         owned=OwnershipRecords(cluster_id="fake-cluster"),

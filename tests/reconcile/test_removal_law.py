@@ -46,7 +46,7 @@ class Foreign:
 
 @dataclass(frozen=True)
 class Documents:
-    """What is declared from now on."""
+    """The declared documents from now on."""
 
     values: tuple[tuple[Entity, float | None, DeletionPolicy | None], ...]
 
@@ -65,7 +65,7 @@ class LateWrites:
 
 @dataclass(frozen=True)
 class Run:
-    """One apply under a policy; the process may end on the way, the request may have any fate."""
+    """One apply under a policy; the process may end during it, and the request may have any outcome."""
 
     policy: Policy = Policy.SYNC
     crash: int = NO_CRASH
@@ -104,7 +104,7 @@ class CrashError(BaseException):
 
 
 class WatchedInventory(MemoryInventory):
-    """Notes which intents reached it, and is killed before or after its first write of a run."""
+    """Records which intents reached it, and is killed before or after its first write of a run."""
 
     def __init__(self, history: "History") -> None:
         super().__init__(OwnershipRecords(cluster_id="fake-cluster"))
@@ -121,7 +121,7 @@ class WatchedInventory(MemoryInventory):
 
 
 class History:
-    """One cluster and everything that happens to it, with what is known to be ours."""
+    """One cluster with all its events, and the values that kquota applied."""
 
     def __init__(self) -> None:
         self.world = World({})
@@ -143,7 +143,7 @@ class History:
             self.ours[alteration.entity, type(RATE)(name)] = {value}
 
     def was_written(self, changes) -> None:
-        """Records reached the inventory: what the describe before contradicts is open no longer."""
+        """Records reached the inventory: intents that the describe before contradicts are closed."""
         for pair, values in self.open.items():
             for value, at in list(values.items()):
                 late = self.described_at >= at + SETTLING_SECONDS

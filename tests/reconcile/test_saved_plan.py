@@ -40,7 +40,7 @@ NEW = documents({ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
 
 
 def reviewed(world: World, desired=NEW):
-    """A plan that went through a file."""
+    """A plan that was written to a file and read back."""
     text = dump(plan_document(world.plan(desired).preview))
     return read_plan(text, location="plan.json")
 

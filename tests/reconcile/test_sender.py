@@ -16,7 +16,7 @@ LEVELS = documents({ALICE_SHOP: {RATE: 9.0}, ALICE: {RATE: 8.0}, ANYONE: {RATE: 
 
 
 def stopped_at(world: World, request: str, count: int) -> Outcome:
-    """Ctrl-C at the nth request of a kind: asyncio cancels the task that runs."""
+    """Ctrl-C at the nth request of a kind: asyncio cancels the running task."""
 
     async def story():
         task = asyncio.current_task()
@@ -102,7 +102,7 @@ def test_a_response_that_never_arrives_makes_the_request_unknown():
         waiting = asyncio.Event()
 
         class Silent:
-            """A store whose answer never comes, as a client tells it: unknown while under way."""
+            """A store whose response never arrives, as a client reports it: unknown after sending."""
 
             async def alter(self, alterations, *, results, **_):
                 results.update(

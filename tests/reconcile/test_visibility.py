@@ -27,7 +27,7 @@ def witnessed(world: World) -> tuple[VisibilityProbes, list[Alteration]]:
 
 
 def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
-    """What the brokers showed, and how long that took."""
+    """The states that the brokers showed, and the duration."""
     started = world.cluster.clock.monotonic()
     process = asyncio.run(
         witnesses.wait(

@@ -34,13 +34,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def say(line: str) -> None:
-    """A line, at once."""
+    """Print a line and flush."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Record the chosen runs one after the other, or print."""
+    """Record the chosen runs one after the other, or print the table."""
     arguments = parser().parse_args(words)
     if arguments.table:
         say(compare.table())

@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One half of a run: when, and what happened to each record."""
+    """One half of a run: its time, and the result of each record."""
 
     from_ms: int
     to_ms: int
@@ -59,7 +59,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A run as it was: ``matrix`` is Prometheus' answer with stored samples, ``load`` the machine's load averages."""
+    """A recorded run: ``matrix`` is Prometheus' response with stored samples, ``load`` the machine's load averages."""
 
     run: Run
     cluster_id: str
@@ -74,7 +74,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class _Load:
-    """The load average of the last minute, every ten seconds until asked to stop."""
+    """The load average of the last minute, every ten seconds until stopped."""
 
     averages: list[float] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -85,7 +85,7 @@ class _Load:
 
 
 def record(run: Run, *, phase_seconds: int = PHASE_SECONDS, say: Any = print) -> Recorded:
-    """Starts a broker with the shipped agent and Prometheus with the shipped scrape job, and runs both halves.
+    """Start a broker with the shipped agent and Prometheus with the shipped scrape job, and run both halves.
 
     Raises:
         ServersUnavailable: Java, Maven or Prometheus is missing.
@@ -127,7 +127,7 @@ def record(run: Run, *, phase_seconds: int = PHASE_SECONDS, say: Any = print) ->
 
 
 def scrape_configuration(port: int, every_seconds: int = SCRAPE_SECONDS) -> dict[str, Any]:
-    """The shipped configuration of Prometheus, for one broker and our pace."""
+    """The shipped configuration of Prometheus, for one broker and another scrape step."""
     configuration: dict[str, Any] = yaml.safe_load(SHIPPED_SCRAPE.read_text(encoding="utf-8"))
     (job,) = configuration["scrape_configs"]
     job |= {"scrape_interval": f"{every_seconds}s", "scrape_timeout": f"{every_seconds - 1}s"}
@@ -138,7 +138,7 @@ def scrape_configuration(port: int, every_seconds: int = SCRAPE_SECONDS) -> dict
 
 
 def stored(prometheus: Prometheus, since: float) -> dict[str, Any]:
-    """All samples that are stored since a moment, as they are: an instant query with a range selector."""
+    """All stored samples since a time, unchanged: an instant query with a range selector."""
     now = time.time()  # noqa: TID251 - a recording is of the real time
     query = f'{{job="kafka-quotas",__name__!~"scrape_.*"}}[{int(now - since) + 5}s]'
     answer: dict[str, Any] = prometheus.get("/api/v1/query", query=query, time=f"{now:.3f}")
@@ -149,7 +149,7 @@ def stored(prometheus: Prometheus, since: float) -> dict[str, Any]:
 
 
 def telemetry_limits(level: Level) -> tuple[tuple[Entity, str, float], ...]:
-    """Limits that limit nothing and make the broker count, on one level."""
+    """Limits so high that they have no effect except that the broker counts, on one level."""
     parts = {
         "user": entity(user=DEFAULT),
         "pair": entity(user=DEFAULT, client_id=DEFAULT),
@@ -169,7 +169,7 @@ def limits_of(
 
 
 def subject(level: Level, name: str) -> Entity:
-    """Who a group is, on a level."""
+    """The entity of a group on a level."""
     match level:
         case "user":
             return entity(user=name)
@@ -180,7 +180,7 @@ def subject(level: Level, name: str) -> Entity:
 
 
 def alter(bootstrap: str, limits: Sequence[tuple[Entity, str, float | None]]) -> None:
-    """Sets limits with our own client, and waits until the broker shows them."""
+    """Set limits with the project's client, and wait until the broker shows them."""
 
     async def change() -> None:
         changes = [Alteration(who, ((key, value),)) for who, key, value in limits]
@@ -204,7 +204,7 @@ def alter(bootstrap: str, limits: Sequence[tuple[Entity, str, float | None]]) ->
 
 
 def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
-    """Runs all clients of a run once; returns when all records are through, and the phase is over."""
+    """Run all clients of a run once; return when all records have arrived and the phase has ended."""
     owners: list[str] = []
     streams: list[dict[str, Any]] = []
     for group in run.groups:
@@ -253,7 +253,7 @@ def _users(run: Run) -> list[str]:
 
 
 def _client_id(run: Run, group: Group, place: int) -> str:
-    """Under the user level a bucket has many client ids, else all connections share one."""
+    """On the user level a bucket has many client ids, otherwise all connections share one."""
     shared = {"user": f"{group.name}-app-{place}", "pair": f"{group.name}-app"}
     return shared.get(run.level, group.name)
 

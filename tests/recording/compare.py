@@ -27,11 +27,11 @@ class Row:
     Attributes:
         run: Its number.
         case: The group.
-        throttled: Throttled time, estimated and true.
-        worst: Worst delay, estimated and true.
+        throttled: Throttled time, forecast and measured.
+        worst: Worst delay, forecast and measured.
         observed_ms: Throttled time by the broker's own throttle-time.
-        truth: All that was measured.
-        unstated: The forecast where the fetches of consumers are not stated.
+        truth: All measurements.
+        unstated: The forecast without a stated fetch size of consumers.
     """
 
     run: int
@@ -52,7 +52,7 @@ class Row:
         )
 
     def _interval(self) -> str:
-        """Throttled time and worst delay in seconds where the size of fetches is not stated; "" for producers."""
+        """Throttled time and worst delay in seconds without a stated fetch size; "" for producers."""
         best, worst = self.unstated
         if best == worst:
             return ""
@@ -74,13 +74,14 @@ class Total:
 
     @property
     def is_within(self) -> bool:
-        """Whether both figures are within the bounds of T12; of a cut half only the throttled time can be, and the delay is above the true one."""
+        """Whether both figures are within the bounds of T12. For a half that ended with a backlog only the throttled
+        time counts, and the forecast delay is larger than the measured one."""
         worst = self.worst.off > 0 if self.is_cut else self.worst.within(DELAY_BOUND)
         return self.throttled.within(TIME_BOUND) and worst
 
 
 def rows(run: FixtureRun, skip: int = 0) -> tuple[Row, ...]:
-    """All groups of a run; `skip` leaves out scrapes at first: another phase of the same recording."""
+    """All groups of a run; `skip` leaves out the first scrapes: another phase of the same recording."""
     rates, delays = truth.points_of(run.matrix, RATE), truth.points_of(run.matrix, DELAY)
     ((_, up),) = truth.points_of(run.matrix, "up").items()
     moments = thinned([at for at, _ in up][skip:])
@@ -116,7 +117,7 @@ def _row(
 
 
 def fetch_size(case: Case) -> FetchSize | None:
-    """What the owner of a group's consumers can state of them; each reads one partition. ``None`` for producers."""
+    """The fetch size that the owner of consumers can state; each reads one partition. ``None`` for producers."""
     if case.kind != "fetch":
         return None
     size = case.fetch_bytes
@@ -124,7 +125,7 @@ def fetch_size(case: Case) -> FetchSize | None:
 
 
 def total(rows: Iterable[Row]) -> Total:
-    """The rows of one run as one."""
+    """The sum of the rows of one run."""
     all_rows = tuple(rows)
     return Total(
         run=all_rows[0].run,

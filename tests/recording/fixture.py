@@ -31,13 +31,13 @@ class Case:
 
     Attributes:
         kind: ``produce`` or ``fetch``.
-        user: Of its bucket, "" = none; names are pseudonyms.
-        client_id: Of its bucket.
-        shape: Of its demand.
-        connections: How many.
+        user: User of its bucket, "" = none; names are pseudonyms.
+        client_id: Client id of its bucket.
+        shape: Shape of its demand.
+        connections: Number of connections.
         record: Bytes of a record.
-        fetch_bytes: What a consumer asks for at most.
-        limit: Bytes a second in the second half.
+        fetch_bytes: Maximum size of a fetch of a consumer.
+        limit: Bytes per second in the second half.
         free: Its records without limits.
         limited: The same records with limits.
     """
@@ -74,7 +74,7 @@ class FixtureRun:
 
 
 def pseudonyms(key: bytes) -> Rename:
-    """A keyed HMAC of names; "" and the broker's own words stay."""
+    """A keyed HMAC of names; "" and the broker's own names stay."""
 
     def rename(name: str) -> str:
         if not name:
@@ -87,13 +87,13 @@ def pseudonyms(key: bytes) -> Rename:
 def write(
     recorded: Recorded, key: bytes, folder: Path = FOLDER, *, scrape_ms: int = 5_000
 ) -> list[Path]:
-    """Writes the files of one run; the same run and key give the same bytes.
+    """Write the files of one run; the same run and key give the same bytes.
 
     Args:
         recorded: The run.
-        key: Of the pseudonyms; deleted after the recording.
-        folder: Where to.
-        scrape_ms: How often the broker was scraped.
+        key: Key of the pseudonyms; deleted after the recording.
+        folder: Folder of the files.
+        scrape_ms: Scrape step.
     """
     rename, run = pseudonyms(key), recorded.run
     stem = f"run-{run.number}"
@@ -152,7 +152,7 @@ def _group(recorded: Recorded, group: Group, rename: Rename) -> dict[str, object
 
 
 def _renamed(matrix: Mapping[str, Any], rename: Rename) -> dict[str, Any]:
-    """The answer with other names and, as a loopback port tells nothing, one instance."""
+    """The response with other names and only one instance, because a loopback port has no meaning."""
     series = [
         {
             "metric": {
@@ -173,7 +173,7 @@ def _label(label: str, value: str, rename: Rename) -> str:
 
 
 def _records(recorded: Recorded) -> str:
-    """``phase,group,due since the one before,sent late,took``; took is empty where a record never arrived."""
+    """``phase,group,due since the one before,sent late,took``; took is empty if a record never arrived."""
     lines = []
     for name, phase in _phases(recorded):
         for place, group in enumerate(recorded.run.groups):
@@ -216,7 +216,7 @@ def _instant(at_ms: int) -> str:
 
 
 def numbers(folder: Path = FOLDER) -> tuple[int, ...]:
-    """Which runs there are."""
+    """The numbers of the runs."""
     stems = (path.name.removesuffix(".json") for path in folder.glob("run-*.json"))
     return tuple(sorted(int(stem[4:]) for stem in stems if stem[4:].isdigit()))
 

@@ -18,16 +18,16 @@ class Group:
     """Clients that share a quota.
 
     Attributes:
-        name: Of its user or its client id.
+        name: Name of its user or client id.
         kind: ``produce`` or ``fetch``.
-        shape: Of its demand.
-        mean: Bytes a second.
+        shape: Shape of its demand.
+        mean: Mean bytes per second.
         record: Bytes of a record.
-        connections: How many clients share it.
-        target_delay: The worst delay to aim at, in seconds.
+        connections: Number of clients that share it.
+        target_delay: Intended worst delay, in seconds.
         fetch_bytes: ``max.partition.fetch.bytes`` of its consumers.
-        share: The part of its limit that the group is assumed to get where its limit is chosen, so that all its
-            records arrive within the half: nothing is fitted to it.
+        share: Assumed share of the limit that the group gets, to choose a limit with which all its
+            records arrive within the half. The model is not fitted to it.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Run:
     seconds: int = shapes.DEMAND_SECONDS
 
     def schedules(self, group: Group) -> tuple[shapes.Schedule, ...]:
-        """The records of a group; the seed is the run's and the group's."""
+        """The records of a group; the seed is that of the run and the group."""
         seed = 7919 * self.number + 31 * self.groups.index(group)
         return shapes.schedule(
             group.shape,
@@ -64,13 +64,13 @@ class Run:
         )
 
     def limit(self, group: Group) -> int:
-        """Bytes a second for the second half."""
+        """Bytes per second for the second half."""
         drained = self.seconds + DRAIN_SECONDS
         return shapes.fitting(self.schedules(group), group.target_delay, drained, group.share)
 
 
 def _groups(number: int) -> tuple[Group, ...]:
-    """Each run has every shape once, and consumers; sizes, connections and limits differ, and each is tighter than the last."""
+    """Each run has every shape once, and consumers; sizes, connections and limits differ, and limits decrease."""
     wide = 1_048_576 if number % 2 else 65_536
     late = 20.0 + 15 * number
     rows: tuple[tuple[Literal["produce", "fetch"], str, int, int, int, float], ...] = (
@@ -100,7 +100,7 @@ def _groups(number: int) -> tuple[Group, ...]:
 
 
 def _readers(number: int) -> tuple[Group, ...]:
-    """Consumers whose fetches are small against their limit, as they are where limits are megabytes a second."""
+    """Consumers whose fetches are small against their limit, as with limits of megabytes per second."""
     rows: tuple[tuple[str, int, int, float], ...] = (
         ("steady", 1_024, 1, 60.0),
         ("bursts", 2_048, 2, 45.0),
@@ -128,10 +128,10 @@ SHARES: Final = {262_144: 0.7}
 
 
 def _fetchers(number: int) -> tuple[Group, ...]:
-    """Consumers of all shapes; of the four that are not steady, each has another size of fetch.
+    """Consumers of all shapes; the four that are not steady have different fetch sizes.
 
-    Either bursts or the walk have fetches of 1 MiB and half of the demand, so that one fetch can hold ten seconds of the
-    limit. A ramp or on/off under such a limit is not held back at all, or does not catch up within the half.
+    Either bursts or the walk have fetches of 1 MiB and half of the demand, so that one fetch can hold ten seconds of
+    the limit. A ramp or on/off under such a limit is not throttled, or has a backlog at the end of the half.
     """
     groups: list[Group] = []
     for place, shape in enumerate(shapes.SHAPES, start=1):

@@ -22,7 +22,7 @@ class Schedule:
 
 
 def steady(chance: random.Random, seconds: int) -> Callable[[float], float]:
-    """About the same all the time."""
+    """An almost constant rate."""
     noise = [chance.lognormvariate(0, 0.2) for _ in range(seconds + 1)]
     return lambda at: noise[int(at)]
 
@@ -39,13 +39,13 @@ def bursts(chance: random.Random, seconds: int) -> Callable[[float], float]:
 
 
 def ramp(chance: random.Random, seconds: int) -> Callable[[float], float]:
-    """Up from little to twice the mean, and down again."""
+    """A rise from a low rate to twice the mean, and a fall."""
     top = chance.uniform(0.35, 0.65) * seconds
     return lambda at: 0.1 + 1.9 * (at / top if at < top else (seconds - at) / (seconds - top))
 
 
 def on_off(chance: random.Random, seconds: int) -> Callable[[float], float]:
-    """Nothing, or twice the mean; each for 15 to 40 seconds."""
+    """Zero or twice the mean, each for 15 to 40 seconds."""
     edges, at = [], chance.uniform(2, 10)
     while at < seconds:
         length = chance.uniform(15, 40)
@@ -55,7 +55,7 @@ def on_off(chance: random.Random, seconds: int) -> Callable[[float], float]:
 
 
 def walk(chance: random.Random, seconds: int) -> Callable[[float], float]:
-    """A lognormal walk, as the tests of the recursion use."""
+    """A lognormal walk, as in the tests of the recursion."""
     level, levels = chance.gauss(0, 1), []
     for _ in range(seconds + 1):
         level = 0.97 * level + math.sqrt(1 - 0.97**2) * chance.gauss(0, 1)
@@ -75,15 +75,15 @@ def schedule(
     connections: int,
     seconds: int = DEMAND_SECONDS,
 ) -> tuple[Schedule, ...]:
-    """What each connection of a group has to send.
+    """The records of each connection of a group.
 
     Args:
         shape: One of `SHAPES`.
         seed: The same seed gives the same records.
-        mean: Mean bytes a second over all connections, where the shape is 1.
-        record: Bytes of a record, give or take half.
-        connections: Records go to one after the other at random.
-        seconds: How long it lasts.
+        mean: Mean bytes per second over all connections, if the shape is 1.
+        record: Bytes of a record, plus or minus half.
+        connections: Number of connections, to which records are assigned at random.
+        seconds: Duration.
     """
     chance = random.Random(seed)
     level = SHAPES[shape](chance, seconds)
@@ -110,7 +110,7 @@ def schedule(
 
 
 def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
-    """Where a plain bucket that leaks at the limit runs empty, in seconds after the start, and its worst delay."""
+    """When a bucket that leaks at the limit is empty, in seconds after the start, and its worst delay."""
     arriving = sorted(
         (due, size + BATCH_OVERHEAD)
         for stream in streams
@@ -126,7 +126,7 @@ def drains(streams: tuple[Schedule, ...], limit: int) -> tuple[float, float]:
 def fitting(
     streams: tuple[Schedule, ...], target_delay: float, latest: float, share: float = 1.0
 ) -> int:
-    """A limit of two digits of which `share` makes the worst delay about `target_delay` seconds, and all is sent by `latest`."""
+    """A limit of two digits of which `share` gives the worst delay `target_delay` and an end at `latest`."""
     total = sum(sum(stream.sizes) for stream in streams)
     low, high = total // 1000, total
     while high - low > max(1, low // 100):

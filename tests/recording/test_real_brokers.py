@@ -44,7 +44,7 @@ def test_the_documented_number_of_runs_exists():
 
 
 def test_every_recording_is_valid():
-    """A machine that is too busy delays records by more than what is to be measured."""
+    """A machine with too much load delays records by more than the measured effect."""
     for kind in ("produce", "fetch"):
         assert all(row.truth.baseline_ms <= compare.LONGEST_BASELINE_MS for row in every(kind))
 
@@ -92,7 +92,7 @@ def test_for_consumers_that_had_not_caught_up_at_the_end_the_forecast_is_above_t
 def test_for_unseen_consumers_the_forecast_is_too_high_where_a_fetch_exceeds_the_waiting_records(
     number,
 ):
-    """The bounds are missed. A fetch holds no more than what waits, so with several connections less of the limit is lost."""
+    """The bounds are not met. A fetch holds only waiting records, so several connections lose less of the limit."""
     total = consumers(number)
     assert not total.is_cut
     assert not total.is_within
@@ -112,7 +112,7 @@ def test_the_forecast_interval_without_a_stated_size_contains_the_truth():
 
 
 def test_another_phase_of_the_scrapes_gives_the_same_forecast():
-    """Scraped every 5 s, thinned to 10 s: the other half of the scrapes is a recording of its own."""
+    """Scraped every 5 s, thinned to 10 s: the other half of the scrapes is a second recording."""
     for number in PRODUCERS:
         total = compare.total(of(number, "produce"))
         other_total = compare.total(
@@ -127,7 +127,7 @@ def test_another_phase_of_the_scrapes_gives_the_same_forecast():
 
 
 def test_the_throttle_time_metric_of_the_broker_persists_after_throttling():
-    """It is a mean over the last minute: the broker is seen to throttle whenever it did, and for up to a minute longer."""
+    """It is a mean over the last minute: it shows every throttling, for up to a minute longer."""
     for row in every("produce"):
         assert row.observed_ms >= row.throttled.true_ms - 20_000
     total = sum(row.observed_ms for row in every("produce"))
@@ -136,7 +136,7 @@ def test_the_throttle_time_metric_of_the_broker_persists_after_throttling():
 
 
 def test_counting_samples_above_the_limit_misses_a_third():
-    """What dashboards do, on the same recordings."""
+    """A common calculation of dashboards, on the same recordings."""
     counted = true = 0
     for number in PRODUCERS:
         run = run_of(number)

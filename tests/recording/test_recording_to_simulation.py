@@ -100,7 +100,7 @@ spec:
 
 
 def kquota(folder: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
-    """What a command prints."""
+    """The output of a command."""
     done = subprocess.run(
         [sys.executable, "-m", "reconciler", *words],
         cwd=folder,

@@ -35,7 +35,7 @@ Families = Mapping[tuple[str, str, str], Points]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One record: when it was due, and how much later it had arrived; what never arrived waited at least so long."""
+    """One record: when it was due, and its delay; a record that never arrived has a minimum delay."""
 
     due_ms: int
     took_ms: int
@@ -44,13 +44,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """What the clients of a group met.
+    """The measured result for the clients of a group.
 
     Attributes:
         throttled_ms: Time in which at least one record was late by more than a second beyond the baseline.
         worst_ms: The longest wait of a record, less the baseline.
-        baseline_ms: What 99 of 100 records took without limits.
-        is_cut: Some record had not arrived at the end of the half, so the true figures are higher.
+        baseline_ms: The 99th percentile of delays without limits.
+        is_cut: Whether a record had not arrived at the end of the half, so that the true figures are higher.
     """
 
     throttled_ms: int
@@ -61,14 +61,14 @@ class Truth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A figure estimated beforehand and the true one, in milliseconds."""
+    """A forecast and the measured value, in milliseconds."""
 
     told_ms: int
     true_ms: int
 
     @property
     def off(self) -> float:
-        """By how much of the true figure the estimated figure is too large."""
+        """The relative error of the forecast."""
         return (
             (self.told_ms - self.true_ms) / self.true_ms
             if self.true_ms
@@ -76,12 +76,12 @@ class Compared:
         )
 
     def within(self, bound: float) -> bool:
-        """Whether it is off by at most this share."""
+        """Whether the relative error is at most this share."""
         return abs(self.off) <= bound
 
 
 def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
-    """What a limit did to the records of a group, against the same group without limits."""
+    """The effect of a limit on the records of a group, compared with the same group without limits."""
     took = sorted(record.took_ms for record in free)
     baseline = took[len(took) * 99 // 100]
     late = LATE_MS + baseline
@@ -105,13 +105,13 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
 def samples(
     kind: QuotaType, rates: Points, delays: Points, *, scrapes: Sequence[int], scrape_ms: int
 ) -> tuple[Sample, ...]:
-    """The samples that ingest keeps of a series.
+    """The samples of a series after ingest.
 
     Args:
-        kind: What was measured.
+        kind: Measured quota type.
         rates: Its points.
         delays: Points of its throttle time; NaN = none.
-        scrapes: Which scrapes count.
+        scrapes: The scrapes that count.
         scrape_ms: The scrape step.
     """
     moments = set(scrapes)
@@ -133,20 +133,20 @@ def forecast_range(
     *,
     fetch: FetchSize | None = None,
 ) -> ForecastRange:
-    """What the model says a limit does to the recorded use of a span of time, at best and at worst."""
+    """The model's forecast of a limit for the recorded use of a time range, as a lower and an upper value."""
     demand = demand_of(columns(between(samples, *span)), cadence(scrape_ms).max_gap_ms)
     return forecasts(kind, demand, limit, fetch)
 
 
 def observed(samples: Sequence[Sample], span: tuple[int, int]) -> int | None:
-    """The time in which the broker itself said that it throttled."""
+    """The time in which the broker itself reported throttling."""
     return throttled_ms(between(samples, *span))
 
 
 def points_of(
     matrix: Mapping[str, object], name: str
 ) -> dict[tuple[str, str, str], list[tuple[int, float]]]:
-    """The series of a metric in an answer of Prometheus: (type, user, client id) -> points. Names stay encoded."""
+    """The series of a metric in a response of Prometheus: (type, user, client id) -> points. Names stay encoded."""
     points: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
     for series in matrix["data"]["result"]:
         labels = series["metric"]

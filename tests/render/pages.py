@@ -81,19 +81,19 @@ PAST = PastChange(
 
 
 def look(name: str = "prod") -> ClusterPage:
-    """Something of everything."""
+    """A page with all parts."""
     return ClusterPage(
         name=name, preview=sample(), live=LIVE, history=ChangeHistory(entries=(PAST,))
     )
 
 
 def page(*looks: ClusterPage, kind: str = "plan") -> str:
-    """The page of these."""
+    """The page of these values."""
     return page_html(looks or (look(),), page_files(), page=kind, made_at=NOW, tool_version="1.0")
 
 
 def recorded(*names: str) -> RecordedUse:
-    """What recorded use says of some users, the last of them not known."""
+    """The impact of recorded use on some users, the last one unknown."""
     rows = [
         UseRow(
             bucket=f"user={name}",
@@ -147,7 +147,7 @@ def hostile_look() -> ClusterPage:
 def looked(
     desired, owned, live, *, warnings: tuple[str, ...] = (), name: str = "prod"
 ) -> ClusterPage:
-    """A plan from scratch, as the use case makes it."""
+    """A plan for an empty cluster, as from the use case."""
     plan = compare(desired=desired, owned=owned, live=live, rules=Rules(), now=NOW)
     preview = Preview(
         plan=plan,
@@ -172,7 +172,7 @@ advice = warnings
 
 
 def large_look(amount: int) -> ClusterPage:
-    """A given number of entities of ours, a tenth of them changed, some drifted, some without an owner."""
+    """A given number of owned entities, a tenth of them changed, some with drift, some without an owner."""
     chance = random.Random(7)
     live, desired, records = {}, [], []
     for number in range(amount - 3):

@@ -39,7 +39,7 @@ TEAMS = {
 
 
 def made_up() -> ClusterPage:
-    """A company of three teams: a few changes, one drifted limit, one that no document declares."""
+    """A synthetic company of three teams: a few changes, one drift, one undeclared limit."""
     live: dict[Entity, dict[Key, float]] = {}
     documents: list[Declaration] = []
     records: list[object] = []
@@ -126,7 +126,7 @@ def past(documents: dict[str, Declaration]) -> ChangeHistory:
 
 
 def take(browser: Browser, html: Path, name: str) -> None:
-    """One page in both schemes."""
+    """Take a picture of one page in both schemes."""
     for scheme in ("light", "dark"):
         browser.emulate(scheme=scheme, motion="reduce")
         browser.open(html)

@@ -61,7 +61,7 @@ def declare(subject, values, *, line=3, document="", policy=None) -> Declaration
 
 
 def sample() -> Preview:
-    """Something of every kind."""
+    """A preview with every kind of entry."""
     desired = merge(
         [
             declare(ALICE, {RATE: 10485760.0, SHARE: 50.5}),
@@ -136,7 +136,7 @@ def sample() -> Preview:
 
 
 def empty() -> Preview:
-    """Nothing to do."""
+    """A preview without changes."""
     full = sample()
     plan = replace(full.plan, changes=(), findings=(), in_sync=7, ip_aliases=())
     return replace(
@@ -154,7 +154,7 @@ def empty() -> Preview:
 
 
 def result() -> Outcome:
-    """Every word and every look."""
+    """An outcome with every text and every colour."""
     changes = sample().plan.changes
     ends = [
         (Applied(), PairVisibility.VISIBLE),
@@ -187,7 +187,7 @@ def result() -> Outcome:
 
 
 def golden(name: str, text: str) -> None:
-    """The text is that of the file; GOLDEN=write writes it instead."""
+    """Compare the text with that of the file; GOLDEN=write writes the file instead."""
     path = GOLDEN / name
     if os.environ.get("GOLDEN") == "write":
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ def picture(command: str, output: str) -> str:
 
 
 def output_of(command: str) -> str:
-    """What the command prints in a copy of the examples, beside a sandbox, in colour."""
+    """The output of the command in a copy of the examples, with a sandbox, in colour."""
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONPATH": str(ROOT)}
     environment.pop("NO_COLOR", None)
     program = [sys.executable, "-m", "reconciler"]

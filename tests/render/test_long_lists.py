@@ -12,7 +12,7 @@ from tests.render.previews import RATE, empty, result
 
 
 def long(causes=(Cause.PRUNE,), *, count=500):
-    """A preview of many changes, the last of which have other causes than the first."""
+    """A preview of many changes; the last ones have other causes than the first."""
     changes = tuple(
         QuotaChange(
             entity=entity(user=f"u{at:04d}"),

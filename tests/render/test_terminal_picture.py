@@ -31,7 +31,7 @@ def test_a_picture_is_well_formed_and_ends_with_a_mark_if_lines_are_omitted():
 
 
 def test_the_picture_of_the_readme_shows_the_changes_that_the_command_prints():
-    """`python -m tests.render.terminal_picture` takes it anew."""
+    """`python -m tests.render.terminal_picture` updates it."""
     command = "kquota plan --cluster demo"
     old = picture_lines(PICTURE.read_text(encoding="utf-8"))
     new = picture_lines(picture(command, output_of(command)))

@@ -222,7 +222,7 @@ def test_recommendations_for_consumers_are_marked_as_the_best_case() -> None:
 
 
 def names(chart: str) -> list[str]:
-    """The names of a bar chart of a page, and the lines under them."""
+    """The names of a bar chart of a page, and the lines below them."""
     return re.findall(r'text-anchor="end">([^<]*)</text>', chart)
 
 

@@ -25,7 +25,7 @@ LIFETIME = 10.0
 
 
 class Hands:
-    """A clock that is moved by hand."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.seconds = 100.0

@@ -21,7 +21,7 @@ def ask(bootstrap: str, user: str | None = None, password: str = "") -> set[int]
 
 
 async def serve_once(**options: object) -> str:
-    """The bootstrap address that `serve` reported, once it was ready; then it is cancelled."""
+    """The bootstrap address that `serve` reported when it was ready; then `serve` is cancelled."""
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(serve(port=0, on_ready=ready.set_result, **options))
     done, _ = await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED, timeout=10)

@@ -53,15 +53,15 @@ Value: TypeAlias = float | None
 
 @dataclass(frozen=True, slots=True)
 class PairState:
-    """Everything that a future can depend on, and what the oracle remembers.
+    """The part of a state that determines its future, and the memory of the oracle.
 
     Attributes:
-        declared: What the document asks for; ``None`` = there is no document.
+        declared: Declared value; ``None`` = there is no document.
         policy: Its deletionPolicy.
         suspended: Whether it is suspended.
-        live: What the brokers have.
-        changes: The records, as the fewest changes that make them.
-        late: The value of the last request that may still be carried out, if there is one.
+        live: Value on the brokers.
+        changes: The records, as a minimal list of changes.
+        late: The value of the last request that may still be executed, if there is one.
         own_values: Live values that the product wrote, or that were declared while they were live.
         open: Intended values that no describe contradicted 65 s or more after the intent.
     """
@@ -77,7 +77,7 @@ class PairState:
 
 
 class LawViolated(Exception):
-    """A history that must not exist; the message ends with its actions."""
+    """A history that violates a law; the message ends with its actions."""
 
 
 def owned_of(state: PairState) -> OwnershipRecords:
@@ -91,7 +91,7 @@ def _owned(changes: tuple[RecordChange, ...]) -> OwnershipRecords:
 
 
 def canonical(owned: OwnershipRecords) -> tuple[RecordChange, ...]:
-    """Records as the fewest changes that make them, with times that are either fresh or old."""
+    """Records as a minimal list of changes, with times that are either new or old."""
     changes: list[RecordChange] = []
     record = owned.records.get(ALICE, NO_RECORD)
     owner = record.owners[COLUMN]
@@ -152,10 +152,10 @@ FATES = (
 
 
 class Product:
-    """One run, from the product's parts. A broken variant overrides one of the steps.
+    """One run of the product's functions. A broken variant overrides one of the steps.
 
     Args:
-        rules: How it is configured.
+        rules: Configuration of the run.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -198,7 +198,7 @@ class Product:
         return ownership_records.results(pairs, now=NOW, waiting=waiting)
 
     def run(self, state: PairState, fate: str, meanwhile: Value | str = "nothing") -> PairState:
-        """The state after a run whose request has this fate; another writer may write between describe and send."""
+        """The state after a run with this outcome; another writer may write between describe and send."""
         owned, described = owned_of(state), state.live
         plan = self.plan(state, described)
         changes = () if fate == "refused by a guard" else plan.changes
@@ -245,10 +245,10 @@ def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, 
 
 
 def written(state: PairState, value: Value) -> PairState:
-    """A request of the product is carried out.
+    """A request of the product is executed.
 
-    Until the records say so, the value that they have still counts: if another writer sets it again, no describe can
-    tell that from a request that was never carried out.
+    Until this is recorded, the recorded value still counts: if another writer sets it again, no describe can
+    distinguish that from a request that was never executed.
     """
     recorded = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
     own_values = state.own_values if value is None else state.own_values & {recorded} | {value}
@@ -256,7 +256,7 @@ def written(state: PairState, value: Value) -> PairState:
 
 
 def foreign(state: PairState, value: Value) -> PairState:
-    """Another writer sets a value. If an open intent names it, no describe can tell the two apart."""
+    """Another writer sets a value. If an open intent names it, no describe can distinguish the two."""
     own_values = state.own_values | (
         {value} if value is not None and value in state.open else set()
     )
@@ -270,7 +270,7 @@ def _adopted(state: PairState) -> PairState:
 
 
 def _described(state: PairState) -> PairState:
-    """What a describe ends: intents that are older than 65 s and not live, and ownership of what is gone."""
+    """A describe closes intents that are older than 65 s and not live, and ownership of removed values."""
     intent = owned_of(state).intents.get(PAIR)
     is_fresh = intent is not None and intent.may_still_land(NOW)
     after = (
@@ -285,7 +285,7 @@ def _described(state: PairState) -> PairState:
 
 
 def _lawful(plan: Plan, state: PairState) -> None:
-    """No removal that was not requested; records only of what is live."""
+    """No removal without request; records only of live values."""
     for change in plan.changes:
         if change.after is not None or change.cause in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}:
             continue
@@ -310,14 +310,14 @@ def declare(value: Value, policy: DeletionPolicy | None, suspended: bool = False
 
 
 def _wait(state: PairState) -> PairState:
-    """65 s pass: no request is carried out any more."""
+    """65 s pass: no earlier request is executed any more."""
     owned = owned_of(state)
     aged = {pair: replace(intent, at=OLD) for pair, intent in owned.intents.items()}
     return replace(state, late=frozenset(), changes=canonical(replace(owned, intents=aged)))
 
 
 def _over(state: PairState) -> PairState:
-    """The time of an override is over."""
+    """The end time of an override passes."""
     override = owned_of(state).overrides.get(PAIR)
     if override is None:
         return state
@@ -349,7 +349,7 @@ def _override(value: Value, ends_with_document: bool) -> Action:
 
 
 def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
-    """Everything that can happen next, by name."""
+    """All possible next actions, by name."""
     policies = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
     table: dict[str, Action] = {"no document": declare(None, None), "65 s pass": _wait}
     for value in VALUES[1:]:
@@ -378,7 +378,7 @@ def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
-    """What was explored: number of states and steps, and whether the last state was reached."""
+    """The explored numbers of states and steps, and whether all states were explored."""
 
     states: int
     steps: int
@@ -388,10 +388,10 @@ class Exploration:
 def explore(
     product: Product, *, overrides: bool = False, most_states: int = 1_000_000, rests: bool = True
 ) -> Exploration:
-    """Every state that can be reached; each has to come to rest.
+    """Explore every reachable state; each must converge.
 
     Raises:
-        LawViolated: A law does not hold; the message has the shortest history.
+        LawViolated: A law is violated; the message has the shortest history.
     """
     table = actions(product, overrides=overrides)
     first = PairState()
@@ -427,7 +427,7 @@ def history(
 
 
 def come_to_rest(product: Product, state: PairState, calm: set[PairState]) -> None:
-    """Without faults the product makes everything as declared within four runs, and then writes nothing more."""
+    """Without faults everything is as declared within four runs, and then nothing more is written."""
     visited = []
     after = _over(_wait(state))
     for _ in range(4):

@@ -55,7 +55,7 @@ def world(cells: Cells) -> tuple[DesiredState, OwnershipRecords, QuotaState]:
 
 
 def statements_of(plan: Plan) -> set[object]:
-    """What a plan says about each pair."""
+    """The entries of a plan for each pair."""
     return {
         *(
             (change.entity, change.key, change.before, change.after, change.cause)
@@ -78,7 +78,7 @@ def compared(cells: Cells) -> set[object]:
 def alone(
     subject: Entity, key: Key, cell: tuple[float | None, ...], exists: bool
 ) -> frozenset[object]:
-    """One pair by itself; its document exists if it declares the pair, or if another pair makes it exist."""
+    """One pair alone; its document exists if it declares the pair, or if another pair requires it."""
     cells: Cells = {(subject, key): cell}
     if exists and cell[0] is None:
         other_key = next(other_key for other_key in KEYS if other_key is not key)

@@ -45,7 +45,7 @@ def states(entities: Sequence[Entity], keys: Sequence[Key]) -> Iterator[QuotaSta
 
 
 def chances(requests: int) -> Iterator[Chances]:
-    """Every fate of every request; a late one lands at the first or at the last moment."""
+    """Every outcome of every request; a late one arrives at the first or at the last moment."""
     for fates in itertools.product(FATES, repeat=requests):
         yield Chances(fates, (False,) * 8)
         if "lost and late" in fates:
@@ -55,7 +55,7 @@ def chances(requests: int) -> Iterator[Chances]:
 def unlawful(
     before: QuotaState, after: QuotaState, schedule: type[SendSchedule] = SendSchedule
 ) -> int:
-    """How many of all fates break the law."""
+    """The number of outcomes that violate the law."""
     changes = changes_between(before, after)
     requests = len({(change.removes, change.entity) for change in changes})
     return sum(

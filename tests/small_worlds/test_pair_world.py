@@ -70,7 +70,7 @@ class RecordsWithoutLooking(Product):
 
 
 class BelievesOldIntents(Product):
-    """An intent whose write did not land stays without end."""
+    """A broken variant in which an intent whose write was not executed stays forever."""
 
     def plan(self, state: PairState, live: Value) -> Plan:
         plan = super().plan(state, live)
@@ -84,7 +84,7 @@ class BelievesOldIntents(Product):
 
 
 class TakesUnknownForApplied(Product):
-    """A request without an answer counts as carried out."""
+    """A broken variant in which a request without a response counts as executed."""
 
     def results(
         self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]

@@ -14,7 +14,7 @@ from tests.soak.soak import Settings, Soak, write_log
 
 
 def main() -> int:
-    """Parse, run, report."""
+    """Parse the arguments, run, report."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--seed", type=int, action="append", help="default: a new one; repeatable")
     parser.add_argument("--minutes", type=float, default=10.0, help="time with faults (default 10)")

@@ -17,15 +17,15 @@ _USER: Final = re.compile(r"user='?([a-z]+[0-9]+)")
 
 @dataclass(slots=True)
 class Document:
-    """One document, as people made it.
+    """One document as users created it.
 
     Attributes:
-        user: Whose quota it declares.
-        namespace: Where.
-        limits: What it declares, or declared last.
+        user: User whose quota it declares.
+        namespace: Its namespace.
+        limits: Current or last declared limits.
         deletion_policy: `Delete` or `Retain`.
-        tried: Every value that it ever declared, by key.
-        last: The object right before it was deleted.
+        tried: All declared values, past and current, by key.
+        last: The object before its deletion.
     """
 
     user: str
@@ -38,10 +38,10 @@ class Document:
 
 @dataclass(slots=True)
 class Declared:
-    """What people asked for, and in which order.
+    """The declarations of users, and their order.
 
     Attributes:
-        documents: All that ever were, by name; names are never used again.
+        documents: All documents, past and current, by name; names are not reused.
         live: Names of those that are not deleted.
         history: Every operation and fault.
     """
@@ -51,11 +51,11 @@ class Declared:
     history: list[str] = field(default_factory=list[str])
 
     def note(self, at: str, what: object) -> None:
-        """One more line of the history."""
+        """Add a line to the history."""
         self.history.append(f"{at} {what}")
 
     def take(self, step: Step, namespace: str) -> None:
-        """An operation was carried out."""
+        """Record an executed operation."""
         if step.verb == "create":
             self.documents[step.document] = Document(
                 user=step.user,
@@ -98,7 +98,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Everything that can be seen at one moment."""
+    """All observed state at one time."""
 
     objects: Sequence[Mapping[str, Any]]
     config_maps: Sequence[Mapping[str, Any]]
@@ -109,11 +109,11 @@ class Observation:
 
     @property
     def records(self) -> StoredRecords:
-        """What the ConfigMaps hold."""
+        """The records in the ConfigMaps."""
         return read(self.cluster_id, [dict(config_map) for config_map in self.config_maps])
 
     def records_of(self, user: str) -> Iterator[str]:
-        """What the ConfigMaps hold of a user."""
+        """The records of a user in the ConfigMaps."""
         records = self.records
         for name, some in (("record", records.owned.records), ("intent", records.owned.intents)):
             yield from (
@@ -124,7 +124,7 @@ class Observation:
 def problems(
     declared: Declared, observation: Observation, foreign: Mapping[str, float]
 ) -> list[Problem]:
-    """Everything that does not hold; empty = all is well."""
+    """All violated invariants."""
     return [
         *_kafka(declared, observation, foreign),
         *_documents(declared, observation),
@@ -166,7 +166,7 @@ def _kafka(
 
 
 def _retained(user: str, document: Document, values: Mapping[str, float]) -> Iterator[Problem]:
-    """What was surely applied stays; what was still on its way may have come or not."""
+    """Applied values stay; the last pending value may be live or not."""
     metadata, status = document.last.get("metadata", {}), document.last.get("status", {})
     sure = status.get("observedGeneration") == metadata.get("generation")
     for key in status.get("keys", ()) if sure else ():

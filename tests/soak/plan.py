@@ -18,15 +18,15 @@ class Step:
     """One operation or fault.
 
     Attributes:
-        at: Seconds after the beginning.
+        at: Seconds after the start.
         verb: `create`, `update`, `suspend`, `delete`, or the name of a fault.
-        document: Which document; "" for a fault.
+        document: Name of the document; "" for a fault.
         namespace: Number of its namespace.
-        user: Whose quota it declares.
-        limits: What it declares.
-        deletion_policy: Of a new document.
+        user: User whose quota it declares.
+        limits: Declared limits.
+        deletion_policy: deletionPolicy of a new document.
         suspended: For `suspend`: whether it is suspended from now on.
-        seconds: For a fault that ends: after how long.
+        seconds: Duration of a fault that ends.
     """
 
     at: float
@@ -41,7 +41,7 @@ class Step:
 
     @property
     def is_fault(self) -> bool:
-        """Whether no document changes."""
+        """Whether the step changes no document."""
         return not self.document
 
 
@@ -68,13 +68,13 @@ class _Document:
 
 
 def operations(seed: int, *, seconds: float, documents: int, rate: float = 6.0) -> Iterator[Step]:
-    """The operations of people, in the order of time; at the end no document is suspended.
+    """The operations of users, in the order of time; at the end no document is suspended.
 
     Args:
-        seed: Where the random numbers begin.
-        seconds: For how long.
-        documents: Most live documents.
-        rate: Operations a second.
+        seed: Seed of the random numbers.
+        seconds: Duration.
+        documents: Maximum number of live documents.
+        rate: Operations per second.
     """
     draw = random.Random(f"operations {seed}")
     live: list[_Document] = []
@@ -127,9 +127,9 @@ def faults(seed: int, *, seconds: float, every: float) -> Iterator[Step]:
     """The faults, in the order of time; none lasts longer than the soak.
 
     Args:
-        seed: Where the random numbers begin.
-        seconds: For how long.
-        every: Mean time between the beginnings of two faults.
+        seed: Seed of the random numbers.
+        seconds: Duration.
+        every: Mean time between the starts of two faults.
     """
     draw = random.Random(f"faults {seed}")
     at = 2.0

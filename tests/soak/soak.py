@@ -27,15 +27,15 @@ FOREIGN: Final = {f"foreign{number}": float(5000 + number) for number in range(1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a soak is given.
+    """The options of a soak.
 
     Attributes:
-        seed: Decides every operation and every fault.
-        seconds: For how long there are operations and faults.
-        documents: Most live documents.
+        seed: Determines every operation and every fault.
+        seconds: Duration of operations and faults.
+        documents: Maximum number of live documents.
         every: Mean seconds between two faults.
-        rate: Operations a second.
-        elect: Whether the operator takes a Lease, which makes a start after a kill slower.
+        rate: Operations per second.
+        elect: Whether the operator uses a Lease, with which a start after a kill takes longer.
     """
 
     seed: int
@@ -47,7 +47,7 @@ class Settings:
 
     @property
     def again(self) -> str:
-        """The command that runs the same plan."""
+        """The command that repeats the plan."""
         elect = " --elect" if self.elect else ""
         return (
             f"python -m tests.soak --seed {self.seed} --minutes {self.seconds / 60:g}"
@@ -57,12 +57,12 @@ class Settings:
 
 @dataclass(slots=True)
 class Soak:
-    """A soak under way.
+    """A running soak.
 
     Attributes:
-        world: Where; its QuotaCluster, namespaces and operator are made here.
-        settings: What it is given.
-        counts: How often each operation and fault was carried out.
+        world: The world, in which QuotaCluster, namespaces and operator are created here.
+        settings: The options.
+        counts: Number of executed operations and faults by kind.
     """
 
     world: World
@@ -74,10 +74,10 @@ class Soak:
     _operator: Operator | None = None
 
     def run(self) -> str:
-        """Everything; what was done, in one line.
+        """Run the soak; return one line about the executed steps.
 
         Raises:
-            AssertionError: An invariant does not hold; the message is the report.
+            AssertionError: An invariant is violated; the message is the report.
         """
         kube = self.world.kube
         self._namespaces = [kube.fresh_namespace() for _ in range(NAMESPACES)]
@@ -236,7 +236,7 @@ class Soak:
     # ---- afterwards --------------------------------------------------------------------------
 
     def _settle(self, way: Forwarder) -> str:
-        """Wait until nothing is wrong any more; the wait goes on as long as something changes."""
+        """Wait until no invariant is violated, as long as anything changes."""
         self._ends.clear()
         self._heal(way)
         healed = changed = time.monotonic()
@@ -320,7 +320,7 @@ _OPERATIONS: Final = frozenset({"create", "update", "suspend", "delete"})
 
 
 def write_log(folder: Path, soak: Soak) -> Path:
-    """All operations and faults in the order in which they were carried out."""
+    """Write all operations and faults in the order of their execution."""
     path = folder / f"soak-{soak.settings.seed}.log"
     with contextlib.suppress(OSError):
         _ = path.write_text("\n".join(soak.declared.history) + "\n", encoding="utf-8")

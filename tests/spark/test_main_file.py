@@ -11,7 +11,7 @@ from reconciler.spark.__main__ import main
 
 
 class ConnectSession:
-    """A session of a Connect server, as far as a run over an empty lake uses it."""
+    """The part of a Connect session that a run over an empty lake uses."""
 
     __module__ = "pyspark.sql.connect.session"
 

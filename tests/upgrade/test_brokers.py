@@ -29,7 +29,7 @@ def three() -> Iterator[KafkaCluster]:
 
 
 def roll(cluster: KafkaCluster) -> None:
-    """Followers first, the active controller last; then the new metadata version."""
+    """Upgrade followers first, the active controller last; then raise the metadata version."""
     leader = cluster.active_controller()
     for node in sorted(cluster.numbers, key=lambda number: number == leader):
         cluster.upgrade(node, LATER)
@@ -43,7 +43,7 @@ async def reconcile_until(
     wishes: tuple[DesiredState, DesiredState],
     rolled: "asyncio.Task[None]",
 ) -> list[bool]:
-    """One reconciliation after the other, to either of two states in turn; whether each was complete."""
+    """Reconcile repeatedly, to one of two states in turn; return whether each was complete."""
     completions: list[bool] = []
     while not rolled.done():
         wish_in_turn = wishes[len(completions) % 2]

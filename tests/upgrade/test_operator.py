@@ -62,7 +62,7 @@ def live_quotas(world: World) -> dict[Any, dict[str, float]]:
 
 
 def restore(world: World, bootstrap: str) -> None:
-    """All that the previous operator left."""
+    """Restore all objects of the previous operator."""
     kube = world.kube
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
     kube.api.call("POST", "/api/v1/namespaces", body).need()

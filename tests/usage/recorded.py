@@ -20,7 +20,7 @@ from tests.usage.reference import Sample, columns
 
 @dataclass(frozen=True, kw_only=True)
 class OldBucket:
-    """An old bucket and its limit of today."""
+    """An old bucket and its current limit."""
 
     samples: Sequence[Sample]
     limit: int | None
@@ -29,7 +29,7 @@ class OldBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingCase(limit_sizes.SizingCase):
-    """A bucket to be sized, with what each broker recorded of it."""
+    """A bucket to be sized, with its recorded use on each broker."""
 
     series: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
 

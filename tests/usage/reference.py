@@ -32,7 +32,7 @@ from reconciler.usage.throttle_models import (
 
 
 class Sample(NamedTuple):
-    """One reading of one bucket on one broker; fields as the columns of a series, null as ``None``."""
+    """One sample of one bucket on one broker; fields as the columns of a series, null as ``None``."""
 
     ts_ms: int
     dt_ms: int
@@ -51,7 +51,7 @@ class UntimedSample(NamedTuple):
 
 
 class ThrottledSample(NamedTuple):
-    """What one sample meets under a limit."""
+    """The effect of a limit on one sample."""
 
     backlog: int
     served: int
@@ -63,8 +63,8 @@ class ThrottledSample(NamedTuple):
 def rate_units(kind: QuotaType, rate: float) -> int | None:
     """A recorded rate in units, cut to 0 and :data:`MAX_UNITS`; ``None`` if it is not a number.
 
-    Less than nothing is real: a throttled fetch is recorded and then taken back (unrecordQuotaSensor), and the
-    two may fall into different windows.
+    Negative rates occur: a throttled fetch is recorded and then subtracted (unrecordQuotaSensor), and the
+    two may be in different windows.
     """
     if math.isnan(rate):
         return None
@@ -82,20 +82,20 @@ def censored(
     limit: int | None,
     request_throttled: bool | None,
 ) -> Censored:
-    """Whether a recorded rate is less than the client wanted.
+    """Whether a recorded rate is less than the demand.
 
-    The throttle time alone does not say so: it is a mean over a minute and lingers, so the rate must also be near the
-    limit. And where bytes and request time are both over, only the quota with the longer delay records it, so a
-    client held back by its request quota looks content here.
+    The throttle time alone does not show this: it is a mean over a minute and lingers, so the rate must also be near
+    the limit. If bytes and request time both exceed their quota, only the quota with the longer delay records it, so
+    a client that its request quota throttles looks unthrottled here.
 
-    A consumer that is held back need not come near its limit: a fetch that does not fit is answered empty and its bytes
-    are taken off the record, so with large fetches it gets half of it. Throttled and far from the limit says nothing.
+    A throttled consumer may be far below its limit: a fetch that does not fit gets an empty response and its bytes
+    are subtracted, so with large fetches it gets half of the limit. Throttled and far from the limit proves nothing.
 
     Args:
-        kind: What is limited.
-        throttle_ms: As recorded beside the rate; ``None`` = not recorded.
-        rate_units: As recorded.
-        limit: In force at that moment, in units; ``None`` = unlimited.
+        kind: The limited quota type.
+        throttle_ms: Recorded throttle time; ``None`` = not recorded.
+        rate_units: Recorded rate.
+        limit: Limit in effect at that time, in units; ``None`` = unlimited.
         request_throttled: Whether a request quota that covers these clients was throttled; ``None`` = not known.
     """
     if request_throttled:
@@ -143,7 +143,7 @@ def samples_of(series: SampleSeries) -> list[Sample]:
 def timed(
     readings: Sequence[UntimedSample], pace: Cadence, before_ms: int | None = None
 ) -> tuple[Sample, ...]:
-    """Readings of one bucket on one broker as samples."""
+    """Samples of one bucket on one broker, with their times."""
     lengths = spans([reading.ts_ms for reading in readings], pace, before_ms)
     return tuple(
         Sample(reading.ts_ms, dt, reading.rate_units, reading.throttle_ms, reading.censored)
@@ -152,13 +152,13 @@ def timed(
 
 
 def filled(readings: Iterable[UntimedSample], up: Iterable[int]) -> tuple[UntimedSample, ...]:
-    """The readings, and nothing used wherever the broker answered without this bucket."""
+    """The samples, with zero use where the broker answered without this bucket."""
     by_time = {reading.ts_ms: reading for reading in readings}
     return tuple(by_time.get(ts) or UntimedSample(ts, 0, 0, Censored.NO) for ts in sorted(set(up)))
 
 
 def summed(parts: Iterable[Iterable[Sample]]) -> tuple[Sample, ...]:
-    """Several buckets of one broker as one."""
+    """The sum of several buckets of one broker."""
     by_time: dict[int, list[Sample]] = {}
     for part in parts:
         for sample in part:
@@ -179,29 +179,29 @@ def summed(parts: Iterable[Iterable[Sample]]) -> tuple[Sample, ...]:
 
 
 def between(samples: Sequence[Sample], from_ms: int, to_ms: int) -> tuple[Sample, ...]:
-    """The samples of a span of time, its end not included."""
+    """The samples of a time range, whose end is exclusive."""
     return tuple(sample for sample in samples if from_ms <= sample.ts_ms < to_ms)
 
 
 def covered_ms(samples: Iterable[Sample]) -> int:
-    """The time that samples stand for."""
+    """The time that samples cover."""
     return sum(sample.dt_ms for sample in samples)
 
 
 def censored_ms(samples: Iterable[Sample]) -> int:
-    """The part of it in which the client wanted more than it got."""
+    """The part of the covered time with a demand above the rate."""
     return sum(sample.dt_ms for sample in samples if sample.censored is Censored.YES)
 
 
 def throttled_ms(samples: Sequence[Sample]) -> int | None:
-    """The time in which the broker was seen to throttle; ``None`` if it was never recorded."""
+    """The time in which the broker recorded throttling; ``None`` if it was never recorded."""
     if samples and all(sample.throttle_ms is None for sample in samples):
         return None
     return sum(sample.dt_ms for sample in samples if sample.throttle_ms)
 
 
 def arrived(sample: Sample) -> int:
-    """What arrived in the time of a sample."""
+    """The units that arrived in the time of a sample."""
     return (sample.rate_units * sample.dt_ms + 500) // 1000
 
 
@@ -214,10 +214,10 @@ def rows(
     *,
     obtained: int | None = None,
 ) -> Iterator[ThrottledSample]:
-    """What each sample meets under a limit, one after the other.
+    """The effect of a limit on each sample, one after the other.
 
-    Clients that get less than the limit while they are held back (``obtained``) are held back from a sample of which
-    more arrives than the limit lets pass until their backlog is gone.
+    Clients that get less than the limit while they are throttled (``obtained``) are throttled from the first sample
+    with more arrivals than the limit permits until their backlog is empty.
     """
     model = MODEL_OF[kind]
     drained = limit if obtained is None or model is not ThrottleModel.BACKLOG else obtained
@@ -302,7 +302,7 @@ def histogram(samples: Iterable[Sample]) -> dict[int, int]:
 
 
 def percentile(weights: dict[int, int], ppm: int) -> int | None:
-    """The largest number of the first bucket up to which so much of the time lies."""
+    """The largest number of the first bucket at which the cumulated time reaches this share."""
     total, passed = sum(weights.values()), 0
     for index in sorted(weights):
         passed += weights[index]

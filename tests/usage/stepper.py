@@ -44,7 +44,7 @@ class SampledWindows:
         sample[2] = now
 
     def measure(self, now: float) -> tuple[float, float]:
-        """The rate per second and the window in milliseconds that it is taken over."""
+        """The rate per second and the length of its window in milliseconds."""
         for sample in self.samples:
             if now - sample[2] >= WINDOWS * WINDOW_MS:
                 sample[:] = [0.0, now, now]
@@ -68,11 +68,11 @@ def obtained(
     settled: int = 300,
     overhead: float = 100,
 ) -> float:
-    """The part of its limit that a consumer gets whose partitions always have more to read than a fetch holds.
+    """The share of its limit that a consumer gets whose partitions always have more to read than a fetch holds.
 
-    A fetch is recorded whole; if the rate is above the limit then, its bytes are taken off again, and the client asks
-    again after the delay (KafkaApis.handleFetchRequest, ClientQuotaManager.unrecordQuotaSensor). A fetch asks for at
-    most ten seconds of the limit. Answers carry some bytes besides the records.
+    A fetch is recorded completely; if the rate then exceeds the limit, its bytes are subtracted again, and the client
+    fetches again after the delay (KafkaApis.handleFetchRequest, ClientQuotaManager.unrecordQuotaSensor). A fetch
+    requests at most ten seconds of the limit. Responses have some bytes besides the records.
     """
     chance, windows, got = random.Random(1), SampledWindows(), 0.0
     size = min(fetch, (WINDOWS - 1) * limit * WINDOW_MS / 1000) + overhead
@@ -92,7 +92,7 @@ def obtained(
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What happened to the client: milliseconds muted with something to send, late, and the worst wait."""
+    """The result for the client: milliseconds muted with a backlog, late milliseconds, and the worst delay."""
 
     muted_ms: float
     late_ms: float
@@ -133,7 +133,7 @@ def requests(rates: list[float]) -> list[float]:
 def gauge(
     ready: list[float], seconds: int, step_ms: int, offset_ms: int = 0
 ) -> list[tuple[int, float]]:
-    """What a scraper reads of the same client without a limit: ``(milliseconds, bytes per second)``."""
+    """A scraper's samples of the same client without a limit: ``(milliseconds, bytes per second)``."""
     windows, readings, at = SampledWindows(), [], 0
     for ts in range(step_ms + offset_ms, seconds * 1000 + 1, step_ms):
         while at < len(ready) and ready[at] <= ts:
@@ -146,9 +146,9 @@ def gauge(
 def limited(
     ready: list[float], limit: float, until_ms: float, late_after_ms: float = 1_000
 ) -> Truth:
-    """The same client under a limit: one connection, muted after each request as long as Kafka says.
+    """The same client under a limit: one connection, muted after each request according to Kafka's rule.
 
-    ``late`` is the time in which what arrives waits longer than ``late_after_ms``.
+    ``late`` is the time in which arrivals wait longer than ``late_after_ms``.
     """
     windows = SampledWindows()
     free = muted = late = worst = 0.0

@@ -85,7 +85,7 @@ def test_excess_equals_the_overload_and_shares_differ_by_at_most_a_unit(bucket_u
 
 
 def level_of(bucket_uses, available) -> Fraction:
-    """Where the sum of all parts up to a level is the budget: on the piece between two points."""
+    """The level at which all parts add up to the budget, interpolated between two points."""
     low = Fraction(0)
     for high in sorted(Fraction(use.rate, use.weight) for use in bucket_uses):
         total = sum(min(use.rate, high * use.weight) for use in bucket_uses)

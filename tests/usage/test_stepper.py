@@ -93,7 +93,7 @@ def test_for_unseen_settings_totals_agree_within_five_percent_and_nine_of_ten_se
 
 
 def test_counting_samples_above_the_limit_misses_throttling_after_the_peak(truths):
-    """What dashboards do, and why it is not the definition."""
+    """A common calculation of dashboards, and why the project does not use it."""
     true = sum(truth.late_ms for truth in truths.values())
     counted = sum(
         sample.dt_ms
@@ -105,7 +105,7 @@ def test_counting_samples_above_the_limit_misses_throttling_after_the_peak(truth
 
 
 def test_a_token_bucket_underestimates_throttling(truths):
-    """A token bucket of ten seconds, the textbook's model of the same windows, is farther off in total."""
+    """A token bucket of ten seconds, the common model of the same windows, has a larger error in total."""
     true = sum(truth.late_ms for truth in truths.values())
     bucket = 0
     for seed, volatility, factor in SETTINGS:

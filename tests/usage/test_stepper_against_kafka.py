@@ -24,7 +24,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Conversation]:
 
 
 def records(seed: int) -> list[tuple[int, int]]:
-    """Bursts, trickles and silences around the length of the windows."""
+    """Bursts, low rates and gaps of about the length of the windows."""
     chance = random.Random(seed)
     now, rows = 1_000_000, []
     for _ in range(400):

@@ -107,7 +107,7 @@ OF_CLIENTS = [subject for subject in ENTITIES if subject[2] is ABSENT]
     st.sampled_from(CLIENTS),
 )
 def test_the_limit_of_its_tags_applies_to_a_client(entities, user, client):
-    """Two roads to one number: by precedence, and by tags and then the limit of the tags."""
+    """Two ways to one number: by precedence, and by tags and then the limit of the tags."""
     (effective,) = resolve(
         state_of(*entities), Principal(user=user, client_id=client), [RATE]
     ).effective

@@ -37,7 +37,7 @@ ODD_LIMITS = (1.0, 0.4, float(MAX_UNITS), float("inf"), float("nan"), 0.0, -5.0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: limits, what was recorded under them, and limits to come; some say that others were in force meanwhile."""
+    """One case: limits, recorded use under them, and new limits; some cases had other limits in between."""
 
     cluster_id: str
     before: QuotaState
@@ -49,7 +49,7 @@ class Case:
 
     @property
     def question(self) -> ImpactQuery:
-        """What the change asks."""
+        """The query for the change."""
         return impact_query(
             self.cluster_id,
             self.before,
@@ -61,7 +61,7 @@ class Case:
 
 
 def case(number: int, *, length: int = 12) -> Case:
-    """The case of this number; samples have gaps, odd distances, censored spells, and rates up to the clamp."""
+    """The case of this number; samples have gaps, irregular steps, censored times, and rates up to the cap."""
     draw = Random(number)
     before = _limits(draw, QuotaState(), draw.randrange(9))
     after = _limits(draw, before, draw.randrange(1, 5))
@@ -96,7 +96,7 @@ def case(number: int, *, length: int = 12) -> Case:
 
 
 def _recorded(draw: Random, before: QuotaState) -> RecordedLimits | None:
-    """Of every third case: other limits meanwhile, now and then too many."""
+    """Every third case had other limits in between, occasionally too many."""
     if draw.random() < 2 / 3:
         return None
     then = tuple(_limits(draw, before, draw.randrange(3)) for _ in range(draw.randrange(3)))
@@ -119,7 +119,7 @@ def _limits(draw: Random, state: QuotaState, changes: int) -> QuotaState:
 
 
 def _moments(draw: Random, length: int) -> list[tuple[int, int]]:
-    """When a broker was read, and for how long each reading stands."""
+    """The scrape times of a broker, and the time that each sample covers."""
     ts, moments = START_MS, []
     for _ in range(length):
         distance = draw.choice(

@@ -34,7 +34,7 @@ def new_session(*, uses_sasl: bool = False, limit: int = 100 * 1024 * 1024) -> B
 
 
 def sent(session: BrokerSession) -> list[tuple[KafkaApi, int, int, bytes]]:
-    """API, version, correlation id and body of every request that the session wants written."""
+    """API, version, correlation id and body of every request that the session writes."""
     requests = []
     for frame in FrameBuffer().feed(session.bytes_to_send()):
         header, body = frames.decode_request(bytes(frame))

@@ -86,7 +86,7 @@ class Answer:
 
 
 def decode(version: int, body: bytes) -> Answer:
-    """The answer, entity by entity, or ValueError."""
+    """The response, entity by entity, or ValueError."""
     cursor = Cursor(body, flexible=version >= 1)
     answer = Answer(int(cursor.number("i")), int(cursor.number("h")), cursor.string())
     count = cursor.count(3)
@@ -121,7 +121,7 @@ def decode(version: int, body: bytes) -> Answer:
 
 
 def lay_out(answer: Answer, slots: tuple[str, ...], columns: tuple[str, ...]) -> tuple[object, ...]:
-    """The answer in the shapes of ``Described``, NaN written as text so that it equals itself."""
+    """The response in the shapes of ``Described``, with NaN as text so that it equals itself."""
     entries, foreign_values, foreign = {}, {}, []
     for entity, values in answer.entries:
         value_bytes = {key: _float64_bytes(value) for key, value in values.items()}

@@ -44,7 +44,7 @@ def values(draw: st.DrawFn) -> tuple[Value, ...]:
 
 @st.composite
 def answers(draw: st.DrawFn, most: int = 8) -> list[tuple[tuple[Part, ...], tuple[Value, ...]]]:
-    """Entries of different entities; value sections and key orders repeat now and then."""
+    """Entries of different entities; value sections and key orders repeat."""
     entities = draw(st.lists(parts(), max_size=most, unique_by=frozenset))
     sections = draw(st.lists(values(), min_size=1, max_size=3))
     order = draw(st.sampled_from([LAYOUT.columns[:3], LAYOUT.columns[1::-1]]))

@@ -274,7 +274,7 @@ def test_a_frame_of_kafkas_classes_is_read_and_written_unchanged(vector: dict[st
 
 
 def request_again(api: KafkaApi, version: int, body: bytes) -> bytes:
-    """``body`` after a way through our classes."""
+    """``body`` decoded and encoded again by the project."""
     if api.key == 49:
         request = alter_client_quotas.decode_request(version, body)
         return alter_client_quotas.encode_request(

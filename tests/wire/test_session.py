@@ -98,7 +98,7 @@ def authenticating(
 
 
 def token_of(session: BrokerSession) -> tuple[int, bytes]:
-    """Correlation id and token of the one SaslAuthenticate that the session sends."""
+    """Correlation id and token of the session's only SaslAuthenticate."""
     ((api, version, correlation_id, body),) = broker.sent(session)
     assert api is SASL_AUTHENTICATE
     return correlation_id, sasl_authenticate.decode_request(version, body).token

@@ -12,7 +12,7 @@ from tests.render.previews import result
 
 
 def outcome_path(folder: Path, name: str, *, at: float) -> Path:
-    """Keep the outcome of one cluster."""
+    """Write the outcome of one cluster."""
     cluster: ClusterTarget = replace(target(name), root=folder)
     notices = NoticeLog()
     path = keep_outcome(notices, cluster, replace(result(), started_at=at), None, OutcomeWriter())

@@ -112,7 +112,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def top(tmp_path: Path, files: dict[str, str], monkeypatch) -> Path:
-    """The work tree, with a base that has every file as it should be; we are in it."""
+    """The work tree, with a valid version of every file in the base; it is the working directory."""
     path = repository(tmp_path.resolve() / "repo")
     commit(path, files)
     git(path, "update-ref", "refs/kquota/base", "HEAD")
@@ -126,7 +126,7 @@ def trusted(top: Path) -> AllowedReferences:
 
 
 def settings(slot: str, top: Path, files: dict[str, str]) -> dict[str, str]:
-    """The settings of a slot, with the texts of the base and the place of the work tree in them."""
+    """The settings of a slot, with the texts of the base and the path of the work tree filled in."""
     inline = {"KEY": files["conf/key.pem"], "CHAIN": files["conf/chain.pem"]}
     slot_settings = {"bootstrap.servers": "localhost:1", **SLOTS[slot]}
     return {
@@ -136,7 +136,7 @@ def settings(slot: str, top: Path, files: dict[str, str]) -> dict[str, str]:
 
 
 def facts(properties: dict[str, str], allowed: AllowedReferences) -> tuple[object, ...] | None:
-    """What the files decide; ``None`` where they are refused."""
+    """The values that depend on the files; ``None`` if the files are refused."""
     try:
         config = ClientConfig.from_mapping(properties, allowed=allowed)
     except ConfigError:

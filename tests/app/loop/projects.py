@@ -12,12 +12,12 @@ __all__ = ["Origin", "cluster", "quota"]
 
 
 def cluster(name: str = "prod", bootstrap: str = "127.0.0.1:9", more: str = "") -> str:
-    """One QuotaCluster; `more` is added to its spec."""
+    """One QuotaCluster; `more` is merged into its spec."""
     return "---\n" + CLUSTER.format(name=name, bootstrap=bootstrap) + more
 
 
 class Origin:
-    """A repository that a person pushes to, and the mirror of it."""
+    """A repository to which users push, and its mirror."""
 
     def __init__(self, folder: Path, *, within: str = "") -> None:
         self.top = repository(folder / "origin")
@@ -34,5 +34,5 @@ class Origin:
         return commit(self.top, {self.within + name: text for name, text in texts.items()})
 
     async def revision(self, places: RevisionPaths | None = None) -> Revision:
-        """The newest commit, understood."""
+        """The newest commit as a revision."""
         return read_revision(self.mirror.tree(await self.mirror.fetch()), places or RevisionPaths())

@@ -24,7 +24,7 @@ STEADY = LoopIntervals(
 
 @dataclass
 class Stage:
-    """A loop whose passes end as a test says, with the times of each."""
+    """A loop whose reconciliations end as the test sets, with their times."""
 
     pace: LoopIntervals = STEADY
     takes: float = 0.0

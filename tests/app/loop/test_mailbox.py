@@ -163,7 +163,7 @@ def test_keys_are_never_lost(steps: list[str | float], limit: int, max_keys: int
 
 
 class Reader:
-    """Reads batches and gives up in the middle, each when the test says so."""
+    """Reads batches and stops in the middle, when the test requests it."""
 
     def __init__(self, box: Mailbox, max_keys: int) -> None:
         self.box, self.max_keys = box, max_keys
@@ -177,7 +177,7 @@ class Reader:
         await settle()
 
     def read(self) -> set[str]:
-        """What the batch paid back, if one came: its keys, or everything that there can be."""
+        """The keys that a batch returned, or all keys."""
         if self.task is None or not self.task.done():
             return set()
         task, self.task = self.task, None

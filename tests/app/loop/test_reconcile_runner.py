@@ -16,7 +16,7 @@ CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT
 
 
 class Loop:
-    """One world and the passes over it."""
+    """One world and its reconciliations."""
 
     def __init__(
         self,

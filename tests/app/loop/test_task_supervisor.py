@@ -10,7 +10,7 @@ from tests.fakes.manual_clock import settle
 
 
 class Crew:
-    """Tasks that write down what becomes of them."""
+    """Tasks that record how they end."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

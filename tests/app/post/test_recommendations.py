@@ -36,7 +36,7 @@ LIMIT = 65_536
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and we are in it, with a file of recommendations for prod."""
+    """An empty working directory with a file of recommendations for prod."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "proposals").mkdir()
     (tmp_path / "proposals" / "prod.yaml").write_text(TEXT)

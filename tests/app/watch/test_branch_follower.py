@@ -20,7 +20,7 @@ BROKEN = "nonsense: {"
 
 
 class Following:
-    """A follower and everything around it; `restarted()` is another process."""
+    """A follower with its dependencies; `restarted()` is a new process."""
 
     def __init__(self, folder: Path, places: RevisionPaths | None = None) -> None:
         self.folder = folder

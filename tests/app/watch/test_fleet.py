@@ -30,7 +30,7 @@ CORRECT = "  driftDetection: Correct\n  interval: 100s\n"
 
 
 class Yard:
-    """Clusters in memory, kept by a fleet."""
+    """Clusters in memory, managed by a fleet."""
 
     def __init__(self, folder: Path) -> None:
         self.origin = Origin(folder)

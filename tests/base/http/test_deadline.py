@@ -24,7 +24,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 @contextlib.contextmanager
 def dripping(begin: bytes, byte: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
-    """A port whose server answers with `begin`, and then with one byte after the other until it is hung up."""
+    """A port whose server sends `begin`, and then single bytes until the connection is closed."""
     stop = threading.Event()
 
     def serve(listener: socket.socket) -> None:

@@ -23,7 +23,7 @@ PLAIN = RetryPolicy(backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4)
 
 
 class Tries:
-    """Gives one result after the other, the last again and again."""
+    """Returns one result after the other, the last one repeatedly."""
 
     def __init__(self, results: Sequence[str | Failure]) -> None:
         self.results = results

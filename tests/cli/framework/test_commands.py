@@ -44,7 +44,7 @@ def test_every_command_accepts_the_short_help_and_the_colour_option(path):
 
 @pytest.mark.parametrize("path", ALL)
 def test_no_group_of_options_is_longer_than_a_screen(path):
-    """A new option belongs under a heading of `reconciler.cli.framework.commands.HEADINGS`."""
+    """Assign a new option to a heading of `reconciler.cli.framework.commands.HEADINGS`."""
     sections = ALL[path].get_help().split("\n\n")
     for section in sections:
         options = [line for line in section.splitlines() if line.lstrip().startswith("-")]

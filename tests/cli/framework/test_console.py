@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 
 
 class Ticking:
-    """A clock that is moved by hand."""
+    """A clock that a test advances."""
 
     def __init__(self) -> None:
         self.at = 100.0

@@ -34,7 +34,7 @@ LOG = logging.getLogger("tests.cli.diagnostics")
 
 @pytest.fixture
 def screen(monkeypatch):
-    """A screen to which everything goes that this process says on standard error; the hooks are put back."""
+    """A screen that receives the standard error of this process; the hooks are restored at the end."""
     for module, name in (
         (logging, "lastResort"),
         (warnings, "showwarning"),

@@ -23,7 +23,7 @@ def no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def broken(folder):
-    """A kubeconfig that leads nowhere."""
+    """A kubeconfig with an unreachable server."""
     path = folder / "kubeconfig"
     path.write_text("current-context: x\ncontexts: []\n", "utf-8")
     return path

@@ -78,7 +78,7 @@ def test_limits_that_kafka_rejects_are_refused(text, message):
     st.from_regex(r"[+-]?[0-9]{0,3}(\.[0-9]{0,3})?(Mi|Ki|G|k|m|n|e2|E|%)?", fullmatch=True),
 )
 def test_a_key_without_bytes_accepts_plain_decimal_numbers_only(key, text):
-    """As in a manifest; `request_percentage=5Mi` was five million percent, that is no limit."""
+    """As in a manifest; `request_percentage=5Mi` would be five million percent, which is no limit."""
     is_plain = re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?", text) is not None
     if is_plain and float(text) > 0:
         assert limit(f"{key}={text}") == (key, float(text))

@@ -139,7 +139,7 @@ def test_sighup_triggers_a_reconciliation(folder: Path, sandbox):
 
 
 def test_a_manual_override_applies_until_it_expires(folder: Path, sandbox, kquota):
-    """The records are free between two passes, so other commands may use them."""
+    """The records are unlocked between two reconciliations, so other commands may use them."""
     watched = Watched(folder, sandbox.bootstrap, OFTEN)
     records = folder / "state" / ".kquota" / "inventory.json"
     watched.settings = watched.settings.replace(

@@ -20,7 +20,7 @@ DAY = 86_400
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Days that ended 40, 20 and 2 days ago, written then."""
+    """Days that ended 40, 20 and 2 days ago, written at those times."""
     new_lake = rows.lake_in(tmp_path / "lake")
     now = time.time_ns() // 1_000_000_000
     for ago in (40, 20, 2):

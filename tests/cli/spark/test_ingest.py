@@ -39,7 +39,7 @@ def export(folder):
 
 
 class Served:
-    """A fake Prometheus in a thread, because the command has a loop of its own."""
+    """A fake Prometheus in a thread, because the command runs its own event loop."""
 
     def __init__(self, faults=()):
         self.server = FakePrometheus()

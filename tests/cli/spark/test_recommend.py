@@ -53,7 +53,7 @@ def _project(folder: Path, text: str) -> None:
 
 
 def _series(user: int, broker: int, days: int) -> list[Sample]:
-    """Every five minutes, with a day and a spike now and then; whole numbers of a formula."""
+    """Samples every five minutes, with a daily cycle and rare spikes; whole numbers of a formula."""
     samples = []
     for n in range(days * DAY_MS // STEP):
         wave = 1 + (n // 144) % 2

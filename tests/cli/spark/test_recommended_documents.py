@@ -27,19 +27,19 @@ NOTHING = DeclaredDocuments(cluster="prod")
 
 
 def declared(screen: Screen | None = None) -> DeclaredDocuments:
-    """What the project here says of prod."""
+    """The declarations of this project for prod."""
     targets = recommendation._targets(None)
     return recommendation.declared((screen or Screen()).console, targets["prod"])
 
 
 def by_name(text: str) -> dict[str, Declaration]:
-    """The documents of a text."""
+    """The documents of a text by name."""
     loaded = load_files([("new", text)], clusters={"prod": {}}).checked()
     return {declaration.document: declaration for declaration in loaded.of("prod")}
 
 
 def planned(kquota: Run) -> dict[tuple[str, str], float]:
-    """What the project's manifests ask of an empty cluster."""
+    """The changes of the project's manifests for an empty cluster."""
     ran = kquota("plan", "--offline", "--no-inventory", "--format", "json")
     assert ran.code == 0, ran.err
     changes = json.loads(ran.out)["changes"]

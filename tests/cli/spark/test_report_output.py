@@ -68,7 +68,7 @@ FLEET = ("plan", "resolve", "history")
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that would start a session fails, with other words than those that are expected."""
+    """A command that would start a session fails, with another message than the expected one."""
 
     def run(*_: object) -> None:
         raise AssertionError("a session would start")

@@ -117,7 +117,7 @@ def test_an_error_about_a_malformed_entry_contains_no_part_of_a_password(
 
 
 def shown_for_a_password_of_blanks(entry: str) -> str:
-    """Every sentence that the parser has, so that its own words do not count as pieces."""
+    """All sentences of the parser, because their words do not count as pieces of a secret."""
     texts: list[str] = []
     for text in ("", "é", "é é", "= é", '"', "é=1", "required;", "x required; y", f"{PLAIN} x"):
         try:

@@ -230,7 +230,7 @@ PACKAGE = "aws_msk_iam_sasl_signer"
 
 
 class Signer:
-    """What the extra would sign with."""
+    """A substitute for the signature of the extra."""
 
     calls: list[tuple[str, ...]]
     fail = False

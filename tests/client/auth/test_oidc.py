@@ -21,7 +21,7 @@ PLANTED = "pl4nted+se/cret"
 
 
 class Endpoint:
-    """Answers what it is set to answer; keeps what it was asked."""
+    """Sends configured responses; records its requests."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[int, bytes]] = []

@@ -22,24 +22,24 @@ IDLE_SECONDS = 60.0
 
 
 class Describe(NamedTuple):
-    """A request to this broker, or to any."""
+    """A request to a given broker, or to any."""
 
     node: int | None
 
 
 class Cancelled(NamedTuple):
-    """A request to this broker that its caller cancels after some turns of the event loop."""
+    """A request to a given broker that its caller cancels after some iterations of the event loop."""
 
     node: int | None
     turns: int
 
 
 class Cut(NamedTuple):
-    """The next request of the client finds its connection closed."""
+    """The connection of the client's next request is closed."""
 
 
 class Stop(NamedTuple):
-    """A broker ends."""
+    """A broker stops."""
 
     node: int
 
@@ -51,7 +51,7 @@ class Start(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Nothing happens for a share of the time after which a connection is too old."""
+    """A share of the maximum connection age passes without requests."""
 
     share: float
 
@@ -92,7 +92,7 @@ async def take(step: Step, sandbox: Sandbox, our: QuotaClient, clock: FakeClock)
 
 
 async def connections(steps: list[Step]) -> tuple[int, int]:
-    """The number of connections that were opened, and of those that were closed at the end."""
+    """The number of opened connections, and of those that were closed at the end."""
     recorder, clock = Recorder(), FakeClock()
     async with Sandbox(SandboxSettings(nodes=NODES)) as sandbox:
         config = ClientConfig.from_mapping(

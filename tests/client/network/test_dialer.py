@@ -137,7 +137,7 @@ async def test_a_cancelled_dial_leaves_no_socket_open() -> None:
 
 
 class Proxy:
-    """What the extra would give."""
+    """The proxy object of the extra."""
 
     dialed: list[tuple[str, int]]
     port: int

@@ -25,7 +25,7 @@ LINE_SECONDS = 0.01
 
 
 async def planned(expected: str | None, *, locks_records: bool) -> tuple[PreparedPlan, int]:
-    """A plan of a sandbox behind a long line, and the round trips that it took."""
+    """A plan of a sandbox behind a slow connection, and the number of its round trips."""
     settings = SandboxSettings(cluster_id=CLUSTER_ID)
     async with (
         Sandbox(settings) as sandbox,

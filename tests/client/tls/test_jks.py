@@ -74,7 +74,7 @@ def test_other_formats_are_refused(name: str) -> None:
 
 
 def sealed(body: bytes) -> bytes:
-    """A store with a right digest around any body."""
+    """A store with a valid digest for any body."""
     store = jks.MAGIC + body
     secret = "storepass".encode("utf-16-be")
     return (

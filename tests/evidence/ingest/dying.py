@@ -27,7 +27,7 @@ SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
 
 
 def ingest(folder: Path, path: Path) -> Lake:
-    """What `kquota spark ingest --file` does."""
+    """Do the same as `kquota spark ingest --file`."""
     lake = Lake(object_store.opened(str(folder), create=True), clock=FakeClock())
     files = FileImportRequest(paths=(path,), dialects=parser.shipped())
     file_import.read(lake, (SOURCE,), files, clock=FakeClock(1_800_000_000))
@@ -35,13 +35,13 @@ def ingest(folder: Path, path: Path) -> Lake:
 
 
 def rows(lake: Lake) -> list[str]:
-    """Everything that was made."""
+    """All rows of the lake."""
     tables = (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE)
     return [repr(lake.read(lake.manifests(table), table=table).to_pylist()) for table in tables]
 
 
 def main() -> None:
-    """The parent opens no store until its children are done."""
+    """The parent opens no store before its children have ended."""
     load_libraries()
     folder, path = Path(sys.argv[1]), Path(sys.argv[2])
     killed = 0

@@ -36,7 +36,7 @@ def gauge(
     client_id: str = "",
     ip: str = "",
 ) -> list[Row]:
-    """One series: a value per moment, or the same at each."""
+    """One series: a value for each time, or the same value at each."""
     several = [values] * len(at) if isinstance(values, int | float) else list(values)
     return [
         (instance, replica, measure, kind, user, client_id, ip, ts, float(value))
@@ -45,7 +45,7 @@ def gauge(
 
 
 def broker(number: int, at: Sequence[int], *, instance: str = "", replica: str = "") -> list[Row]:
-    """A broker that answers and says who it is."""
+    """A broker that answers with its identity."""
     name = instance or f"b{number}:7071"
     return [
         *gauge("up", at, 1, instance=name, replica=replica),
@@ -90,7 +90,7 @@ def day(
 
 
 def usage(done: day_tables.AssembledDay, **values: str) -> list[Mapping[str, object]]:
-    """Samples, as mappings; only those that have these values."""
+    """Samples as mappings; only those with these values."""
     return [
         row
         for row in done.usage.to_pylist()

@@ -16,7 +16,7 @@ Recorded = list[tuple[str, dict[str, str], list[tuple[int, str]]]]
 def recorded(
     begin: int, count: int, *, brokers: int = 2, cluster: str = "orders", users: int = 2
 ) -> Recorded:
-    """Brokers that answer every 30 s; each user produces a little more at each scrape."""
+    """Brokers that answer every 30 s; each user produces more at each scrape."""
     series: Recorded = []
     for broker in range(1, brokers + 1):
         own = {"cluster": cluster, "instance": f"{cluster}-{broker}:7071"}
@@ -37,7 +37,7 @@ def put(server: FakePrometheus, series: Recorded) -> None:
 
 
 def answer(series: Recorded) -> str:
-    """What ``/api/v1/query`` would have answered."""
+    """The response of ``/api/v1/query``."""
     result = [
         {
             "metric": {"__name__": name} | labels,
@@ -78,7 +78,7 @@ def between(series: Recorded, begin: int, end: int) -> Recorded:
 
 
 def comparable_rows(rows: Sequence[Mapping[str, object]]) -> list[tuple[object, ...]]:
-    """What matters of samples, sorted."""
+    """The relevant columns of samples, sorted."""
     names = (
         "cluster_id",
         "broker_id",

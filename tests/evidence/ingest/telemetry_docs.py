@@ -47,7 +47,7 @@ ADVICE: dict[DropReason, str] = {
 
 
 def dialects() -> str:
-    """A table of all dialects: what each reads."""
+    """A table of all dialects and their metrics."""
     rows = [
         "| dialect | what it is | metrics | quota type in | user | client id |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -72,7 +72,7 @@ def _name(dialect: Dialect, part: str) -> str:
 
 
 def words() -> str:
-    """A table of all words that are counted when series are read."""
+    """A table of all drop reasons."""
     rows = ["| word | counts | what to do |", "| --- | --- | --- |"]
     for word, advice in ADVICE.items():
         mark = " **Partial.**" if word in PARTIAL else ""
@@ -81,7 +81,7 @@ def words() -> str:
 
 
 def replaced(text: str) -> str:
-    """The document with its generated parts as they should be."""
+    """The document with its generated parts updated."""
     for name, part in (("dialects", dialects()), ("words", words())):
         before, remainder = text.split(f"<!-- {name} -->\n")
         _, after = remainder.split(f"<!-- /{name} -->")

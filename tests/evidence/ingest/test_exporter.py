@@ -99,13 +99,13 @@ def broker(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def cluster(broker: KafkaCluster) -> KafkaCluster:
-    """The broker without any limit: those of another test would decide the tags."""
+    """The broker without limits, because limits of another test would determine the tags."""
     raw_quotas.clear(broker.port())
     return broker
 
 
 def send(cluster: KafkaCluster, streams: list[dict[str, object]]) -> None:
-    """Each stream's records, and waits until all are acknowledged."""
+    """Send each stream's records, and wait until all are acknowledged."""
     plan = {"lastsMs": 45_000, "streams": streams}
     with ScratchFolder.make("forged-") as scratch:
         (scratch / "plan").write_text(json.dumps(plan), encoding="utf-8")

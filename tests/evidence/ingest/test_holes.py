@@ -25,7 +25,7 @@ TOTAL = "kafka_server_brokertopicmetrics_bytesin_total"
 
 
 class Thanos(FakePrometheus):
-    """Some of its time lies in a store that is away: it warns where it is asked for that."""
+    """Some of its data is in a store that is unavailable: responses for that time have a warning."""
 
     away = (0, 0)
     warns_of_labels = False
@@ -179,7 +179,7 @@ def test_an_empty_result_with_a_warning_is_not_an_empty_window(names):
 
 
 def resting(server=None, begin=END, hours=8):
-    """Brokers that answer and name no client: no one used them for longer than an hour."""
+    """Brokers that answer and list no client: unused for more than an hour."""
     prometheus = FakePrometheus() if server is None else server
     everything = recorded_use.recorded(begin, hours * 120, brokers=1, users=0)
     recorded_use.put(prometheus, everything)
@@ -255,7 +255,7 @@ def test_a_metric_of_single_topics_only_is_reported():
 
 
 class Full:
-    """A store that takes a given number of manifests of brokers' samples and no more."""
+    """A store that accepts a given number of manifests of brokers' samples."""
 
     def __init__(self, inner, most):
         self._inner, self._left = inner, most

@@ -41,7 +41,7 @@ SETTINGS = """\
 
 
 def with_a_gap(series: recorded_use.Recorded) -> recorded_use.Recorded:
-    """Broker 2 is not reached for ten minutes; of broker 1 one user falls silent in the last hour."""
+    """Broker 2 is unreachable for ten minutes; one user of broker 1 is idle in the last hour."""
     series_with_gap = []
     for name, labels, points in series:
         points_with_gap = points

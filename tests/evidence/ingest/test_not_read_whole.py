@@ -138,7 +138,7 @@ def test_invalid_lines_of_one_file_do_not_mark_the_days_of_the_next(tmp_path):
 
 
 class Full:
-    """A store that has no room for points of one day."""
+    """A store without space for points of one day."""
 
     def __init__(self, inner, day):
         self._inner, self._day = inner, day

@@ -141,7 +141,7 @@ def test_everything_is_fetched_once_for_any_limit_of_the_server(
 
 
 def test_a_query_that_cannot_be_split_by_time_is_split_by_a_label() -> None:
-    """Names that look like expressions stand for themselves."""
+    """Names that look like expressions are literal."""
     server = filled(series=9, points=3, step=1)
     server.max_samples = 5
     chunks, counts = fetch(server, T, T + WINDOW)
@@ -159,7 +159,7 @@ def test_one_series_that_is_too_large_is_an_error_that_names_it() -> None:
 
 
 class Slow(FakePrometheus):
-    """Too slow for queries of more than some time."""
+    """Too slow for queries over a longer time."""
 
     most_ms = 0
 

@@ -50,7 +50,7 @@ def new_lake(store=None, run_id=""):
 
 
 def write(lake, rows, days=DAYS, *, pace=PACE, rebuild=False, **how):
-    """One reading of several days; gives the days that were written."""
+    """One import of several days; returns the days that were written."""
     points = table(rows)
     writer = SampleDays(lake, "c", pace, rebuild=rebuild)
     reports = {day: writer.write(day, DayReading(points=points, **how)) for day in days}
@@ -79,7 +79,7 @@ def use(begin, count, *, rate=5.0):
 
 
 def around_midnight():
-    """Some minutes before and after two midnights: a busy bucket, one that falls silent, counters."""
+    """Some minutes before and after two midnights: a busy bucket, one that becomes idle, counters."""
     rows = []
     for begin in (START - 4 * STEP, START + DAY_MS - 3 * STEP):
         at = times(8, begin=begin)

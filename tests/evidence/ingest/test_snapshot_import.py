@@ -156,7 +156,7 @@ def limited(value):
 
 
 def daily(numbers):
-    """A look at noon of each of these days of January, with another limit each."""
+    """A quota snapshot at noon of each of these days of January, with a different limit each."""
     return [
         SnapshotDocument(
             cluster_id="c", observed_ms=NOON_MS + (number - 2) * DAY_MS, state=limited(number)

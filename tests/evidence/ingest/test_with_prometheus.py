@@ -41,7 +41,7 @@ OF_ORDERS = label_matchers.parsed('cluster="orders"')
 
 
 def recorded() -> dict[tuple[str, ...], list[tuple[int, str]]]:
-    """Name, cluster and labels -> samples: two hours and a bit, one gap, NaN, strangers of another cluster."""
+    """Name, cluster and labels -> samples: more than two hours, one gap, NaN, series of another cluster."""
     points_by_series: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for cluster in ("orders", "payments"):
         for broker in ("1", "2"):
@@ -75,7 +75,7 @@ def as_openmetrics(series: dict[tuple[str, ...], list[tuple[int, str]]]) -> str:
 
 
 class Stored(prometheus.Server):
-    """A Prometheus over blocks that are already there, kept for a hundred years."""
+    """A Prometheus over existing blocks, kept for a hundred years."""
 
     def __init__(self, blocks: Path, *flags: str) -> None:
         def command(scratch: Path, port: int) -> list[str]:
@@ -187,7 +187,7 @@ def test_a_server_with_a_low_limit_is_queried_in_parts(blocks: Path) -> None:
 
 
 def test_queries_that_cannot_be_split_by_time_are_split_by_series(blocks: Path) -> None:
-    """Names with every special character go through regular expressions and come back."""
+    """Names with every special character are quoted in regular expressions and returned unchanged."""
     with Stored(blocks / "data", "--query.max-samples=6") as server:
         chunks, counts = fetch(server.url, T, T + 120_000)
     assert samples(chunks) == expected("orders", T, T + 120_000)
@@ -273,7 +273,7 @@ def test_a_range_query_repeats_the_last_value_of_a_gap_and_this_is_reported(
 
 
 def test_a_dump_of_promtool_gives_the_recorded_points(blocks: Path, tmp_path: Path) -> None:
-    """Also a check of our reader of OpenMetrics against the file that Prometheus itself took."""
+    """Compares the OpenMetrics reader with the file that Prometheus read."""
     dump = tmp_path / "dump.txt"
     dump.write_text(prometheus.promtool("tsdb", "dump", str(blocks / "data")), encoding="utf-8")
 

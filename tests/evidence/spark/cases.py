@@ -57,7 +57,7 @@ def series(
     scale: int,
     censoring: Sequence[Censored] = tuple(Censored),
 ) -> tuple[Sample, ...]:
-    """One series on these moments: around a level, with peaks, silences, throttling and now and then the cut rate."""
+    """One series at these times: around a level, with peaks, gaps, throttling and occasional capped rates."""
     samples: list[Sample] = []
     level = draw.randrange(1, max(2, scale))
     for ts, span in times:
@@ -80,7 +80,7 @@ def series(
 def moments(
     draw: random.Random, *, count: int, step: int, max_gap: int, begin: int = BEGIN
 ) -> list[tuple[int, int]]:
-    """Moments with the time that each stands for: gaps just at and just above the border, short and odd steps."""
+    """Times with the duration of each: gaps at and just above the bound, short and irregular steps."""
     times: list[tuple[int, int]] = []
     ts = begin + draw.randrange(DAY_MS)
     for _ in range(count):

@@ -10,14 +10,15 @@ from tests.servers import spark as servers
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[servers.StandaloneCluster]:
-    """A standalone cluster with two workers; jobs get there by its `submit`, or by the Connect server."""
+    """A standalone cluster with two workers; jobs are started by its `submit`, or by the Connect server."""
     with servers.StandaloneCluster(workers=2) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def connect(cluster: servers.StandaloneCluster) -> Iterator[servers.ConnectServer]:
-    """A Spark Connect server whose jobs run on two executors of the cluster. One process has one kind of session, so clients of it are processes of their own."""
+    """A Spark Connect server whose jobs run on two executors of the cluster. A process has only one kind of session, so
+    clients are separate processes."""
     with servers.ConnectServer(cluster) as running:
         yield running
 

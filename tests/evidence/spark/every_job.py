@@ -74,7 +74,7 @@ class Clock:
 
 
 def package_of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The file that a Python worker imports `reconciler` from, and one delay by its kernel, once for each partition."""
+    """The file from which a worker imports `reconciler`, and one delay by its kernel, once for each partition."""
     import reconciler.usage.kernel.throttling  # noqa: PLC0415 - in the worker, which has the package from us
 
     for _ in batches:
@@ -88,7 +88,7 @@ def package_of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
 def run_all(
     spark: SparkSession, folder: str, states: Path, jobs: Iterable[str] = JOBS
 ) -> dict[str, object]:
-    """The result of each job by its name, and under `workers` what Python workers import."""
+    """The result of each job by its name, and under `workers` the imports of Python workers."""
     lake = Lake(opened(folder), clock=Clock(), run_id="every")
     results: dict[str, object] = {}
     for name in jobs:

@@ -39,7 +39,7 @@ def lake(folder: Path, run_id: str = "test") -> Lake:
 def samples(
     cluster: str, on: dt.date, *, seed: int = 1, series: int = 4, each: int = 60
 ) -> list[Row]:
-    """Rows of `usage_sample` with gaps, jitter, the clamp, nothing at all, unknown and lingering throttling."""
+    """Rows of `usage_sample` with gaps, jitter, capped rates, missing, unknown and lingering throttling."""
     draw = random.Random(f"{cluster} {on} {seed}")
     start = (on - EPOCH).days * DAY_MS
     rows: list[Row] = []
@@ -72,19 +72,19 @@ def samples(
 
 
 def commit(into: Lake, cluster: str, on: dt.date, rows: list[Row]) -> Manifest:
-    """Make rows the samples of a day."""
+    """Commit rows as the samples of a day."""
     unit = Unit(table=USAGE_SAMPLE, cluster_id=cluster, day=on)
     table = pa.Table.from_pylist(rows, schema=arrow_tables.schema(USAGE_SAMPLE))
     return into.commit(unit, table, into.manifest(unit))
 
 
 def rows_of(of: Lake, table: Table) -> list[Row]:
-    """What a lake holds of a table, in one order."""
+    """The rows of a table in a lake, sorted."""
     return of.read(of.manifests(table), table=table).to_pylist()
 
 
 def sorted_rows(table: Table, rows: Iterable[Row]) -> list[Row]:
-    """Rows by cluster, day and key, as a lake gives them."""
+    """Rows by cluster, day and key, as in a lake."""
     keys = ("cluster_id", "day", *table.key)
     return sorted(rows, key=lambda row: tuple(_bytes(row[name]) for name in keys))
 

@@ -56,7 +56,7 @@ RULES_IGNORED = (
 
 
 def world(draw: random.Random, cluster_id: str) -> World:
-    """Everything that one comparison is given."""
+    """All inputs of one comparison."""
     frozen = draw.choice(((), (), ("team/three",), ("team/one", "gone/unread")))
     return World(
         desired=merge(_documents(draw), frozen=frozen),

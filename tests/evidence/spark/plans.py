@@ -18,10 +18,10 @@ _NODE = re.compile(r"^[\s:+\-]*(?:\*\(\d+\)\s*)?(?P<name>[A-Za-z]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A plan as text, one node per line, before and after the execution alike.
+    """A plan as text, one node per line, equal before and after execution.
 
     Attributes:
-        text: Spark's own words.
+        text: Spark's own text.
         nodes: The names of its operators, from the top.
     """
 
@@ -29,27 +29,27 @@ class Plan:
     nodes: tuple[str, ...]
 
     def count(self, name: str) -> int:
-        """How often an operator of exactly this name is there; `Exchange` does not count broadcasts."""
+        """How often an operator of exactly this name occurs; `Exchange` does not include broadcasts."""
         return self.nodes.count(name)
 
     def assert_native(self) -> None:
-        """No Python for each row, and no join that compares everything with everything."""
+        """No Python for each row, and no cartesian join."""
         wrong = [name for name in (*PYTHON, *PRODUCTS) if name in self.text]
         assert not wrong, f"{wrong} in\n{self.text}"
 
     def assert_one_window_pass(self) -> None:
-        """Rows are exchanged and sorted once, and every window works on that."""
+        """Rows are exchanged and sorted once, and every window uses that order."""
         assert self.count("Window") >= 1, self.text
         assert (self.count("Exchange"), self.count("Sort")) == (1, 1), self.text
 
     def columns_read(self) -> set[str]:
-        """The columns that scans of files take."""
+        """The columns that scans of files read."""
         scans = re.findall(r"FileScan parquet \[([^\]]*)\]", self.text)
         return {name.rpartition("#")[0] for each in scans for name in each.split(",") if name}
 
 
 def of(frame: DataFrame) -> Plan:
-    """The physical plan, adaptive parts included: the one that Spark begins with."""
+    """The physical plan with adaptive parts: the initial one."""
     text = frame._jdf.queryExecution().executedPlan().toString()
     # After an execution, an adaptive plan is printed twice: take the final one.
     text = text.split("+- == Initial Plan ==")[0]
@@ -58,7 +58,7 @@ def of(frame: DataFrame) -> Plan:
 
 
 def files_read(frame: DataFrame) -> set[str]:
-    """The addresses of the files that a frame would read, as `Store.uri` spells them."""
+    """The addresses of the files that a frame would read, in the notation of `Store.uri`."""
     return {
         "file://" + unquote(address.removeprefix("file:").lstrip("/").join(("/", "")))
         for address in frame.inputFiles()
@@ -67,9 +67,9 @@ def files_read(frame: DataFrame) -> set[str]:
 
 @contextlib.contextmanager
 def rows_read(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """Counts the rows that tasks read from files since the block began, by the tasks' own metrics.
+    """Count the rows that tasks read from files since the block began, by the tasks' own metrics.
 
-    Only stages of the block are looked at: a session forgets the eldest of its stages after a thousand.
+    Only stages of the block count: a session drops its oldest stages after a thousand.
     """
     context = spark.sparkContext
     scala, jvm, gateway = context._jsc.sc(), context._jvm, context._gateway

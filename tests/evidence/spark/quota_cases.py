@@ -43,7 +43,7 @@ Row = tuple[object, ...]
 
 
 def states(draw: random.Random) -> QuotaState:
-    """What a cluster may have: any mix of levels, values that should not have been stored, foreign things."""
+    """Possible states of a cluster: any mix of levels, invalid stored values, foreign types."""
     users, clients = draw.sample(USERS, 3), draw.sample(CLIENTS, 3)
     shapes = draw.sample(sorted(FORMS), draw.randint(0, len(FORMS)))
     limits = {}
@@ -69,7 +69,7 @@ def states(draw: random.Random) -> QuotaState:
 
 
 def clients(draw: random.Random) -> list[Principal]:
-    """Clients that some limits name and some do not, each once."""
+    """Clients that some limits name and others do not, without duplicates."""
     principals = {
         Principal(
             user=draw.choice((*USERS, "nobody", "")) or None,
@@ -142,5 +142,5 @@ def _slots(subject: Entity) -> tuple[str, ...]:
 
 
 def same(first: object, second: object) -> bool:
-    """Equality of rows with NaN equal to itself and nothing else lenient."""
+    """Equality of rows, with NaN equal to itself."""
     return repr(first) == repr(second)

@@ -30,7 +30,7 @@ def commit(
     rows: Iterable[dict[str, object]],
     **inputs: str,
 ) -> None:
-    """Rows as a unit; columns that do not matter are empty."""
+    """Rows as a unit; irrelevant columns are empty."""
     schema = arrow_tables.schema(table)
     empty: dict[pa.DataType, object] = {pa.string(): "", pa.bool_(): True}
     records = [
@@ -73,7 +73,7 @@ def fill(into: Lake, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> No
 def looked(
     into: Lake, cluster_id: str, state: whatif_cases.QuotaState, at_ms: int, name: str = "look"
 ) -> None:
-    """A look at limits: the only one of its day."""
+    """The only quota snapshot of its day."""
     rows = quota_cases.entry_rows(cluster_id, state, snapshot_id=name, at_ms=at_ms)
     entries = [dict(zip(QUOTA_ENTRY.names, row, strict=True)) for row in rows]
     look = {"snapshot_id": name, "observed_at_ms": at_ms, "entries": len(entries)}
@@ -82,7 +82,7 @@ def looked(
 
 
 def beyond_64_bits() -> tuple[whatif_cases.Case, list[Sample], Cadence]:
-    """One series at the cut rate for twelve days, under a limit of 5 that becomes 4: its samples, and their pace."""
+    """One series at the capped rate for twelve days, under a limit of 5 that becomes 4: its samples and step."""
     base_case = whatif_cases.case(0)
     begin, step = whatif_cases.START_MS // DAY_MS * DAY_MS, 300_000
     huge = [Sample(begin + n * step, step, MAX_UNITS) for n in range(1, 12 * 288)]

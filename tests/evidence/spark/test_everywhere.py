@@ -33,7 +33,7 @@ READS_OTHERS = {"report"}
 
 
 def filled(folder: Path) -> Lake:
-    """A lake for reports, with five more clusters, whose limits change to the states in a folder beside."""
+    """A lake for reports, with five more clusters, whose limits change to the states in a separate folder."""
     lake = report_lake.build_lake(folder / "lake")
     generated = [whatif_cases.case(number) for number in range(20)]
     # Neither JSON nor a comparison of rows can have NaN.

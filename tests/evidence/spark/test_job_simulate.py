@@ -134,7 +134,7 @@ def test_omitted_consumers_are_counted_by_neither_engine(
 
 @pytest.mark.integration
 def test_each_observation_is_counted_once_with_its_total(spark: SparkSession) -> None:
-    """More buckets than are named: one sentence says how many there are, and none says another number."""
+    """More buckets than are listed: exactly one sentence has their number."""
     beside = [
         dict.fromkeys(impact_query.ROWS.names)
         | {"cluster_id": "c", "item": item, "n": n, "quota_type": "produce", "group_kind": "client"}

@@ -247,7 +247,7 @@ def test_limits_of_a_cluster_without_samples_are_reported_and_stored(spark, tmp_
 
 
 def test_curves_of_a_report_stay_within_its_window_and_below_their_bound(spark, lake) -> None:
-    """From 15:00 to 15:00: two days of units are read, 24 hours of them are drawn."""
+    """From 15:00 to 15:00: two days of units are read, 24 hours of them are shown."""
     row = ImpactRow(
         cluster_id="c1",
         quota_type=QuotaType.PRODUCE,

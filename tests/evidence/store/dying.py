@@ -26,18 +26,18 @@ MOST = 400
 
 
 def update(folder: Path) -> None:
-    """A second generation."""
+    """Write a second generation."""
     lake = rows.lake_in(folder)
     lake.update(rows.unit(USAGE_SAMPLE), lambda _: UnitContent(rows=rows.usage(rates=(7, 7))))
 
 
 def expire(folder: Path) -> None:
-    """Everything is past its time."""
+    """Expire everything."""
     expired(rows.lake_in(folder).store, rows.at(10_000))
 
 
 def publish_again(folder: Path) -> None:
-    """One more day."""
+    """Publish one more day."""
     lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "evidence").store
     publisher.publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)
@@ -52,7 +52,7 @@ WORKS: dict[str, Callable[[Path], None]] = {
 
 
 def die_before(number: int) -> None:
-    """From now on the process lives for this number of calls."""
+    """End the process after this number of calls."""
     remaining = number
 
     def dying(act: Callable[..., object]) -> Callable[..., object]:
@@ -70,12 +70,12 @@ def die_before(number: int) -> None:
 
 
 def load_libraries() -> None:
-    """Loads what the first array of Arrow imports, pandas if it is there: else each child loads it again."""
+    """Load the libraries that the first array of Arrow imports, so that children need not."""
     _ = pa.array([0])
 
 
 def main() -> None:
-    """Runs the copies; each child imports nothing, and its parent never opens a store."""
+    """Run the copies; children import nothing, and the parent never opens a store."""
     load_libraries()
     work, folder = WORKS[sys.argv[1]], Path(sys.argv[2])
     for number in range(MOST):

@@ -25,7 +25,7 @@ Rate = Callable[[int], int]
 
 
 def busy(peak: int, *, calm: int = 10) -> Rate:
-    """``peak`` in the first hour of each day, else ``calm``."""
+    """``peak`` in the first hour of each day, otherwise ``calm``."""
     return lambda number: peak if number < 3_600_000 // STEP_MS else calm
 
 
@@ -42,19 +42,19 @@ def published(
     censored: str = "no",
     clients: Sequence[str] = (),
 ) -> LatestPointer:
-    """Publishes what users did until a moment; whole days before it.
+    """Publish evidence of users for whole days until a given time.
 
     Args:
-        folder: Where evidence goes.
-        cluster_id: Whose it is.
-        use: User -> rate; alike on every broker.
+        folder: Folder of the evidence.
+        cluster_id: Id of the cluster.
+        use: User -> rate; the same on every broker.
         end_ms: End of the window.
-        days: How many days it has.
-        brokers: Ids.
-        limits: ``producer_byte_rate`` of users in force at the end; ``None`` = no look.
-        quota_type: What was measured.
-        censored: Of every sample.
-        clients: Client ids that alone had a limit the day before, as another look saw.
+        days: Number of days.
+        brokers: Broker ids.
+        limits: ``producer_byte_rate`` of users in effect at the end; ``None`` = no quota snapshot.
+        quota_type: The measured quota type.
+        censored: Whether every sample is censored.
+        clients: Client ids with the only limits in a quota snapshot of the day before.
     """
     with tempfile.TemporaryDirectory() as place:
         lake = Lake(object_store.opened(place), clock=FakeClock(), run_id="test")

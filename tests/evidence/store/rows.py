@@ -28,7 +28,7 @@ def day(number: int) -> date:
 
 
 def at(number: int, seconds: float = 0) -> int:
-    """A moment of such a day in milliseconds."""
+    """A time of such a day in milliseconds."""
     return FIRST_MS + number * DAY_MS + int(seconds * 1000)
 
 
@@ -79,7 +79,7 @@ def usage(
 def up(
     number: int = 0, *, brokers: Sequence[str] = ("1",), moments: int = 3, step: int = 30
 ) -> pa.Table:
-    """A broker that answered at these moments."""
+    """A broker that answered at these times."""
     return table_of(
         TARGET_UP,
         [
@@ -101,7 +101,7 @@ Limit = tuple[Sequence[tuple[str, str | None]], str, float]
 
 
 def entries(number: int, snapshot_id: str, limits: Sequence[Limit]) -> pa.Table:
-    """Rows of one look at the limits."""
+    """Rows of one quota snapshot."""
     return table_of(
         QUOTA_ENTRY,
         [
@@ -129,7 +129,7 @@ def entries(number: int, snapshot_id: str, limits: Sequence[Limit]) -> pa.Table:
 
 
 def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.Table:
-    """``(id, seconds of the day, entries, complete)`` of some looks."""
+    """``(id, seconds of the day, entries, complete)`` of some quota snapshots."""
     return table_of(
         SNAPSHOT,
         [
@@ -147,7 +147,7 @@ def snapshots(number: int, looks: Sequence[tuple[str, float, int, bool]]) -> pa.
 
 
 class Watched(FileStore):
-    """A store in a folder that notes what is written and read, and refuses what the test chooses."""
+    """A store in a folder that records writes and reads, and refuses those that the test chooses."""
 
     def __init__(self, folder: Path) -> None:
         inner = object_store.opened(str(folder), create=True)
@@ -185,6 +185,6 @@ class Watched(FileStore):
 
 
 def lake_in(folder: Path | str, run_id: str = "test") -> Lake:
-    """A lake whose waiting takes no time."""
+    """A lake that does not wait."""
     opened = object_store.opened(str(folder), create=True)
     return Lake(opened, clock=FakeClock(), run_id=run_id, pause=lambda _: None)

@@ -34,7 +34,7 @@ def committed(lake: Lake, unit: Unit, generations: int = 1) -> Manifest:
 
 
 def age(lake: Lake, older_ms: int, *, only: str = "") -> None:
-    """Makes files as old as that."""
+    """Make files that old."""
     assert lake.store.folder is not None
     when = (NOW - older_ms) / 1000
     for path in lake.store.folder.rglob("*"):
@@ -188,7 +188,7 @@ def test_an_unreadable_table_does_not_stop_the_expiry_of_the_others(
 
 
 class Stuck(rows.Watched):
-    """Files cannot be removed, manifests can."""
+    """A store whose manifests, but not files, can be removed."""
 
     def delete(self, paths) -> None:
         named = list(paths)
@@ -211,7 +211,7 @@ def test_removals_before_a_failure_are_reported(tmp_path: Path) -> None:
 
 
 class Together(rows.Watched):
-    """Two manifests have to be asked for at the same time, or the first waits without success."""
+    """Two manifests must be requested at the same time, otherwise the first waits and fails."""
 
     both = threading.Barrier(2)
 
@@ -229,7 +229,7 @@ def test_manifests_are_read_concurrently(tmp_path: Path) -> None:
 
 
 class Overtaken(rows.Watched):
-    """Another writer commits while expiry is at work."""
+    """Another writer commits during an expiry."""
 
     lake: Lake
     unit: Unit

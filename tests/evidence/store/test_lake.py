@@ -233,7 +233,7 @@ def test_a_manifest_at_a_wrong_path_is_refused(lake: Lake) -> None:
 
 
 def appended(lake: Lake, name: str, times: int) -> None:
-    """Adds a given number of rows, one commit each."""
+    """Append a given number of rows, one commit each."""
 
     def one_more(before: Manifest | None) -> UnitContent:
         had = lake.read([before] if before else [], table=USAGE_SAMPLE)

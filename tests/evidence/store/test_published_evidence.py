@@ -398,7 +398,7 @@ def test_unknown_values_of_an_enumeration_make_a_file_unusable(
 
 
 class Ranged(http.server.BaseHTTPRequestHandler):
-    """Files of a folder, by ranges too, for clients with the password."""
+    """Files of a folder with range requests, for clients with the password."""
 
     folder: Path
 
@@ -423,7 +423,7 @@ class Ranged(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Silence."""
+        """Log nothing."""
 
 
 def test_evidence_is_read_from_a_web_address(lake: Lake, to: rows.Watched, tmp_path: Path) -> None:

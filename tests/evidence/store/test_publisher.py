@@ -150,7 +150,7 @@ def test_a_file_missing_from_the_evidence_is_uploaded_again(lake: Lake, to: rows
 
 
 def spoil(to: rows.Watched, path: str, *, at: int, when_ms: int | None = None) -> None:
-    """Alters a byte of a file and nothing else, as a disk or a person does."""
+    """Change one byte of a file, like a defective disk."""
     assert to.folder is not None
     place = to.folder / path
     before = place.stat().st_mtime

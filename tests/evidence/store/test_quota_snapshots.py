@@ -28,7 +28,7 @@ def lake() -> Lake:
 def look(
     lake: Lake, number: int, snapshots: Sequence[tuple[str, float, bool, Sequence[rows.Limit]]]
 ) -> None:
-    """Some looks of one day: id, seconds of the day, whether complete, limits."""
+    """Quota snapshots of one day: id, seconds of the day, whether complete, limits."""
     counted_snapshots = [
         (name, seconds, len(limits), complete) for name, seconds, complete, limits in snapshots
     ]

@@ -18,7 +18,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def looked(lake: Lake, number: int, *counts: int) -> Manifest:
-    """A day of looks in as many generations, each with a given number of rows."""
+    """A day of quota snapshots in several generations, each with a given number of rows."""
     unit = rows.unit(SNAPSHOT, number)
     manifest = lake.manifest(unit)
     for count in counts:

@@ -29,7 +29,7 @@ BAD = [Alteration(ALICE, (("connection_creation_rate", 5.0),))]
 
 
 class World:
-    """A broker, an API server with a QuotaCluster, and a consultant."""
+    """A broker, an API server with a QuotaCluster, and the tested object."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox

@@ -25,7 +25,7 @@ BROKER = ValidationResult(source="broker")
 
 
 class FakeBroker:
-    """A broker that says what a test wants."""
+    """A broker with configured responses."""
 
     def __init__(self, verdict: ValidationResult | Exception = BROKER, **spec: Any) -> None:
         self.asked: list[Alteration] = []

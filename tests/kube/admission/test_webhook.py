@@ -35,7 +35,7 @@ from tests.servers.certs import Authority
 
 
 class FakeBroker:
-    """A broker that waits for a gate, and then says what a test wants."""
+    """A broker that waits for a gate, and then sends a configured response."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -51,7 +51,7 @@ class FakeBroker:
         return from_spec(name, {"bootstrapServers": "broker:9092"})
 
     async def asked_for(self, times: int) -> None:
-        """Returns when a given number of requests wait at the gate."""
+        """Return when a given number of requests wait at the gate."""
         async with self._more:
             await self._more.wait_for(lambda: self.asked >= times)
 
@@ -104,7 +104,7 @@ class Client:
         return await asyncio.open_connection(host, int(port), ssl=self._context)
 
     async def subject(self) -> str:
-        """The common name that the server shows to a new connection."""
+        """The common name of the certificate for a new connection."""
         host, _, port = self._url.removeprefix("https://").rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port), ssl=self._context)
         subject = writer.get_extra_info("peercert")["subject"]

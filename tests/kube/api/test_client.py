@@ -38,7 +38,7 @@ def one_after_the_other(*answers: Any) -> Callable[[object], Any]:
 
 
 class World:
-    """What a test needs around an `KubernetesApi`."""
+    """The dependencies of a `KubernetesApi` in a test."""
 
     def __init__(
         self, server: Server, api: KubernetesApi, clock: FakeClock, reports: list[Any]
@@ -108,7 +108,7 @@ def test_a_listing_reads_all_pages_and_drops_managed_fields() -> None:
 
 
 def test_a_page_that_is_too_large_is_requested_again_with_fewer_objects() -> None:
-    """Authors decide how large their objects are: a listing must not fail, or be held whole, by that."""
+    """Authors determine the size of their objects: a listing must not fail, nor be in memory as a whole."""
     large = {"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}}
 
     async def story() -> None:
@@ -184,7 +184,7 @@ IN_MEMORY = {"items": [QUOTA, QUOTA], "metadata": {"resourceVersion": "5"}}
 
 
 def list_cached(*answers: Any) -> tuple[ListResult, list[dict[str, str]]]:
-    """A listing of what the API server has in memory, and the parameters of all requests for it."""
+    """A listing from the API server's memory, and the parameters of all requests for it."""
 
     async def story() -> tuple[ListResult, list[dict[str, str]]]:
         async with world_with(one_after_the_other(*answers)) as world:

@@ -26,7 +26,7 @@ def request_and_wait(
 
 
 def answering(api: FakeKubeApi, looks: int) -> None:
-    """An operator that has handled the request at the given look."""
+    """An operator that has handled the request at the given poll."""
     remaining_looks = looks
 
     def before(verb: str, *_: str) -> None:

@@ -31,7 +31,7 @@ SETTINGS = OperatorSettings(identity="pod-1", operator_namespace="kafka")
 
 
 class World:
-    """A broker, an API server with one Secret, and the keeper between them."""
+    """A broker, an API server with one Secret, and the sessions between them."""
 
     def __init__(self, sandbox: Sandbox, clock: FakeClock) -> None:
         self.sandbox = sandbox

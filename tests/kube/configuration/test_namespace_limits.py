@@ -34,7 +34,7 @@ FEW = NamespaceLimits(documents=3, size=100)
 
 
 def served(limits, documents):
-    """The law: the longest run of oldest documents that is within both limits."""
+    """The law: the longest sequence of oldest documents that is within both limits."""
     size, names = 0, set()
     for number, (name, (_, bytes_)) in enumerate(
         sorted(documents.items(), key=lambda item: (item[1][0], item[0]))
@@ -175,7 +175,7 @@ def test_the_reconcile_request_annotation_is_truncated_to_the_size_of_its_status
 
 
 def test_many_events_in_a_full_namespace_are_processed_in_short_steps():
-    """Each document is moved at most once by an event of another; no event sorts or counts all of them."""
+    """Each document is moved at most once by an event of another one; no event sorts or counts all of them."""
     limits = NamespaceLimits(documents=500)
     use = NamespaceUse(limits)
     moved = 0
@@ -186,7 +186,7 @@ def test_many_events_in_a_full_namespace_are_processed_in_short_steps():
 
 
 def memory_of(value):
-    """Bytes of a value and of all that it holds, each once."""
+    """Bytes of a value and of everything that it contains, without duplicates."""
     sizes, todo = {}, [value]
     while todo:
         item = todo.pop()
@@ -200,7 +200,7 @@ def memory_of(value):
 
 
 def crowded(what, count):
-    """A document with very many of something that its author may write freely."""
+    """A document with a large number of elements in an unrestricted field."""
     obj = quota("q-0")
     names = [f"a/{number:x}" for number in range(count)]
     obj["metadata"][what] = names if what == "finalizers" else dict.fromkeys(names, "")

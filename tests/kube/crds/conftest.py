@@ -12,7 +12,7 @@ from tests.servers.kube.cluster import KubeCluster
 
 @pytest.fixture
 def own_cluster(kube: KubeCluster, kube_namespace: str) -> Iterator[str]:
-    """The path of a QuotaCluster with everything set, named after the namespace of the test."""
+    """The path of a QuotaCluster with every field, named after the namespace of the test."""
     document = cluster(**FULL_CLUSTER)
     document["metadata"]["name"] = kube_namespace
     path = create(kube, document)

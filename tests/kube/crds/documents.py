@@ -120,7 +120,7 @@ DEPENDENT = {
 
 @st.composite
 def right_quotas(draw: st.DrawFn) -> dict[str, Any]:
-    """A ClientQuota in order."""
+    """A valid ClientQuota."""
     form = copy.deepcopy(draw(st.sampled_from(FORMS)))
     limits: dict[str, Any] = {"connectionCreationRate": 5}
     if "ip" not in form:
@@ -138,7 +138,7 @@ def right_quotas(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def right_clusters(draw: st.DrawFn) -> dict[str, Any]:
-    """A QuotaCluster in order, with some of everything that one may hold."""
+    """A valid QuotaCluster, with most of its fields."""
     spec = copy.deepcopy(dict(FULL_CLUSTER))
     for name in draw(st.lists(st.sampled_from(sorted(spec)), max_size=6)):
         for gone in (name, *DEPENDENT.get(name, ())):
@@ -163,7 +163,7 @@ def schema_of(kind: str, folder: Path = CRD_FOLDER) -> dict[str, Any]:
 def fields(
     node: Mapping[str, Any], at: tuple[Step, ...] = ()
 ) -> Iterator[tuple[tuple[Step, ...], dict[str, Any]]]:
-    """Every field below a schema with its path; items stand at 0 and 1, free keys are `k`."""
+    """Every field below a schema with its path; items are at 0 and 1, free keys are `k`."""
     for name, child in node.get("properties", {}).items():
         yield (*at, name), child
         yield from fields(child, (*at, name))
@@ -175,7 +175,7 @@ def fields(
 
 
 def put(document: Any, path: tuple[Step, ...], value: Any) -> None:
-    """Sets a value where everything above it is there or can be made; else does nothing."""
+    """Set a value if its parents exist or can be created."""
     above = document
     for step in path[:-1]:
         if isinstance(above, dict) and isinstance(step, str):
@@ -206,7 +206,7 @@ def drop(document: Any, path: tuple[Step, ...]) -> None:
 
 @st.composite
 def documents(draw: st.DrawFn, kind: str) -> dict[str, Any]:
-    """A right document of a kind with up to two fields changed, dropped or added."""
+    """A valid document of a kind with up to two fields changed, removed or added."""
     document: dict[str, Any] = draw(RIGHT[kind])
     places = PLACES[kind]
     for _ in range(draw(st.integers(0, 2))):

@@ -34,7 +34,7 @@ EXACT: Final = 2**53
 
 
 def reasons_of(document: Mapping[str, Any]) -> list[str]:
-    """Why we refuse a document, by the schema with its rules; of a quota, the hand-written reader gives the same verdict."""
+    """Why the project refuses a document, by the schema with its rules; the hand-written reader must agree."""
     kind = document["kind"]
     reasons = [problem.message for problem in explanation.problems(kind, from_json(document), "")]
     if kind == "ClientQuota":
@@ -48,12 +48,12 @@ def reasons_of(document: Mapping[str, Any]) -> list[str]:
 
 
 def is_accepted(document: Mapping[str, Any]) -> bool:
-    """Whether we accept a document."""
+    """Whether the project accepts a document."""
     return not reasons_of(document)
 
 
 def as_stored(value: Any) -> Any:
-    """A document as an API server writes it: without nulls, whole numbers without a point."""
+    """A document as an API server stores it: without nulls, whole numbers without a decimal point."""
     match value:
         case dict():
             return {name: as_stored(part) for name, part in value.items() if part is not None}
@@ -65,7 +65,7 @@ def as_stored(value: Any) -> Any:
 
 
 def pointed(value: Any) -> bool:
-    """Whether somewhere a whole number is written with a point or an exponent."""
+    """Whether the document contains a whole number with a decimal point or an exponent."""
     match value:
         case dict():
             return any(pointed(part) for part in value.values())
@@ -99,15 +99,15 @@ def _held(key: Any, value: int) -> bool:
 
 
 def dry_run(api: Api, document: Mapping[str, Any]) -> Answer:
-    """What the API server says of creating the document, unknown fields refused."""
+    """The API server's response to a dry run of creation with strict field validation."""
     return api.call("POST", PATHS[document["kind"]], document, query=DRY_RUN)
 
 
 def judge(api: Api, document: Mapping[str, Any]) -> bool:
-    """The API server's verdict, once ours is seen to be the same.
+    """The API server's verdict, after checking that the project's is the same.
 
     Raises:
-        AssertionError: it is not, with both reasons.
+        AssertionError: the verdicts differ; the message has both reasons.
     """
     answer = dry_run(api, document)
     assert answer.status in {201, 400, 422}, answer.message

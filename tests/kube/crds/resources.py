@@ -24,7 +24,7 @@ def condition(kind: str, status: str, reason: str, message: str) -> dict[str, ob
 
 
 def create(kube: KubeCluster, document: dict[str, Any], *, namespace: str | None = None) -> str:
-    """Creates a resource; its path."""
+    """Create a resource; return its path."""
     plural = PLURALS[document["kind"]]
     above = GROUP if namespace is None else f"{GROUP}/namespaces/{namespace}"
     if namespace is not None:
@@ -38,7 +38,7 @@ def set_status(kube: KubeCluster, path: str, status: Mapping[str, object]) -> An
 
 
 def full_keys() -> list[dict[str, object]]:
-    """A record per key with every field at its size."""
+    """A record per key with every field at its maximum size."""
     return [
         {
             "key": str(key),

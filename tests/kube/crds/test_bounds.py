@@ -15,7 +15,7 @@ LABEL_NAME = 320
 
 
 def unbounded(node: Mapping[str, Any], at: str) -> Iterator[str]:
-    """Where a schema sets no bound to what it accepts."""
+    """Places of a schema without a bound."""
     text = node.get("type") == "string" or "x-kubernetes-int-or-string" in node
     if text and "maxLength" not in node and "enum" not in node:
         yield f"{at}: a text of any length"
@@ -64,12 +64,12 @@ def test_the_spec_of_a_client_quota_is_small_for_any_names() -> None:
 
 
 def test_a_document_that_selects_clusters_stays_within_the_size_limit_of_an_api_server() -> None:
-    """An etcd takes 1.5 MiB; what a namespace may hold is bounded by the bytes that its documents have."""
+    """An etcd accepts 1.5 MiB; the size of a namespace is bounded by the bytes of its documents."""
     assert largest(schema_of("ClientQuota")["properties"]["spec"]) <= 1_310_720
 
 
 @pytest.mark.parametrize("slot", ["user", "clientId"])
 def test_a_name_has_at_most_as_many_characters_as_bytes(slot: str) -> None:
-    """So that no schema accepts in characters what a rule, in CEL and in Python, refuses in bytes only."""
+    """Otherwise a schema could accept, in characters, what a rule in CEL and in Python refuses in bytes."""
     fields = schema_of("ClientQuota")["properties"]["spec"]["properties"]["entity"]["properties"]
     assert fields[slot]["properties"]["name"]["maxLength"] == MAX_DECLARED_NAME_BYTES

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 def test_the_api_server_accepts_the_definition_without_a_warning_condition(
     kube: KubeCluster, kind: str
 ) -> None:
-    """CEL within its cost, names free, a structural schema."""
+    """CEL within its cost limit, unused names, a structural schema."""
     path = (
         f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURALS[kind]}.kafka-quotas.io"
     )
@@ -49,7 +49,7 @@ def undocumented(node: Mapping[str, Any], at: str) -> Iterator[str]:
 @pytest.mark.parametrize("kind", CRDS)
 def test_every_field_has_a_description_for_kubectl_explain(kube: KubeCluster, kind: str) -> None:
     def is_published() -> bool:
-        """That is a moment after the definition is established, one kind after the other."""
+        """Published shortly after the definition is established, one kind after the other."""
         return kube.kubectl("explain", kind, check=False).returncode == 0
 
     kube.wait_until(is_published, f"explain {kind}")
@@ -76,7 +76,7 @@ def test_short_names_and_the_category_select_both_kinds(
 
 
 def table(kube: KubeCluster, *arguments: str) -> dict[str, str]:
-    """The columns of the one line that `kubectl get` prints; cut where the headings begin."""
+    """The columns of the only line of `kubectl get`, split at the headings."""
     heading, line = kube.kubectl("get", *arguments).stdout.rstrip("\n").split("\n")
     starts = [
         i for i, letter in enumerate(heading) if letter != " " and heading[i - 1 : i] in {"", " "}

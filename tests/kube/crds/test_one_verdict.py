@@ -52,7 +52,7 @@ JOINED = frozenset(
 
 
 def around(full: dict[str, Any], field: Step) -> dict[str, Any]:
-    """A copy of a right document; of a QuotaCluster with what rules connect with a field of its spec alone."""
+    """A copy of a valid document; of a QuotaCluster only the fields that rules connect with a field of its spec."""
     document = in_default(full)
     if document["kind"] == "QuotaCluster":
         fields = {*CLUSTER_SPEC["required"], field, *(JOINED if field in JOINED else ())}
@@ -81,7 +81,7 @@ def test_generated_documents_have_the_same_verdict_in_all_validators(
 def test_every_field_has_the_same_verdict_in_all_validators_for_each_of_its_values(
     kube: KubeCluster, kind: str
 ) -> None:
-    """One field of a right document at a time; fields with the same schema stand for each other."""
+    """One field of a valid document at a time; fields with the same schema are tested once."""
     verdicts: Counter[bool] = Counter()
     judged: set[str] = set()
     for full in FULL[kind]:
@@ -153,7 +153,7 @@ def test_the_ten_forms_and_no_other_combination_of_slots_are_accepted(kube: Kube
 
 @given(st.sampled_from((2**53 + 1, 2**60 + 1, 2**63 - 2)))
 def test_only_kquota_refuses_decimals_that_float64_cannot_represent(number: int) -> None:
-    """The exception by loss is as narrow as it is said to be."""
+    """The exception for imprecise numbers applies only to them."""
     assert judging.lost(quota(limits={"requestPercentage": number}))
     assert not judging.lost(quota(limits={"producerByteRate": number}))
     assert not judging.lost(quota(limits={"requestPercentage": float(number)}))

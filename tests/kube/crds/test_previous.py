@@ -36,7 +36,7 @@ SAME = (
 
 
 def narrowed(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[str]:
-    """What an object that was in order before could break after."""
+    """Changes that could make an existing valid object invalid."""
     for word in SAME:
         if before.get(word) != after.get(word):
             yield f"{at}: {word} was {before.get(word)} and is {after.get(word)}"
@@ -101,7 +101,7 @@ def test_a_document_of_the_previous_release_satisfies_the_rules_about_later_fiel
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_every_field_of_the_previous_release_exists_and_is_not_narrower(kind: str) -> None:
-    """Unless a rule is worth it: then say so in the changelog, and here by name."""
+    """If a rule justifies it, list it in the changelog and here by name."""
     faults = set(narrowed(schema_of(kind, PREVIOUS), schema_of(kind), kind))
     assert faults == (BOUNDED | SELECTION if kind == "ClientQuota" else set())
 
@@ -159,7 +159,7 @@ def older() -> Iterator[KubeCluster]:
 
 
 def known_to(schema: Mapping[str, Any], document: Any) -> Any:
-    """A document without the fields that a schema does not have: those could not be stored."""
+    """A document without fields that a schema does not have, which could not be stored."""
     if isinstance(document, list):
         return [known_to(schema.get("items", {}), item) for item in document]
     fields = schema.get("properties")

@@ -23,7 +23,7 @@ Change = Callable[[dict[str, Any]], Answer]
 
 @pytest.fixture
 def change(kube: KubeCluster, kube_namespace: str) -> Change:
-    """Merges something into the spec of a quota of user alice with client-id app in cluster prod."""
+    """Merge fields into the spec of a quota of user alice with client-id app in cluster prod."""
     document = quota(entity={"user": {"name": "alice"}, "clientId": {"name": "app"}})
     path = create(kube, document, namespace=kube_namespace)
     return lambda spec: kube.api.call("PATCH", path, {"spec": spec}, kind=MERGE_PATCH)

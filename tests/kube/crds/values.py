@@ -223,7 +223,7 @@ OTHER_TYPES = (
 
 
 def _lengths(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Texts as long as allowed and one longer, in characters of one byte and of several."""
+    """Texts of maximum length and one longer, in characters of one byte and of several."""
     most = node.get("maxLength", 0)
     if not 0 < most <= 40_000:
         return ()
@@ -240,7 +240,7 @@ def _bounds(node: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def texts(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Texts of interest for a field."""
+    """Test texts for a field."""
     pattern = node.get("pattern", "")
     if node.get("format") == "date-time":
         special: Sequence[str] = TIMES
@@ -258,7 +258,7 @@ def texts(node: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def values_of_interest(node: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Every single value of interest for a field; those of another type last."""
+    """Every single test value for a field; those of another type last."""
     kind = node.get("type", "")
     number = kind in {"integer", "number"} or "x-kubernetes-int-or-string" in node
     text = kind == "string" or "x-kubernetes-int-or-string" in node
@@ -270,7 +270,7 @@ def values_of_interest(node: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def values(node: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """Values at and beside what a field allows; about half of them are wrong."""
+    """Values at and beside the bounds of a field; about half of them are invalid."""
     single = st.sampled_from(values_of_interest(node))
     if "properties" in node:
         parts = {name: values(child) for name, child in node["properties"].items()}
@@ -288,5 +288,5 @@ def values(node: Mapping[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def own(value: Any) -> Any:
-    """A value that later changes may alter; tuples stand for lists."""
+    """A value that later changes may modify; tuples represent lists."""
     return list(value) if isinstance(value, tuple) else copy.deepcopy(value)

@@ -19,7 +19,7 @@ def place(kafka: StartKafka) -> Iterator[Place]:
 
 @pytest.fixture
 def world(place: Place, tmp_path: Path) -> Iterator[World]:
-    """An empty Kafka and Kubernetes, and a way to start operators."""
+    """An empty Kafka and Kubernetes, and functions to start operators."""
     place.clear()
     with World(place, tmp_path) as new_world:
         yield new_world

@@ -11,7 +11,7 @@ BLOCK = 65536
 
 
 class Forwarder:
-    """Forwards a free port to another one between `__enter__` and `__exit__`; may refuse, drop and delay."""
+    """Forwards a free port to another one between `__enter__` and `__exit__`; can refuse, drop and delay."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -23,7 +23,7 @@ class Forwarder:
 
     @property
     def port(self) -> int:
-        """Where clients connect to."""
+        """The port for clients."""
         return int(self._server.getsockname()[1])
 
     def __enter__(self) -> Self:
@@ -32,7 +32,7 @@ class Forwarder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends and closes every connection: an open socket would fail a later test."""
+        """End and close every connection: an open socket would fail a later test."""
         self._cut = True
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)  # wakes accept
@@ -43,27 +43,27 @@ class Forwarder:
             thread.join()
 
     def cut(self) -> None:
-        """Ends all connections; new ones are ended at once."""
+        """End all connections; new ones end at once."""
         self._cut = True
         for end in list(self._open):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
     def drop(self) -> None:
-        """Ends all connections; new ones are forwarded."""
+        """End all connections; new ones are forwarded."""
         self.cut()
         self._cut = False
 
     def heal(self) -> None:
-        """Forwards at once again."""
+        """Forward again without delay."""
         self._cut, self._delay = False, 0.0
 
     def delay(self, seconds: float) -> None:
-        """Every block of either direction waits so long before it is passed on."""
+        """Delay every block of either direction by this time."""
         self._delay = seconds
 
     def kubeconfig(self, original: Path) -> Path:
-        """A copy of a kubeconfig that leads through here."""
+        """A copy of a kubeconfig with the address of this forwarder."""
         path = original.with_name(f"through-{self.port}-{original.name}")
         text = original.read_text(encoding="utf-8").replace(f":{self._to}", f":{self.port}")
         path.write_text(text, encoding="utf-8")

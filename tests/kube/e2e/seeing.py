@@ -18,7 +18,7 @@ FINALIZER = "kafka-quotas.io/release"
 
 
 class History:
-    """All states of one user's quotas in the order in which a broker showed them, looked at in a tight loop."""
+    """All states of one user's quotas in the order in which a broker showed them, polled in a tight loop."""
 
     def __init__(self, port: int, user: str) -> None:
         self.states: list[dict[str, float]] = []
@@ -42,7 +42,7 @@ class History:
                     self.states.append(quotas)
 
     def of(self, key: str) -> list[float | None]:
-        """The values of a key, one after the other; None = not set."""
+        """The successive values of a key; None = not set."""
         values: list[float | None] = []
         for state in self.states:
             if not values or values[-1] != state.get(key):
@@ -51,12 +51,12 @@ class History:
 
 
 def has_finalizer(obj: dict[str, Any]) -> bool:
-    """Whether our finalizer is on it."""
+    """Whether the object has the finalizer of kquota."""
     return FINALIZER in obj["metadata"].get("finalizers", [])
 
 
 def records(world: World) -> OwnershipRecords:
-    """What the ConfigMaps in the operator's namespace hold, for the present Kafka cluster."""
+    """The records in the ConfigMaps of the operator's namespace, for the current Kafka cluster."""
     cluster_id = world.kafka.cluster_id
     completed = world.kube.kubectl(
         "get",
@@ -78,7 +78,7 @@ def orphans(world: World) -> set[str]:
 
 
 def cluster_events(world: World, name: str = "prod") -> dict[str, str]:
-    """Reason -> note of the events of a QuotaCluster; of this very one, not of earlier ones of its name."""
+    """Reason -> note of the events of a QuotaCluster; of this object only, not of earlier ones of its name."""
     uid = world.get(name, kind="quotacluster")["metadata"]["uid"]
     return {
         event["reason"]: event["note"]
@@ -88,7 +88,7 @@ def cluster_events(world: World, name: str = "prod") -> dict[str, str]:
 
 
 def audited(operator: Operator) -> list[dict[str, Any]]:
-    """The outcomes, in the audit log that a process has printed, of what that process sent or held itself."""
+    """The outcomes of a process's own writes and held changes, from its printed audit log."""
     lines = operator.log.read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in lines if line.startswith("{")]
     return [
@@ -98,16 +98,16 @@ def audited(operator: Operator) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def watched_kafka(world: World) -> Iterator[FaultProxy]:
-    """A proxy before the broker, and the QuotaCluster `prod` set to use it."""
+    """A proxy in front of the broker, which the QuotaCluster `prod` uses."""
     with in_front_of(world.kafka) as proxies:
         yield proxies[1]
 
 
 def through(proxy: FaultProxy) -> str:
-    """Bootstrap servers that lead through a proxy."""
+    """Bootstrap servers that use a proxy."""
     return f"127.0.0.1:{proxy.port}"
 
 
 def sent(proxy: FaultProxy) -> int:
-    """How many requests that alter quotas came by."""
+    """The number of requests that alter quotas."""
     return sum(request.writes for request in list(proxy.requests))

@@ -21,7 +21,7 @@ NAME = "webhook-of-operators"
 
 
 def serving(world: World) -> tuple[Operator, int]:
-    """An operator that serves admission, and where."""
+    """An operator that serves admission, and its address."""
     identity = world.kube.authority.server("webhook-of-operators")
     port = free_ports(1)[0]
     operator = world.start(
@@ -34,7 +34,7 @@ def serving(world: World) -> tuple[Operator, int]:
 
 @contextmanager
 def called(world: World) -> Iterator[None]:
-    """The configuration goes with the test, because without a server behind it everything would be warned of."""
+    """The configuration is deleted with the test, because without a server every request would get a warning."""
     try:
         yield
     finally:
@@ -42,7 +42,7 @@ def called(world: World) -> Iterator[None]:
 
 
 def call(world: World, port: int) -> None:
-    """Have the API server ask this webhook, and no other; returns when it does."""
+    """Configure the API server to call only this webhook; return when it does."""
     bundle = base64.b64encode(world.kube.ca_file.read_bytes()).decode()
     rule = {
         "apiGroups": ["kafka-quotas.io"],
@@ -78,7 +78,7 @@ def call(world: World, port: int) -> None:
 
 
 def kubectl(world: World, verb: str, obj: Obj) -> tuple[int, str]:
-    """Exit code and words of `kubectl apply --dry-run=server` or `kubectl diff`."""
+    """Exit code and output of `kubectl apply --dry-run=server` or `kubectl diff`."""
     dry = ["--dry-run=server"] if verb == "apply" else []
     completed = world.kube.kubectl(
         verb, *dry, "-n", world.team, "-f", "-", input=json.dumps(obj), check=False

@@ -18,7 +18,7 @@ WRITING = ("apply", "patch", "create", "update", "delete")
 
 
 def _stays_quiet(operator: Operator, *clusters: str, seconds: float = 3.0) -> None:
-    """No more passes than the interval asks for, and no write of ours but for the Lease."""
+    """No more reconciliations than the interval requires, and no write of the operator except for the Lease."""
 
     def passes() -> dict[str, float]:
         return {
@@ -26,7 +26,7 @@ def _stays_quiet(operator: Operator, *clusters: str, seconds: float = 3.0) -> No
         }
 
     def writes() -> float:
-        """Of one page: the Lease is renewed meanwhile."""
+        """Writes from one metrics page, because the Lease is renewed meanwhile."""
         name = "kquota_kubernetes_requests_total"
         return sum(
             float(line.rsplit(" ", 1)[1])

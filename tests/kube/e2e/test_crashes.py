@@ -64,7 +64,7 @@ def test_documents_deleted_while_no_operator_ran_are_handled_by_their_deletion_p
 
 
 def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
-    """The broker does it; the process is killed before it hears of it."""
+    """The broker executes the request; the process is killed before it receives the response."""
     del world
     fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
 
@@ -77,7 +77,7 @@ def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callabl
 
 
 def _lost_status(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
-    """The broker does it and says so; the process is killed while it looks again, before any status is written."""
+    """The broker executes the request and responds; the process is killed before it writes a status."""
     del world
     fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
 

@@ -12,14 +12,14 @@ MIB = 1048576.0
 
 
 def _set(world: World, user: str, rate: float) -> None:
-    """As `World.behind_our_back`, without the two seconds that a JVM takes."""
+    """As `World.behind_our_back`, without the two seconds of a JVM start."""
     raw_quotas.set_quotas(
         world.kafka.port(), {raw_quotas.entity(user=user): {"producer_byte_rate": rate}}
     )
 
 
 def _event_count(world: World, name: str, reason: str) -> int:
-    """How many events with this reason an object has."""
+    """The number of events of an object with this reason."""
     return sum(
         event["reason"] == reason and event["regarding"]["name"] == name for event in world.events()
     )

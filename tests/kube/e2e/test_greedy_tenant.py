@@ -17,7 +17,7 @@ CONTROLS = [chr(code) for code in range(1, 32)]
 
 
 def longest_names(count: int) -> Iterator[str]:
-    """Names as long as Kafka takes them, six times as long in JSON, that hardly compress."""
+    """The longest names that Kafka accepts, six times as long in JSON, with little compression."""
     dice = random.Random(4)
     for _ in range(count):
         yield "".join(dice.choices(CONTROLS, k=32_767))

@@ -33,7 +33,7 @@ def _many(world: World, count: int, **spec: object) -> list[str]:
 def test_eleven_consecutive_deletions_exceed_the_guard_also_across_a_restart(
     world: World,
 ) -> None:
-    """Seconds apart here, minutes apart in life: the window is an hour either way."""
+    """Seconds apart here, minutes apart in practice: the window is an hour in both cases."""
     world.cluster()
     operator = world.start()
     names = _many(world, 12, deletionPolicy="Delete")
@@ -71,7 +71,7 @@ def _crd(world: World) -> Obj:
 
 @pytest.fixture
 def definition(world: World) -> Iterator[World]:
-    """A world whose CRD may be deleted; it is made again as it was."""
+    """A world whose CRD may be deleted; it is recreated at the end."""
     crd = _crd(world)
     try:
         yield world
@@ -123,7 +123,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
 
 
 def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
-    """An operator's account with the rights of a chart that watches these namespaces only: its namespace and name."""
+    """An operator's account with the rights of a chart that watches only these namespaces: its namespace and name."""
     home = world.kube.fresh_namespace()
     watched = ",".join(namespaces)
     rendered = world.kube.helm(

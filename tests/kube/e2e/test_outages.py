@@ -15,7 +15,7 @@ MIB = 1048576.0
 
 @pytest.fixture
 def outage(world: World) -> Iterator[World]:
-    """A world whose broker may be killed; it is started again afterwards."""
+    """A world whose broker may be killed; it is restarted at the end."""
     try:
         yield world
     finally:

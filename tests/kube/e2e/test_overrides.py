@@ -14,7 +14,7 @@ MIB = 1048576.0
 
 
 def kquota(world: World, *arguments: str, code: int = 0) -> str:
-    """What `kquota override ... --kubernetes` says to an administrator."""
+    """The output of `kquota override ... --kubernetes` for an administrator."""
     done = subprocess.run(
         [
             str(KQUOTA),

@@ -18,7 +18,7 @@ MIB = 1048576.0
 
 @pytest.fixture
 def pod(world: World, tmp_path: Path) -> Iterator[Child]:
-    """A running operator under the chart's account, arguments and variables."""
+    """A running operator with the chart's account, arguments and variables."""
     place = world.place
     before, environment = as_pod(
         world.kube, tmp_path, namespace=place.namespace, account=place.account

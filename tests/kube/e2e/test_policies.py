@@ -25,14 +25,14 @@ class Row:
     """One policy.
 
     Attributes:
-        spec: Of the QuotaCluster.
+        spec: Spec of the QuotaCluster.
         cluster: Reason of the QuotaCluster.
-        created: Reason of a document for something new, and what is live then.
-        replacement: Reason of a document for something that has another value, and whether that is replaced.
-        changed: Reason of a document that was changed, and what is live then.
-        finalizers: Which documents carry the finalizer.
-        removed: Which documents take their quotas along.
-        pending: Whose quotas would be removed under a policy that may: they are no orphans.
+        created: Reason of a document for a new quota, and the live value.
+        replacement: Reason of a document for a quota with another live value, and whether that is replaced.
+        changed: Reason of a document that was changed, and the live value.
+        finalizers: Documents with the finalizer.
+        removed: Documents whose deletion removes their quotas.
+        pending: Documents whose quotas a policy with removals would remove: they are not orphans.
     """
 
     spec: dict[str, object]

@@ -37,7 +37,7 @@ def pair(world: World, *arguments: str) -> tuple[Operator, Operator]:
 
 
 def lease_name(world: World) -> str:
-    """As the chart calls it."""
+    """The name of the Lease in the chart."""
     named = [argument for argument in world.place.arguments if argument.startswith("--lease-name=")]
     return named[0].partition("=")[2]
 
@@ -61,7 +61,7 @@ def all_synced(world: World) -> None:
 
 
 def changes(*operators: Operator) -> list[tuple[str, Any]]:
-    """What the audit logs of these processes tell: user and new value."""
+    """Users and new values in the audit logs of these processes."""
     return sorted(
         (dict(entry["entity"])["user"], entry["after"])
         for each in operators
@@ -70,7 +70,7 @@ def changes(*operators: Operator) -> list[tuple[str, Any]]:
 
 
 def measured(sentence: str) -> None:
-    """Shown by `pytest -s`, and where a test fails."""
+    """Printed by `pytest -s`, and when a test fails."""
     sys.stdout.write(f"\n{sentence}\n")
 
 

@@ -23,7 +23,7 @@ SECRETS = "secretsoftest"
 
 @pytest.fixture
 def secured(world: World, kafka: StartKafka) -> Iterator[World]:
-    """A world whose broker takes SCRAM over TLS, with the ACLs that docs/security.md names."""
+    """A world whose broker requires SCRAM over TLS, with the ACLs of docs/security.md."""
     broker = kafka("4.4.0", listeners=("PLAINTEXT", "SASL_SSL"), users=PASSWORDS, acls=True)
     raw_quotas.clear(broker.port())
     world.kafka = broker
@@ -39,7 +39,7 @@ def authority(broker: KafkaCluster) -> str:
 
 
 def secret(world: World, name: str = "kafka", **texts: str | None) -> str:
-    """Create or change a Secret of the operator's namespace; its resource version."""
+    """Create or change a Secret of the operator's namespace; return its resource version."""
     present = {key.replace("_", "."): text for key, text in texts.items() if text is not None}
     world.kube.apply(
         {
@@ -59,7 +59,7 @@ def secret(world: World, name: str = "kafka", **texts: str | None) -> str:
 
 
 def cluster(world: World, name: str = "prod", *, of: str = "kafka") -> None:
-    """A QuotaCluster that logs in by a Secret."""
+    """A QuotaCluster that logs in with a Secret."""
     world.cluster(
         name,
         bootstrapServers=world.kafka.bootstrap("SASL_SSL"),
@@ -69,7 +69,7 @@ def cluster(world: World, name: str = "prod", *, of: str = "kafka") -> None:
 
 
 def all_visible_text(world: World, operator: Operator) -> str:
-    """All that people can see of the operator: log, metrics, every object that it writes."""
+    """All visible output of the operator: log, metrics, every object that it writes."""
     kinds = "clientquotas,quotaclusters,configmaps,leases,events.events.k8s.io"
     objects = world.kube.kubectl("get", kinds, "-A", "-o", "yaml").stdout
     log = operator.log.read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ ALICE = raw_quotas.entity(user="alice")
 
 @pytest.fixture
 def west(kafka: StartKafka) -> Iterator[KafkaCluster]:
-    """A second broker, of another version; empty before and after."""
+    """A second broker, of another version; empty at start and end."""
     cluster = kafka("4.3.1")
     raw_quotas.clear(cluster.port())
     yield cluster
@@ -52,7 +52,7 @@ def begin(world: World, west: KafkaCluster) -> None:
 
 
 def parts(world: World) -> dict[str, Any]:
-    """What each selected cluster says, by its name."""
+    """The status of each selected cluster, by its name."""
     return {part["name"]: part for part in world.get("alice")["status"]["clusters"]}
 
 

@@ -27,7 +27,7 @@ def as_documented(payments: str, platform: str) -> list[Any]:
 
 
 def member(world: World, namespace: str) -> Path:
-    """A kubeconfig of a person with the role `edit` in one namespace, as teams have it."""
+    """A kubeconfig of a user with the role `edit` in one namespace, like a team member."""
     world.kube.apply(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "member"}},
         {
@@ -47,7 +47,7 @@ def member(world: World, namespace: str) -> Path:
 
 
 def seen_by(world: World, whose: Path, namespace: str) -> str:
-    """All that a member of a team can read about quotas."""
+    """All objects about quotas that a team member can read."""
     completed = world.kube.kubectl(
         "get", "clientquotas,events", "-n", namespace, "-o", "yaml", kubeconfig=whose
     )
@@ -150,7 +150,7 @@ def test_each_namespace_declares_what_it_was_granted_and_is_not_informed_of_othe
 
 
 def _deleting(world: World, platform: str) -> None:
-    """`allow: [Delete]` makes the difference."""
+    """The effect of `allow: [Delete]`."""
     world.delete("of-platform", namespace=platform)
     world.delete("both")
     eventually(lambda: not world.get("of-platform", namespace=platform))
@@ -163,7 +163,7 @@ def _deleting(world: World, platform: str) -> None:
 
 
 def _revoked(world: World, tenants: list[Any]) -> None:
-    """The grant is taken back: nothing is removed or written, whatever is asked for now; given again, all goes on."""
+    """The grant is withdrawn: nothing is removed or written; when it is granted again, reconciliation continues."""
     before = raw_quotas.describe(world.kafka.port())
     world.cluster(bootstrapServers=_servers(world), tenants=tenants)
     for name in ("mine", "shared", "paused"):
@@ -187,7 +187,7 @@ def _servers(world: World) -> str:
 
 
 def test_a_forged_status_of_a_namespace_owner_removes_no_limit_of_another(world: World) -> None:
-    """The owner of a namespace with every right, whom the policy on statuses lets pass as where it is not installed."""
+    """The owner of a namespace with every right; the policy on statuses is not installed."""
     admin = raw_quotas.entity(user="admin")
     raw_quotas.set_quotas(world.kafka.port(), {admin: {"producer_byte_rate": MIB}})
     world.kube.apply(

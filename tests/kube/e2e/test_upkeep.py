@@ -19,7 +19,7 @@ ALONE = "--no-leader-elect"
 
 
 def kquota(world: World, *arguments: str) -> str:
-    """What the command prints, as an administrator runs it."""
+    """The output of the command, run by an administrator."""
     done = subprocess.run(
         [
             str(KQUOTA),

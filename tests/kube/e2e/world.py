@@ -50,14 +50,14 @@ def resource_path(kind: str, namespace: str = "", name: str = "") -> str:
 
 
 class Late(AssertionError):
-    """Something did not come about in time."""
+    """A condition was not true in time."""
 
 
 def eventually(claim: Callable[[], object], *, seconds: float = SECONDS, what: str = "") -> Any:
-    """The first true answer of `claim`, asked again and again.
+    """The first true result of `claim`, which is polled.
 
     Raises:
-        Late: there was none in time; says what the last answer or error was.
+        Late: there was none in time; the message has the last result or error.
     """
     deadline = time.monotonic() + seconds
     last: object = None
@@ -100,7 +100,7 @@ class Operator:
         self.child = Child(command, log=self.log, environment=environment)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Status and text of a page of its health server; (0, why) without an answer."""
+        """Status and text of a page of its health server; (0, error) without a response."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -110,7 +110,7 @@ class Operator:
             return 0, str(error)
 
     def ready(self) -> bool:
-        """Whether /readyz says so; a process that ended fails the test with its log."""
+        """Whether /readyz succeeds; a process that ended fails the test with its log."""
         assert self.child.running, self.log.read_text(encoding="utf-8")[-4000:]
         return self.get("/readyz")[0] == 200
 
@@ -124,13 +124,13 @@ class Operator:
         )
 
     def stop(self) -> int:
-        """SIGTERM; its exit code."""
+        """Send SIGTERM; return the exit code."""
         self.child.signal(signal.SIGTERM)
         assert self.child.ended_within(SECONDS), "the operator did not end"
         return int(self.child.process.returncode)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.child.kill()
 
 
@@ -149,11 +149,11 @@ class Place:
         self.install()
 
     def install(self) -> None:
-        """The chart, with a user who may forge statuses."""
+        """Install the chart, with a user who may forge statuses."""
         self.release(CHART, "--set", f"admissionPolicies.statusWriters={{admin,{FORGER}}}")
 
     def release(self, chart: Path, *values: str) -> None:
-        """Install or upgrade the release, and read what its pods would run."""
+        """Install or upgrade the release, and read the commands of its pods."""
         where = ("--namespace", self.namespace, "--wait", "--timeout", "60s")
         with self.kube.pods_become_ready():
             self.kube.helm("upgrade", "--install", RELEASE, str(chart), *where, *values)
@@ -168,7 +168,7 @@ class Place:
         ]
 
     def clear(self) -> None:
-        """Take away everything that a test left."""
+        """Delete all objects of a test."""
         self.kube.heal()
         for kind in ("clientquotas", "quotaclusters"):
             for obj in self.items(kind):
@@ -196,7 +196,7 @@ class Place:
 
 
 class World:
-    """What one test works with: an operator, a QuotaCluster called `prod`, a namespace `team`."""
+    """The world of one test: an operator, a QuotaCluster `prod`, a namespace `team`."""
 
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self.kube, self.kafka = place, place.kube, place.kafka
@@ -223,7 +223,7 @@ class World:
         self.kube.api.call("PATCH", path, obj, kind=APPLY_PATCH, query=query).need()
 
     def start(self, *arguments: str, ready: bool = True) -> Operator:
-        """A new operator process with the chart's rights."""
+        """Start a new operator process with the chart's rights."""
         operator = Operator(
             self.kube,
             self.folder,
@@ -241,7 +241,7 @@ class World:
     def cluster(
         self, name: str = "prod", *, labels: Mapping[str, str] | None = None, **spec: object
     ) -> None:
-        """Create or change a QuotaCluster; an interval of a second unless given otherwise."""
+        """Create or change a QuotaCluster; the default interval is one second."""
         fields = {"bootstrapServers": self.kafka.bootstrap(), "interval": "1s", **spec}
         self._apply(
             {
@@ -294,12 +294,12 @@ class World:
         }
 
     def delete(self, name: str, *, namespace: str = "") -> None:
-        """Ask for a ClientQuota's deletion; does not wait."""
+        """Request the deletion of a ClientQuota, without waiting."""
         path = resource_path("clientquotas", namespace or self.team, name)
         self.kube.api.call("DELETE", path).need()
 
     def behind_our_back(self, user: str, **values: float | None) -> None:
-        """Kafka's own tool changes a user's quotas."""
+        """Change a user's quotas with Kafka's own tool."""
         adds = ",".join(f"{key}={value}" for key, value in values.items() if value is not None)
         drops = ",".join(key for key, value in values.items() if value is None)
         completed = kafka_configs(
@@ -319,7 +319,7 @@ class World:
     # ---- seeing ------------------------------------------------------------------------------
 
     def live(self) -> dict[str, dict[str, float]]:
-        """Live quotas of named users, as the broker tells."""
+        """Live quotas of the given users, from the broker."""
         return {
             str(dict(owner)["user"]): values
             for owner, values in raw_quotas.describe(self.kafka.port()).items()
@@ -327,19 +327,19 @@ class World:
         }
 
     def get(self, name: str, *, kind: str = "clientquota", namespace: str = "") -> Obj:
-        """An object as it is now; empty if there is none."""
+        """The current object; empty if there is none."""
         where = namespace or self.team if kind == "clientquota" else ""
         answer = self.kube.api.get(resource_path(f"{kind}s", where, name))
         return {} if answer.status == 404 else dict(answer.need())
 
     def reason(self, name: str, *, kind: str = "clientquota", namespace: str = "") -> str:
-        """The reason of the Ready condition, "" while there is none."""
+        """The reason of the Ready condition, "" if there is none."""
         return self.condition(name, "Ready", kind=kind, namespace=namespace).get("reason", "")
 
     def condition(
         self, name: str, which: str, *, kind: str = "clientquota", namespace: str = ""
     ) -> Obj:
-        """One condition, empty while there is none."""
+        """One condition, empty if there is none."""
         obj = self.get(name, kind=kind, namespace=namespace)
         conditions = obj.get("status", {}).get("conditions", [])
         return next((condition for condition in conditions if condition["type"] == which), {})
@@ -353,7 +353,7 @@ class World:
         namespace: str = "",
         seconds: float = SECONDS,
     ) -> Obj:
-        """Wait for a reason at the present generation; the object then."""
+        """Wait for a reason at the current generation; return the object."""
 
         def claim() -> Obj | None:
             obj = self.get(name, kind=kind, namespace=namespace)
@@ -384,9 +384,9 @@ class World:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[dict[str, int]]:
-        """Writes to the API server inside, by verb and resource, Leases apart; filled at the end.
+        """Writes to the API server within the block, by verb and resource, without Leases; filled at the end.
 
-        Namespaces of earlier tests are gone first: what clears them out writes, too.
+        Waits first until namespaces of earlier tests are deleted, because their cleanup writes, too.
         """
         writes: dict[str, int] = {}
         eventually(

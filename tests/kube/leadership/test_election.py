@@ -26,14 +26,14 @@ from tests.fakes.manual_clock import TurnedClock, settle
 
 
 class Clocks(TurnedClock):
-    """The two clocks of a machine, each with its own trouble."""
+    """The two clocks of a machine, each with separate faults."""
 
     def jump(self, seconds: float) -> None:
-        """A person sets the wall clock."""
+        """Change the wall clock."""
         self._epoch += seconds
 
     def freeze(self, seconds: float) -> None:
-        """Time goes by while nothing runs: a stopped process, a blocked loop."""
+        """Advance the time while nothing runs: a stopped process, a blocked loop."""
         self._passed += seconds
 
 
@@ -62,7 +62,7 @@ class Candidate:
         return self.leader.leading
 
     async def kill(self) -> None:
-        """As SIGKILL: nothing is given back."""
+        """As SIGKILL: the Lease is not released."""
         self.task.cancel()
         await asyncio.wait({self.task})
 
@@ -79,7 +79,7 @@ async def started(
 async def leads_with_answers(
     candidate: Candidate, api: FakeKubeApi, clock: Clocks, *, seconds: float
 ) -> None:
-    """Require that a candidate leads some seconds after the API server answers again."""
+    """Require that a candidate leads some seconds after the API server responds again."""
     api.before = None
     await clock.turn(seconds)
     assert candidate.leads
@@ -94,7 +94,7 @@ def away(*_: str) -> None:
 
 
 def lose_answers(api: FakeKubeApi, *, count: int) -> list[Any]:
-    """Let the next replacements be carried out and not be answered; return what was lost, which grows."""
+    """Execute the next replacements without a response; return the lost requests, a growing list."""
     replace, lost = api.replace, list[Any]()
 
     async def replace_without_answer(*args: Any, **options: Any) -> Any:

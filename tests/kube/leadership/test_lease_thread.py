@@ -71,7 +71,7 @@ class SharedApi:
                     return done.value
 
     def wait_renewals(self, count: int) -> None:
-        """Block this thread, its event loop included, until there were the given number of further writes."""
+        """Block this thread and its event loop until there were the given number of further writes."""
         with self._renewed:
             until = self._count + count
             assert self._renewed.wait_for(lambda: self._count >= until, PATIENCE)
@@ -88,7 +88,7 @@ class SharedApi:
 
 
 class Candidate:
-    """One process: a candidate with an event loop of its own, in a thread, that ends when it is asked to."""
+    """One process: a candidate with a separate event loop, in a thread that ends on request."""
 
     def __init__(self, api: SharedApi, identity: str) -> None:
         self.elected_at: float | None = None
@@ -124,7 +124,7 @@ class Candidate:
 
 
 class Program:
-    """What runs in the event loop of a test: the leader's program."""
+    """The leader's program, in the event loop of a test."""
 
     def __init__(self, api: SharedApi, **options: float) -> None:
         self.reported: list[bool] = []
@@ -169,7 +169,7 @@ def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it_and_no_other_
 
 
 def test_a_loop_that_hangs_loses_the_lease_and_its_process_before_another_leads() -> None:
-    """The candidate's thread could renew without end; it must not for a program that does nothing."""
+    """The candidate's thread could renew forever; it must not renew for a blocked program."""
 
     async def test(api: SharedApi) -> None:
         program = Program(api, stall=1.0)

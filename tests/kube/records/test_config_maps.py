@@ -61,7 +61,7 @@ def maps(value, namespace="kquota", limits=PART_LIMITS):
 
 
 def part(owned, series, name):
-    """One ConfigMap that holds just this, whatever its layout."""
+    """One ConfigMap with this content, for any layout."""
     (config_map,) = maps(NOTHING, "x").values()
     labels = {**config_map["metadata"]["labels"], "kafka-quotas.io/records": series}
     content = records_format.encode({ID: ClusterRecords(owned=owned)})
@@ -266,7 +266,7 @@ def test_content_above_the_largest_layout_is_an_error():
 @pytest.mark.parametrize("deleted", [True, False])
 @pytest.mark.parametrize("written", [set(), {0}, {1}, {0, 1}, {0, 2, 3}, set(range(64))])
 def test_after_a_crash_between_two_layouts_one_of_them_is_read(written, deleted):
-    """New parts are created before old ones go: until all are there, the old layout counts."""
+    """New parts are created before old ones are deleted: until all exist, the old layout counts."""
     old, old_objects = config_maps(stored_records(*many(40)), namespace="x", limits=SMALL)
     grown = replace(old, owned=old.owned.with_changes(many(500, seed=2)))
     new, new_objects = config_maps(grown, namespace="x", limits=SMALL)
@@ -499,7 +499,7 @@ def test_a_part_is_decoded_once_for_each_resource_version():
 
 
 def old_form(holdings, remainder, *, has_list=True, intents=()):
-    """The two series of the version before, and whether it had listed what live documents own."""
+    """The two series of the previous version, and whether it had listed the ownership of live documents."""
     objects = {}
     ledger = OwnershipRecords(cluster_id=ID, records=holdings).with_changes(intents)
     for series, owned in (("ledger", ledger), ("records", remainder)):

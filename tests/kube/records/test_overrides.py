@@ -199,7 +199,7 @@ TIMES = st.tuples(*[st.sampled_from([500.0, 999.0, 1000.0, 1500.0])] * 2).map(so
 def test_an_override_whose_value_is_not_live_after_the_reconciliation_is_reported(
     live, value, times, declared
 ):
-    """Such as one under the policy Observe, of a broker that is away, or with a value that the broker rejects."""
+    """For example with the policy Observe, an unreachable broker, or a value that the broker rejects."""
     api, (recorded_at, now) = world(), times
     (override,) = begun(api, value)
     (obj,) = (obj for key, obj in api.objects.items() if key[0] == CLIENT_QUOTAS.plural)

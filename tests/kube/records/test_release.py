@@ -34,7 +34,7 @@ def quota_with_finalizer(name: str, *, finalizers: Any = (FINALIZER,), **metadat
 
 
 def apply_limits(api: FakeKubeApi, *names: str, cluster_id: str = ID) -> None:
-    """Record a limit for each of these documents, as the operator does."""
+    """Record a limit for each of these documents, like the operator."""
     changes = [
         Recorded(
             entity=entity(user=name),

@@ -55,7 +55,7 @@ def control_names(count, *, length=32_767, seed=7):
 
 
 class Packer:
-    """Gzip that counts what it is given."""
+    """Gzip that counts its input."""
 
     def __init__(self):
         self.bytes = 0

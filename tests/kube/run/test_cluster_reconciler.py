@@ -248,7 +248,7 @@ LONG = entity(user="\x01" * 32_767)
 
 
 def applied_before_the_bound(**spec: Any) -> World:
-    """A world with a document whose name is too long by now, and what it applied when it was not."""
+    """A world with a document whose name is now too long, and its earlier limit."""
     world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
     world.kafka.cluster_id = "fake"
     world.put(resource("long", ALICE, {RATE: 2048}, **spec))

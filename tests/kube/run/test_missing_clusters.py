@@ -15,7 +15,7 @@ from tests.kube.worlds import quota_cluster, resource
 
 
 def lonely_world() -> World:
-    """A document that was applied, whose QuotaCluster and itself are deleted since."""
+    """A document that was applied; it and its QuotaCluster are deleted."""
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy="Delete"))
     world.turn(resync=True)

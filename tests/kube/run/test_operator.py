@@ -28,17 +28,17 @@ ALICE = entity(user="alice")
 
 
 class OneSession(Sessions):
-    """The sessions of an operator that has one cluster and no Secret."""
+    """The sessions of an operator with one cluster and without Secrets."""
 
     def state(self, _: str) -> SecretState:
         return SecretState()
 
     async def forget(self, _: str) -> None:
-        """Nothing is open."""
+        """Forget nothing: no session is open."""
 
 
 class PausedLeader:
-    """A candidate that leads until a test pauses it; its fence ends at a time that a test sets."""
+    """A candidate that leads until a test pauses it; its lease ends at a time that a test sets."""
 
     def __init__(self, clock: TurnedClock) -> None:
         self.elected, self.leadership_lost = asyncio.Event(), asyncio.Event()
@@ -55,7 +55,7 @@ class PausedLeader:
 
 
 class RunningOperator:
-    """An operator whose watch reports what a test hands to it."""
+    """An operator whose watch reports the events of the test."""
 
     def __init__(
         self, *, leader_elect: bool = False, predecessor: "RunningOperator | None" = None
@@ -113,7 +113,7 @@ class RunningOperator:
         asyncio.run(both())
 
     def listings(self) -> list[str]:
-        """From where all ClientQuotas were listed so far: "memory" of the API server, or "" = its database."""
+        """The sources of all listings of ClientQuotas: "memory" of the API server, or "" = its database."""
         return [call[3] for call in self.api.calls if call[:2] == ("list", "clientquotas")]
 
     def next_sync_time(self) -> float:

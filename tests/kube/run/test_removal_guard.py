@@ -45,7 +45,7 @@ def world_of_two(**spec: Any) -> World:
 
 
 def going(world: World) -> None:
-    """As the API server does it: the definition gets its timestamp, then every document is deleted."""
+    """Delete the definition like the API server: it gets its timestamp, then every document is deleted."""
     metadata = world.api.find(DEFINITIONS, None, CLIENT_QUOTA_DEFINITION)["metadata"]
     metadata["deletionTimestamp"] = "2023-11-14T22:13:20Z"
     for name in NAMES:
@@ -53,7 +53,7 @@ def going(world: World) -> None:
 
 
 def gone(world: World) -> None:
-    """The definition is gone, and the documents are on their way out."""
+    """The definition is deleted, and the documents are terminating."""
     del world.api.objects[DEFINITIONS.plural, "", CLIENT_QUOTA_DEFINITION]
     for name in NAMES:
         world.delete(name)

@@ -28,7 +28,7 @@ def pods(*phases: str) -> dict[str, Any]:
 
 
 class Deployment:
-    """An API server with one Deployment whose pods end after some looks."""
+    """An API server with one Deployment whose pods end after some polls."""
 
     def __init__(self, *, looks: int) -> None:
         self.looks = looks

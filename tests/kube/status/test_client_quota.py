@@ -446,7 +446,7 @@ def test_a_stale_plan_changes_no_status():
 
 
 def test_results_before_a_failure_of_the_reconciliation_are_shown():
-    """Sending failed: what was to be sent waits, what was in order is in order."""
+    """Sending failed: unsent changes wait, unchanged quotas are in sync."""
     world = kube_world(None, CREATED, resource("b", BOB, {RATE: 5000}))
     ran(world)
     world.put(resource("b", BOB, {RATE: 6000}))

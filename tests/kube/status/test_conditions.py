@@ -137,7 +137,7 @@ def _tree(kind):
 
 
 def test_retriable_errors_are_never_shown_as_stalled_and_final_ones_always():
-    """Where the class says that a retry helps, the row says that it goes on; but for a lock, whose holder has to go."""
+    """The row agrees with the class about retries; except for a lock, whose holder must end first."""
     for kind in _tree(errors.KquotaError):
         error = kind.__new__(kind)
         Exception.__init__(error, "x")

@@ -73,7 +73,7 @@ PATH = "/apis/kafka-quotas.io/v1alpha1"
 
 @asynccontextmanager
 async def api_server(*, served: bool) -> AsyncIterator[str]:
-    """As much of an API server as Kopf asks for."""
+    """The part of an API server that Kopf uses."""
 
     async def core_versions(_: web.Request) -> web.Response:
         return web.json_response({"versions": ["v1"]})
@@ -139,7 +139,7 @@ QUOTA = {
 
 @pytest.fixture
 def connected(monkeypatch, tmp_path):
-    """A kubeconfig for an API server, once its address is known."""
+    """A kubeconfig for an API server whose address is known later."""
 
     def configure(url: str) -> None:
         path = tmp_path / "kubeconfig"
@@ -154,7 +154,7 @@ def connected(monkeypatch, tmp_path):
 
 
 async def events_until(configure, *, served: bool = True) -> tuple[str, list[str]]:
-    """Why Kopf's watch ended, or "" once an event came."""
+    """Why Kopf's watch ended, or "" after an event."""
     events: list[str] = []
     over = asyncio.Event()
 

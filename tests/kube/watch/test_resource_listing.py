@@ -45,7 +45,7 @@ class Documents:
         self.objects[name] = obj
 
     def page(self, token: str) -> bytes:
-        """A page as the API server writes it: the metadata come last."""
+        """A page in the API server's format: the metadata is last."""
         start = int(token or 0)
         names = sorted(self.objects)[start : start + PER_PAGE]
         following = str(start + PER_PAGE) if start + PER_PAGE < len(self.objects) else ""
@@ -61,7 +61,7 @@ class Documents:
 
 
 class DigestedPages:
-    """Remembers pages as a listing does."""
+    """Records pages like a listing."""
 
     def __init__(self) -> None:
         self.pages: dict[bytes, Any] = {}
@@ -108,7 +108,7 @@ def test_only_pages_with_a_change_are_parsed_again() -> None:
 
 
 def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
-    """Change documents at random; after each listing the cache has them all, and no other."""
+    """Change documents at random; after each listing the cache equals them."""
     rng, documents, cache = random.Random(seed), Documents(), ResourceCache(limits)
 
     def respond(request: Any) -> Any:

@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 
 def condition(message: str = "in sync", *, second: int = 0) -> dict[str, Any]:
-    """A condition as parsed: none of its parts is shared."""
+    """A parsed condition: none of its parts is shared."""
     text = json.dumps(
         {
             "type": "Ready",

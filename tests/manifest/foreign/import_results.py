@@ -20,13 +20,13 @@ def sample(name: str) -> tuple[str, str]:
 
 
 def read(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> ImportResult:
-    """Files of a tool; a bare text is called ``f``."""
+    """Read files of a tool; a plain text has the name ``f``."""
     files = [("f", text) if isinstance(text, str) else text for text in texts]
     return read_files(tool, files, source_cluster=cluster)
 
 
 def limits(result: ImportResult) -> dict[str, dict[str, float]]:
-    """What the manifests say, read back from their text: entity to its limits."""
+    """The limits of the manifests, read back from their text: entity to its limits."""
     loaded = load_files(
         [("made.yaml", documents_text(result.declarations, cluster="prod"))]
     ).checked()
@@ -52,7 +52,7 @@ def notes(result: ImportResult) -> list[tuple[int, str]]:
 
 
 def problems(tool: str, *texts: str | tuple[str, str], cluster: str | None = None) -> list[str]:
-    """What is wrong with files that cannot be read at all."""
+    """Errors of files that cannot be read."""
     try:
         result = read(tool, *texts, cluster=cluster)
     except ManifestErrors as errors:

@@ -35,7 +35,7 @@ resource "kafka_quota_composite" "pair" {
 
 @st.composite
 def mutations(draw: st.DrawFn) -> tuple[str, str]:
-    """A sample of a tool, cut off, with a piece taken out, doubled or replaced."""
+    """A sample of a tool, truncated, or with a part removed, doubled or replaced."""
     tool, text = draw(st.sampled_from([*SAMPLES, ("terraform", COMPOSITE)]))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))

@@ -42,7 +42,7 @@ selectors = st.fixed_dictionaries(
 
 @st.composite
 def documents(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
-    """A document of a few users, so that some of them meet."""
+    """A document of a few users, so that some of them overlap."""
     spec: dict[str, Any] = {
         "entity": {"user": {"name": draw(st.sampled_from(("u1", "pay-2")))}},
         "limits": draw(limits),
@@ -75,7 +75,7 @@ def documents(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
 
 
 def selected(selector: dict[str, Any], name: str, own: dict[str, str]) -> bool:
-    """What the documentation of Kubernetes says of selectors, spelled again."""
+    """An independent implementation of the selectors in Kubernetes' documentation."""
     present = own | {"kafka-quotas.io/name": name}
     verdicts = [present.get(key) == value for key, value in selector.get("matchLabels", {}).items()]
     for part in selector.get("matchExpressions", ()):
@@ -92,7 +92,7 @@ def selected(selector: dict[str, Any], name: str, own: dict[str, str]) -> bool:
 
 
 def expanded(document: dict[str, Any], fleet: dict[str, dict[str, str]]) -> list[dict[str, Any]]:
-    """The documents with clusterRef that a document stands for."""
+    """The documents with clusterRef to which a document expands."""
     spec = document["spec"]
     if "clusterRef" in spec:
         return [document]
@@ -137,7 +137,7 @@ def project_of(fleet: dict[str, dict[str, str]]) -> Project:
 
 
 def bare(desired: DesiredState) -> object:
-    """A desired state without places and without the words about selections."""
+    """A desired state without places and messages about selections."""
     return (
         desired.limits,
         {

@@ -282,7 +282,7 @@ def test_a_python_rule_rejects_an_invalid_document_with_its_message(
 
 
 def test_every_python_rule_is_tested_with_an_invalid_document() -> None:
-    """All but the rules that exist once per slot, per list and per key by the same function."""
+    """All except the rules that exist once per slot, per list and per key by the same function."""
     refused_rules = {name for name, _, _ in BROKEN}
     families = {"match", "ip-alone", "bound", "cluster-limits-rate"}
     missing = {

@@ -148,7 +148,7 @@ CORE = re.compile(
 
 
 def go_yaml_is_text(plain: str) -> bool:
-    """go-yaml v2 resolve.go, as sigs.k8s.io/yaml has it: tables by first letter, then Go's own number parsers."""
+    """go-yaml v2 resolve.go, as in sigs.k8s.io/yaml: tables by first letter, then Go's own number parsers."""
     words = "y Y yes Yes YES true True TRUE on On ON n N no No NO false False FALSE off Off OFF ~ null Null NULL <<"
     if plain in words.split() or not plain:
         return False

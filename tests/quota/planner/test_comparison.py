@@ -141,7 +141,7 @@ def test_the_plan_does_not_depend_on_the_order_of_the_documents(documents, world
 
 
 def recorded(change: QuotaChange) -> tuple[RecordChange, ...]:
-    """What an inventory records of a change that was applied and seen."""
+    """The record of an applied and verified change."""
     over = change.cause is Cause.OVERRIDE_EXPIRED
     ended = (OverrideEnded(entity=change.entity, key=change.key),) if over else ()
     if change.after is None or (over and change.claim is None):

@@ -37,7 +37,7 @@ def state(values: dict[Entity, float]) -> QuotaState:
 
 
 def kinds_of_clients(subject: Entity) -> list[Principal]:
-    """Clients that an entity is written for, by its words: unnamed clients for each default."""
+    """Clients to which an entity applies, by its text: unnamed clients for each default."""
     user, client, ip = subject
     if ip is not False:
         return [Principal(ip=NOBODY if ip is None else ip)]
@@ -48,7 +48,7 @@ def kinds_of_clients(subject: Entity) -> list[Principal]:
 
 
 def is_exception(subject: Entity, source: Entity | None, wider: Entity | None) -> bool:
-    """By the words: the subject is where the limit comes from, the other is a default that lacks a name of it."""
+    """By the text: the subject is the source of the limit, and the other is a default that lacks one of its names."""
     if source != subject or wider is None or DEFAULT not in wider:
         return False
     names = {(place, name) for place, name in enumerate(subject) if isinstance(name, str)}

@@ -79,7 +79,7 @@ def removals(count: int) -> tuple[QuotaChange, ...]:
 def broken(
     guards: Guards, *changes: QuotaChange, live: QuotaState | None = None, **plan: object
 ) -> list[Guard]:
-    """Which guards a plan breaks; the live state has what the changes were made from."""
+    """The guards that a plan violates; the live state is that before the changes."""
     before = QuotaState().with_values(
         (change.entity, change.key, change.before) for change in changes
     )
@@ -298,7 +298,7 @@ _ranges = st.one_of(
 def test_a_value_and_its_unit_slip_are_never_both_allowed_for_clients_with_a_limit(
     live, bounds, value, slip
 ):
-    """For an exception from a default and for a changed value, with whatever ranges."""
+    """For an exception from a default and for a changed value, with any ranges."""
     guards = replace(FACTORS, bounds=bounds)
     before = live.value(ALICE, RATE)
 

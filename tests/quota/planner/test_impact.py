@@ -238,7 +238,7 @@ def test_metrics_of_a_key_end_with_its_last_quota(another_there, another_set):
 
 
 def change_for_client(before: Entity | None, after: Entity | None, who: Principal = ALICE):
-    """What happens to a client whose limit moves from one entity to another."""
+    """The change for a client whose limit moves from one entity to another."""
     live = QuotaState(limits={} if before is None else {before: limits_of({RATE: 10.0})})
     values = [(subject, RATE, None) for subject in (before,) if subject is not None]
     values += [(subject, RATE, 5.0) for subject in (after,) if subject is not None]

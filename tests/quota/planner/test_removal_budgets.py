@@ -52,7 +52,7 @@ def owning(**pairs: int) -> OwnershipRecords:
 
 
 class Cluster:
-    """Tenants that ask for removals, and a loop that makes those that its budgets allow."""
+    """Tenants that request removals, and a loop that executes those within their budgets."""
 
     def __init__(self, guards: Guards, **pairs: int) -> None:
         self.guards, self.pair_counts = guards, dict(pairs)

@@ -226,7 +226,7 @@ def test_a_set_does_not_wait_for_a_withheld_removal():
 
 @dataclass(frozen=True)
 class Run:
-    """How one run goes: whether brokers show what they should, in which order requests go, where it stops."""
+    """The course of one run: visibility on brokers, order of requests, end."""
 
     looks: Sequence[bool]
     shuffled: Random

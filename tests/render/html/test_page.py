@@ -27,7 +27,7 @@ VOID = {"meta", "link"}
 
 
 class Reading(HTMLParser):
-    """Tags in balance; what stands in each script and style."""
+    """Parses tags, which must be balanced; keeps the text of scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

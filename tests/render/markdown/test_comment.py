@@ -102,7 +102,7 @@ TEXTS = st.lists(
 
 @dataclass
 class Page(HTMLParser):
-    """What a browser makes of the finished page: which elements, and the text of each cell."""
+    """A browser's reading of the finished page: its elements, and the text of each cell."""
 
     elements: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
@@ -199,7 +199,7 @@ def test_texts_of_an_outcome_cannot_break_out_of_their_cell_or_line(name, senten
 
 
 def test_the_renderer_of_the_test_detects_unescaped_markup():
-    """So that the two tests above can fail."""
+    """Shows that the two tests above can fail."""
     displayed_page = page("| a | b |\n|-|-|\n| x | y <b>z</b> |\n\n- [a](http://evil.example)\n")
     assert displayed_page.rows == [["a", "b"], ["x", "y z"]]
     assert displayed_page.elements >= {"b", "li", "a"}

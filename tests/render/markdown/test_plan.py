@@ -43,7 +43,7 @@ def long(count: int):
 
 
 def ready():
-    """One change that nothing is said against."""
+    """One change without a problem."""
     plan = long(1)
     return replace(plan, verdict=ValidationResult(source="broker"))
 
@@ -157,7 +157,7 @@ def test_a_list_of_reasons_has_at_most_ten_lines_and_a_count():
 
 
 def test_a_row_is_narrow_enough_for_a_phone():
-    """40 characters of a table fit on a phone that is 360 points wide; a cell breaks its lines at blanks."""
+    """40 characters of a table fit on a phone of 360 points width; cells break lines at blanks."""
     for row in rows(plan_markdown(ready())):
         cells = [re.split(r"<br>| ", part.strip()) for part in row.strip("|").split(" | ")]
         longest = [max(len(word.strip("`")) for word in part) for part in cells]

@@ -175,7 +175,7 @@ def test_a_default_that_was_recorded_through_its_users_is_not_reported_as_unseen
 
 
 def test_an_unlimited_client_may_use_a_client_id_that_has_a_limit():
-    """Who is counted by user may use any client id: also the one whose bucket seems to be whole."""
+    """A client that is counted by user may use any client id, including one whose bucket seems complete."""
     before = of(ALICE, ANY_CLIENT)
     regrouping = regroup(before, of(ANY_CLIENT), [bucket_of("alice"), bucket_of("", "app")])
     mappings = {
@@ -248,7 +248,7 @@ books = st.dictionaries(st.sampled_from(ENTITIES), st.sampled_from([10.0, 20.0])
 
 @st.composite
 def changes(draw):
-    """Any two states, or one and a few edits of it."""
+    """Any two states, or one state and a few edits of it."""
     before = draw(books)
     if draw(st.booleans()):
         return before, draw(books)
@@ -305,7 +305,7 @@ def test_exact_results_are_exact_bounds_hold_and_every_used_bucket_has_a_result(
 
 
 def fits(mapping, bucket) -> bool:
-    """Whether a bucket is one of the many that a mapped one stands for."""
+    """Whether a bucket is one of those to which a mapped one refers."""
     return mapping.bucket.kind is bucket.kind and all(
         mapping_name in ("", bucket_name)
         for mapping_name, bucket_name in (

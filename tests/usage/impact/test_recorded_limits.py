@@ -36,7 +36,7 @@ def state(limits: dict[Entity, float], key: Key = RATE) -> QuotaState:
 def answers(
     recorded: RecordedLimits | None, *, key: Key = RATE
 ) -> dict[str, tuple[Identifiability, str]]:
-    """Of a change of what alice and app may produce, where both were seen."""
+    """The mapping for a change of the producer rates of alice and app, if both were observed."""
     before = state({APP: 100.0, ALICE: 100.0}, key)
     after = state({APP: 50.0, ALICE: 50.0}, key)
     kind = QuotaType.PRODUCE if key is RATE else QuotaType.FETCH
@@ -49,7 +49,7 @@ def answers(
 
 
 def test_a_series_that_contained_other_clients_for_half_the_window_is_not_replayed() -> None:
-    """Days 1 to 7 know client ids alone, so what alice sends is counted in app; then she gets a limit of her own."""
+    """Days 1 to 7 have limits of client ids only, so alice is counted in app; then she gets her own limit."""
     now, then = state({APP: 100.0, ALICE: 100.0}), state({APP: 100.0})
     assert answers(None)["app"] == (Identifiability.EXACT, "")
     assert answers(RecordedLimits(states=(now,)))["app"] == (Identifiability.EXACT, "")
@@ -125,7 +125,7 @@ def test_a_key_with_too_many_ways_of_counting_is_reported() -> None:
 def test_an_unbroken_bucket_contains_the_same_clients_under_both_limits(
     first: int, second: int
 ) -> None:
-    """Of all clients: those whose tags an unbroken bucket has under one state have them under the other, and no other."""
+    """For all clients: an unbroken bucket has the same clients under both states."""
     now, then = whatif_cases.case(first).before, whatif_cases.case(second).before
     rules, old = book(now, RATE), book(then, RATE)
     clients = [

@@ -73,7 +73,7 @@ def test_every_changed_pair_has_a_request(number):
 
 
 def speaks_of(row, subject) -> bool:
-    """By its source, by the names of its bucket, or by those of a part."""
+    """Match by its source, by the names of its bucket, or by those of a part."""
     return row.source_entity == canonical_text(subject) or any(
         all(
             slot is DEFAULT or (slot or "") in {name, ""} or not slot

@@ -86,7 +86,7 @@ def test_a_replication_factor_replaces_unrecorded_replication_and_is_labelled() 
 
 
 def test_egress_is_not_divided_by_the_replicas_and_fetches_of_followers_are_subtracted() -> None:
-    """1 GB/s outward, of which 0.8 are usable; 50 MB/s that came in are fetched by two followers."""
+    """1 GB/s egress, of which 0.8 are usable; two followers fetch 50 MB/s of ingress."""
     gigabyte, brought = 10**9, 50 * 10**6
     broker_moment = moment(0, replication=None, copied=brought, dt=10_000)
     broker_load = load([broker_moment], gigabyte, replication_factor=3, outward=True)

@@ -32,7 +32,7 @@ END = DAYS * DAY_MS
 def week(
     seed: int, *, days: int = DAYS, scale: int = 1_000_000, censored=Censored.NO, begin: int = 0
 ):
-    """Rates with a day and noise, five minutes apart."""
+    """Rates with a daily cycle and noise, five minutes apart."""
     chance = random.Random(seed)
     samples = []
     for n in range(days * DAY_MS // STEP):
@@ -83,7 +83,7 @@ def test_the_needed_limit_is_the_smallest_within_a_hundredth(usual, advised):
 
 
 def test_every_broker_is_simulated_separately():
-    """Leadership that goes round: each broker is busy a third of the time, and never for the others."""
+    """Leadership rotates: each broker is busy a third of the time, at different times."""
     rotating = [
         [
             sample._replace(rate_units=sample.rate_units if (k // 12) % 3 == n else 0)
@@ -326,7 +326,7 @@ def test_a_rule_gives_the_expected_target_for_a_need_of_a_thousand(
 def test_a_raised_limit_is_not_raised_again_for_the_same_window(
     needed, current, budget, censored_ppm
 ):
-    """What was raised for a window, asked again for the same window, is not raised again."""
+    """A limit that was raised for a window is not raised again for the same window."""
     once, _ = priced(needed, PLAIN, replace(EMPTY, current=current, budget=budget), censored_ppm)
     again, rules = priced(
         needed, PLAIN, replace(EMPTY, current=once, budget=budget, bumped=True), censored_ppm
@@ -335,7 +335,7 @@ def test_a_raised_limit_is_not_raised_again_for_the_same_window(
 
 
 def test_a_raised_limit_is_neither_lowered_nor_raised_again_on_the_next_day():
-    """98 are needed, 5 % of the time is censored: merged or not, the next run on the same window says the same number."""
+    """98 are needed, 5 % of the time is censored: merged or not, the next run gives the same number."""
     raised, rules = priced(98, PLAIN, replace(EMPTY, current=100), 50_000)
     assert (raised, rules) == (136, (SizingRule.BUMP,))
     merged = priced(98, PLAIN, replace(EMPTY, current=136, bumped=True), 50_000)

@@ -93,7 +93,7 @@ def test_a_report_with_pseudonyms_contains_no_name(secret: str) -> None:
 
 
 def _in_order(report: UsageReport) -> UsageReport:
-    """Rows in the order of the report: by figures, and where those are equal by names."""
+    """Rows in the order of the report: by figures, then by names."""
     return replace(
         report,
         usage=tuple(sorted(report.usage, key=lambda row: (-row.max_rate_units, row.bucket))),

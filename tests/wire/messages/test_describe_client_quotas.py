@@ -70,7 +70,7 @@ def test_an_error_response_is_read_back(version: int, code: int, message: str | 
 
 
 def mutations(frame: bytes, at: int) -> list[bytes]:
-    """``frame`` cut, changed, shortened, lengthened and swapped at one offset."""
+    """``frame`` truncated, changed, shortened, lengthened and swapped at one offset."""
     before, octet, after = frame[:at], frame[at : at + 1], frame[at + 1 :]
     changed = [before + bytes((new,)) + after for new in (0, 1, 0x7F, 0x80, 0xFF)]
     inserted = [before + bytes((new,)) + octet + after for new in (0, 1, 0x80)]

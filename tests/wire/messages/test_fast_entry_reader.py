@@ -20,7 +20,7 @@ PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 def read(
     entries: Sequence[Entry], layout: EntryLayout = samples.LAYOUT
 ) -> tuple[EntryCollection, int]:
-    """What the fast reader gathers, and how many entries it handed to the slow one."""
+    """The entries of the fast reader, and how many of them the slow reader parsed."""
     body = describe_client_quotas.encode_response(1, entries=entries)
     return read_body(body, layout)
 

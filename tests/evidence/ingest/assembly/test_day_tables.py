@@ -28,7 +28,7 @@ def alice(at=AT, values=100.0, **more):
 
 
 def look(at, *pairs, name="s"):
-    """A look that saw these limits of users: (name or None for the default, key, value)."""
+    """A quota snapshot with these limits of users: (name or None for the default, key, value)."""
     limits: dict[object, dict[Key, float]] = {}
     for user, key, value in pairs:
         limits.setdefault(entity(user=user), {})[key] = value

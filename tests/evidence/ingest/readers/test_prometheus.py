@@ -74,7 +74,7 @@ def raw(
 def test_a_span_includes_its_start_and_excludes_its_end_for_every_version(
     closed: bool,
 ) -> None:
-    """Ranges of Prometheus 3 leave their left end out; those of 2 have it in."""
+    """Ranges of Prometheus 3 exclude their start; those of 2 include it."""
     (series,), _, _ = raw(filled(closed=closed))
     assert (series.name, dict(series.labels)) == ("m", {"instance": "b1", "user": "ü"})
     assert list(series.points) == [(T, 0.0), (T + 500, 500.0), (T + 999, 999.0)]

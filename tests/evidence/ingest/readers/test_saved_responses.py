@@ -226,7 +226,7 @@ def test_a_large_file_is_read_element_by_element(tmp_path: Path) -> None:
 
 
 def test_values_repeated_by_a_range_query_are_reported(tmp_path: Path) -> None:
-    """Look-back: on one grid of whole seconds, a dead series goes on with its last value for five minutes."""
+    """Look-back: on a grid of whole seconds, an ended series repeats its last value for five minutes."""
     dead = element("m", [T, "5"], [T + 60, "5"], [T + 120, "5"], a="1")
     alive = element("m", [T, "1"], [T + 60, "2"], [T + 120, "3"], a="2")
     _, counts = read(tmp_path, answer(dead, alive))

@@ -56,7 +56,7 @@ class Look:
 
 
 def looks(draw: random.Random) -> list[Look]:
-    """A cluster looked at some times; an incomplete look misses some."""
+    """Quota snapshots of a cluster; an incomplete one lacks some limits."""
     values: dict[Entity, float] = {}
     observations = []
     at = BEGIN + draw.randrange(DAY_MS)
@@ -105,7 +105,7 @@ Span = tuple[float, int, int, int | None, int | None]
 
 
 def spans(several: list[Look], who: Entity) -> list[Span]:
-    """value, from, after, to, to_after; plainly, look by look."""
+    """value, from, after, to, to_after; computed plainly, snapshot by snapshot."""
     closed_spans: list[Span] = []
     open_span: tuple[float, int, int, int] | None = None  # value, from, after, last seen
     last_whole = 0

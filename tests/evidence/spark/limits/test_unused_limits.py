@@ -56,7 +56,7 @@ def unlimited(key: Key, value: float) -> bool:
 
 
 def expected(case: Case) -> list[tuple[object, ...]]:
-    """Every limit asked of every client, plainly."""
+    """Every limit checked with every client, plainly."""
     rows = []
     for subject, key, value in case.state.pairs():
         times: list[int] = []

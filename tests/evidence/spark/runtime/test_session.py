@@ -142,7 +142,7 @@ def test_a_local_session_is_tuned_binds_to_loopback_and_uses_the_archive(spark: 
 
 
 class Conf:
-    """What a session is set to, as either kind of session tells it."""
+    """The settings of a session of either kind."""
 
     def __init__(self, value: str) -> None:
         self.conf = self

@@ -38,7 +38,7 @@ def commit(
 def looked(
     into: Lake, cluster: str, day: int, looks: list[tuple[str, int, bool, float | None]]
 ) -> None:
-    """Looks of a day: snapshot id, moment within the day, whether complete, the one limit (None = no limit at all)."""
+    """Quota snapshots of a day: id, time of the day, whether complete, the one limit (None = no limit)."""
     on = FIRST + dt.timedelta(days=day)
     entries: list[tuple[object, ...]] = []
     snapshots: list[tuple[object, ...]] = []

@@ -18,7 +18,7 @@ SEED = random.Random(20261121)
 
 
 def whole_numbers() -> list[int]:
-    """Borders of buckets, powers, the clamp, and what lies between."""
+    """Bounds of buckets, powers, the cap, and values between them."""
     numbers = {0, 1, 2, 3, 499, 500, 501, 999, 1000, MAX_UNITS, MAX_UNITS - 1}
     for bound in BOUNDS:
         numbers.update(n for n in (bound - 1, bound, bound + 1) if 0 <= n <= MAX_UNITS)

@@ -29,7 +29,7 @@ SPAN = 300_000
 
 
 def fleet() -> dict[str, list[Sample]]:
-    """Series by cluster id, one bucket each: silent, full of ties, throttled without a word, cut."""
+    """Series by cluster id, one bucket each: idle, with ties, throttled without a recorded delay, capped."""
     draw = random.Random(7)
     series: dict[str, list[Sample]] = {}
     for case in range(240):
@@ -96,7 +96,7 @@ def frames(spark):
 
 
 def state_of(peak: int, throttled: int | None, limit: int | None) -> UsageState:
-    """The word by the first rule that holds."""
+    """The verdict of the first rule that matches."""
     rules = [
         (peak == 0, UsageState.UNUSED),
         (bool(throttled), UsageState.THROTTLED),

@@ -84,7 +84,7 @@ class Sized:
 
 
 def _series(draw: random.Random, scale: int) -> tuple[Sample, ...]:
-    """Five weeks at hours, so that a case stays small; ends and begins anywhere, before and after the window, too."""
+    """Five weeks in hours, so that a case stays small; starts and ends vary, also outside of the window."""
     hour = 3_600_000
     begin = FROM + draw.choice((-3, 0, 0, 0, 2, 11, 18)) * DAY_MS
     times, ts = [], begin
@@ -175,7 +175,7 @@ def _tier(entry: Sized) -> Tier:
 
 
 def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFrame]:
-    """Samples and cases, the latter kept."""
+    """Samples and cases; the cases are cached."""
     samples = spark.createDataFrame(
         [
             row

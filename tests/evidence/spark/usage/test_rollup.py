@@ -108,11 +108,11 @@ def test_one_new_day_of_thirty_reads_at_most_two_days_of_rows(
 
 
 class Dies(Exception):
-    """Instead of `kill -9`, at a place that we choose."""
+    """A substitute for `kill -9` at a chosen step."""
 
 
 class Mortal(Lake):
-    """Ends the process at the given commit."""
+    """Ends the process at a given commit."""
 
     def __init__(self, lake: Lake, *, at: int) -> None:
         super().__init__(lake.store, clock=lakes.FakeClock(), run_id="mortal")
@@ -159,7 +159,7 @@ def test_a_job_that_dies_leaves_each_unit_unchanged_or_complete(
 
 
 class Overtaken(Lake):
-    """Another writer commits the unit just before us, the first times."""
+    """Another writer commits the unit first, the first times."""
 
     def __init__(self, lake: Lake, *, times: int, inputs: dict[str, str] | None = None) -> None:
         super().__init__(lake.store, clock=lakes.FakeClock(), run_id="overtaken")

@@ -146,7 +146,7 @@ SERIES, EACH = 40, 2_700
 
 
 def test_a_hundred_thousand_samples_give_the_rows_of_the_core(spark: SparkSession) -> None:
-    """108,000 samples: two tenants merged into one bucket on each of 20 brokers, and one looser limit each."""
+    """108,000 samples: two tenants merged into one bucket on each of 20 brokers, with one higher limit each."""
     frame, fleet = merged_tenants(spark)
     assert frame.count() >= 100_000
     questions = question.questions(frame, changes_of([fleet])).persist()
@@ -161,7 +161,7 @@ def test_a_hundred_thousand_samples_give_the_rows_of_the_core(spark: SparkSessio
 
 
 def merged_tenants(spark: SparkSession) -> tuple[DataFrame, whatif_cases.Case]:
-    """The frame and the same as a case of the core, made by one formula in both."""
+    """The frame and the equal case of the core, from one formula."""
     app, job = bucket_of("alice", "app"), bucket_of("alice", "job")
     entities = [Entity(("alice", name, ABSENT)) for name in ("app", "job")]
     rate = Key.PRODUCER_BYTE_RATE

@@ -207,7 +207,7 @@ def test_a_writer_that_is_killed_at_any_step_leaves_the_old_file_or_the_new_one(
 
 class Web(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Silence."""
+        """Log nothing."""
 
 
 @pytest.fixture

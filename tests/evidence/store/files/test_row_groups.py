@@ -17,7 +17,7 @@ COLUMNS = ("user", "ts_ms", "rate_units")
 
 
 class ThreadWatch(Watched):
-    """A store that notes which threads read ranges."""
+    """A store that records which threads read ranges."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -41,7 +41,7 @@ def stored(store: Watched, content: bytes, rows: int) -> UnitFile:
 
 
 def many_samples(store: Watched) -> UnitFile:
-    """A file of several row groups that is larger than what is fetched of its end."""
+    """A file of several row groups that is larger than the part that is fetched from its end."""
     rates = np.random.default_rng(7).integers(0, 2**40, 20_000).tolist()
     rows = usage(users=("alice", "bob", "carol", "dave"), rates=rates, step=1)
     return stored(store, parquet_files.write_parquet(USAGE_SAMPLE, rows), rows.num_rows)
