@@ -33,7 +33,7 @@ with client:
     print("visible on every broker:", client.wait_visible([TWO]).everywhere)
     # 5 read every quota
     print(len(client.describe().limits), "entities have quotas")
-    # 6 read the quotas of one entity and no other
+    # 6 read only the quotas of one entity
     print(client.describe(exactly(ALICE)).limits[ALICE])
     # 7 ask the controller whether it would accept a value, and why not
     half = Alteration(ALICE, (("producer_byte_rate", 0.5),))

@@ -235,7 +235,7 @@ def walk(pipeline: Pipeline, number: int) -> None:
         print(
             "\n2. Plan seven new limits: what changes, and what recorded use says about each (no JVM)"
         )
-        # It exits 3 where the project's policy refuses what it sees.
+        # It exits with 3 if the project's policy refuses the result.
         plan = pipeline.run(
             "kquota plan --offline --snapshot before.json --evidence auto --no-inventory --page plan.html",
             codes=(0, 3),

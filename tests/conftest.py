@@ -32,8 +32,8 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     _ = signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
-# What Hypothesis draws depends on the modules that a process has imported: the coverage that `make coverage` demands
-# comes from examples that are written down, and from the first and simplest one of each property.
+# Hypothesis' examples depend on the modules that a process has imported, so the coverage that `make coverage` requires
+# comes from explicit examples, and from the first and simplest one of each property.
 hypothesis.settings.register_profile(
     "simplest",
     derandomize=True,

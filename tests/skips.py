@@ -23,7 +23,7 @@ def allowed(text: str) -> dict[str, str]:
 def skipped(report: Path) -> dict[str, str]:
     """``class::name`` of each skipped case in a JUnit report, with pytest's message."""
     messages: dict[str, str] = {}
-    # The report was written by pytest a moment ago, on this machine.
+    # pytest has just written the report, on this machine.
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own file, not from outside
         mark = case.find("skipped")
         if mark is not None:

@@ -233,7 +233,7 @@ def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str
         if place == second or second not in after[place]:
             continue
         if place == start and around[second] <= ends:
-            continue  # An attempt that comes so far has matched.
+            continue  # An attempt that reaches this point has matched.
         between = {state for state in after[place] if second in after[state]} | {place, second}
         inside = (around[place], between, around[second])
         if (place, second, second) in reached(graph, (place, place, second), inside):

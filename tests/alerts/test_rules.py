@@ -96,9 +96,9 @@ def test_every_metric_is_used():
 
 
 TOLD_IN_DOCS_ONLY = {
-    "kquota_entity_drifted",  # for ad-hoc queries, where names may be seen
+    "kquota_entity_drifted",  # for ad-hoc queries, where names are permitted
     "kquota_reconcile_in_progress_start_time_seconds",  # why KquotaSyncStale fires
-    "kquota_last_pass_timestamp_seconds",  # beside the last successful one, for diagnosis
+    "kquota_last_pass_timestamp_seconds",  # for diagnosis, together with the last successful one
 }
 
 

@@ -100,7 +100,7 @@ def spellings(secret: str) -> dict[str, str]:
     }
 
 
-# Of ten different signs or more, so that no piece of eight is also a word of the sentence around it.
+# Ten or more different characters, so that no piece of eight is also a word of the sentence around it.
 STRONG = st.text(st.characters(exclude_categories=("Cs",)), min_size=12, max_size=40).filter(
     lambda text: not any(text[at : at + 4] in SENTENCE for at in range(len(text) - 3))
 )
@@ -117,7 +117,7 @@ def test_a_secret_is_removed_from_peer_messages_in_every_usual_encoding(
     assert secret not in text
     before_the_secret = 12 if name in {"token", "shifted", "shifted twice"} else 0
     for at in range(before_the_secret, len(spelling) - 11):
-        # In base64 up to three letters at both ends belong to the neighbours as well.
+        # In base64 up to three letters at both ends depend on the adjacent bytes, too.
         assert spelling[at : at + 12] not in text
 
 

@@ -42,7 +42,7 @@ def test_a_file_that_is_not_regular_is_refused_immediately(tmp_path: Path, kind:
 
 
 def test_a_socket_is_refused_immediately(tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    monkeypatch.chdir(tmp_path)  # paths of sockets have a maximum length
     with pytest.raises(OSError, match="socket"):
         read_regular(special(Path(), "socket"), max_bytes=10)
 

@@ -208,7 +208,7 @@ def no_op_plan(space: Workspace) -> Mapping[str, Callable[[], Mapping[str, float
     }
 
 
-# A benchmark has no terminal to confirm on; this says that it is one.
+# A benchmark has no terminal for the confirmation; this pretends to be one.
 TRUST = {"KQUOTA_TRUST_PLAN": "benchmark", "CI": ""}
 
 

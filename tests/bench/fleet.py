@@ -66,7 +66,7 @@ async def serve(folder: Path, number: int) -> None:
         (folder / "quotas" / "all.yaml").write_text("".join(documents))
         print("ready", flush=True)  # the parent process waits for this line
         await asyncio.to_thread(sys.stdin.read)
-        os._exit(0)  # hung connections and thousands of servers need no orderly end
+        os._exit(0)  # hanging connections and thousands of servers are not closed in order
 
 
 @contextlib.contextmanager
@@ -120,7 +120,7 @@ def planned(folder: Path, *options: str) -> FleetPlan:
         _, _, usage = os.wait4(process.pid, 0)
     wall = time.monotonic() - began
     document = json.loads((folder / "out.json").read_text())
-    # A single cluster has no summary: its document is the plan itself, which is printed only for a success.
+    # The document of a single cluster is the plan itself, which is printed only after a success.
     rows = document.get("summary", [{"result": "ok"}])
     results: dict[str, int] = {}
     for row in rows:

@@ -25,7 +25,7 @@ def planner() -> Callable[[], object]:
         )
         for number, subject in enumerate(subjects)
     )
-    # Fresh entity objects on each side, as they come from a file, a broker and an inventory.
+    # New entity objects on each side, as from a file, a broker and an inventory.
     copies = [
         entity(user=f"user-{number}", client_id=f"client-{number}") for number in range(ENTITIES)
     ]

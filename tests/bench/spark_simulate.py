@@ -85,7 +85,7 @@ def t2(rows: int) -> None:
 def t6(rows: int | None) -> None:
     """The largest size that fits half of the free disk, at most a billion, with a heap of 4 GB."""
     free = shutil.disk_usage(tempfile.gettempdir()).free
-    # Spark spills about five times what compressed samples take.
+    # Spark spills about five times the size of compressed samples.
     amount = rows or min(1_000_000_000, free // 2 // (6 * BYTES_PER_ROW))
     with samples(amount) as folder:
         seconds = medians(sample("spark", folder, "packed", 0, "local[2]", "4g"))

@@ -195,7 +195,7 @@ LARGE_METADATA = {
         {"finalizers": [f"example.org/f{number}" for number in range(32)]},
         {"finalizers": [f"example.org/f{number}" for number in range(33)]},
     ),
-    # Of a kind that does not exist: the garbage collector removes what an absent owner of a known kind had.
+    # Of an unknown kind: the garbage collector deletes dependents of an absent owner of a known kind.
     "owners": (
         {
             "ownerReferences": [
@@ -229,7 +229,7 @@ def test_metadata_is_bounded_and_stored_metadata_can_be_reduced(release: Placed,
     answer = create(fits)
     assert answer.returncode == 0, answer.stderr
     assert refused in patched(release, STRANGER, "large", {"metadata": too_large}).stderr
-    # As if it had been stored before the policy was there.
+    # As if it had been stored before the policy existed.
     policy = f"{FULLNAME}-metadata.{release.home}"
     kube = release.kube
     unbound = kube.kubectl("get", "validatingadmissionpolicybinding", policy, "-o", "json").stdout
@@ -308,7 +308,7 @@ def test_a_namespace_owner_with_every_right_writes_no_status(release: Placed, ki
             seconds=60,
         )
         assert "only the operator may write" in write(owner).stderr
-        # The main resource carries no status: the API server drops it.
+        # The main resource has no status: the API server drops it.
         obj = quota("whole", release.watched) if kind == "clientquota" else cluster
         for verb in ("create", "replace") if kind == "clientquota" else ("replace",):
             answer = tried(release, owner, verb, "-f", "-", text=json.dumps(obj | change))

@@ -83,7 +83,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
     stdout = kube.helm("get", "notes", RELEASE, "-n", home).stdout
     assert "watches all namespaces" in stdout
 
-    # The admission plugin that fills in accounts and tokens is off here, so what a pod runs as is what the chart says.
+    # The admission plugin for accounts and tokens is disabled here, so a pod runs with the account of the chart.
     pods = json.loads(kube.kubectl("-n", home, "get", "pods", "-o", "json").stdout)["items"]
     assert [pod["spec"]["serviceAccountName"] for pod in pods] == [FULLNAME]
 
@@ -127,7 +127,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
     assert names(kube, "clientquotas", "-A") == ["alice"]
     assert "clientquotas.kafka-quotas.io" in names(kube, "crds")
 
-    # Definitions that stayed are no obstacle to coming back.
+    # Remaining CRDs do not prevent a new installation.
     kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
     assert names(kube, "clientquotas", "-A") == ["alice"]
 
@@ -135,7 +135,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
 def test_pods_that_are_not_restricted_are_refused_in_that_namespace(
     fresh_kube: KubeCluster, home: str
 ) -> None:
-    # The counterproof: the namespace does enforce, and a values file that loosens the chart shows it.
+    # The counter-check: the namespace enforces its profile, which a less restrictive values file shows.
     answer = fresh_kube.helm(
         "install",
         RELEASE,

@@ -16,8 +16,8 @@ EVENTS = ("/events", "events.k8s.io/events")
 READS = ("get", "list", "watch")
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
-# What the operator may, by where: in its own namespace, in a watched one, in another one, in "default", and cluster-wide.
-# A letter per mode that grants it: a = all namespaces, l = a list of namespaces, f = a list and QuotaClusters from a file.
+# Rights of the operator by place: its own namespace, a watched one, another one, "default", and cluster-wide.
+# A letter for each mode with the right: a = all namespaces, l = a list, f = a list and QuotaClusters in a file.
 OWN, WATCHED, OTHER, DEFAULT, EVERYWHERE = "own", "watched", "other", "default", "everywhere"
 TABLE: dict[tuple[str, str, str], str] = {
     **{(verb, QUOTAS, WATCHED): "alf" for verb in (*READS, "patch", "release")},

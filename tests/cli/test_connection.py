@@ -23,7 +23,9 @@ def test_a_refused_connection_is_reported_within_five_seconds_with_each_attempt(
 def test_a_broker_that_accepts_and_never_answers_is_announced_and_reported_before_the_deadline(
     kquota, folder
 ):
-    with socket.create_server(("127.0.0.1", 0)) as server:  # its backlog accepts, no process reads
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as server:  # its backlog accepts connections, no process reads
         address = f"127.0.0.1:{server.getsockname()[1]}"
         project(folder, address, quota("a"))
         began = time.monotonic()

@@ -157,7 +157,7 @@ def test_a_single_observation_does_not_confirm_drift(applied, sandbox):
         assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0.0
         assert watch.stop(signal.SIGINT) == 0
     assert watch.out.read_text() == ""
-    # What was seen is on record all the same, for the next run.
+    # The observation is recorded nevertheless, for the next run.
     assert '"drift":[\n["a"' in (applied / ".kquota/inventory.json").read_text()
 
 
@@ -180,7 +180,7 @@ def test_a_writer_that_reverts_corrections_is_reported_and_no_longer_corrected(a
     with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
 
         def fought() -> bool:
-            # Between passes only: a pass whose value vanishes waits half a minute for it to become visible.
+            # Only between reconciliations: after a removal, a reconciliation waits half a minute for visibility.
             nonlocal seeds
             if watch.metric('kquota_corrections_total{cluster="prod"}') == seeds < 4:
                 seed(sandbox, 5000000.0)
@@ -195,7 +195,7 @@ def test_a_writer_that_reverts_corrections_is_reported_and_no_longer_corrected(a
 
 
 def test_a_correction_that_a_guard_refuses_is_withheld_and_counted(applied, sandbox):
-    seed(sandbox, 5000.0)  # to correct it, the limit grows by more than ten times
+    seed(sandbox, 5000.0)  # the correction increases the limit by more than ten times
     with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
         name = 'kquota_withheld_operations{cluster="prod",guard="maxChangeFactor"}'
         watch.waits_for(lambda: watch.metric(name) == 1.0, "the guard")

@@ -73,7 +73,7 @@ def test_the_json_contains_every_figure_of_changed_limits_only(kquota, evidence)
     rows = rows_of(kquota("plan", "--no-inventory", "--format", "json"))
     assert {user for user, _ in rows} == {"a", "b"}
     worst = rows["a", "1"]
-    # An hour of 15 at 10 leaves half an hour's worth, which takes as long to drain.
+    # An hour of 15 at 10 leaves a backlog of half an hour, which takes as long to drain.
     assert worst["verdict"] == "worse"
     assert worst["after_max_delay_ms"] == 1_800_000
     assert worst["after_throttled_ms"] == pytest.approx(2 * 5_400_000, rel=0.01)

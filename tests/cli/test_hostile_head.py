@@ -39,7 +39,7 @@ def base_of(folder: Path) -> None:
     git(folder, "branch", "base")
 
 
-# -- the authority that is trusted ------------------------------------------------------------------------
+# -- the trusted CA ---------------------------------------------------------------------------------------
 
 
 def tls_sandbox(authority: Authority) -> SandboxThread:
@@ -69,9 +69,7 @@ def test_the_head_does_not_choose_the_authority_that_signs_for_brokers(
         ran = kquota("plan", *BASE)
         assert ran.code == 1
         assert "not signed by a trusted authority" in ran.err
-        assert (
-            kquota("plan").code == 0
-        )  # without a trusted revision the checkout is what is trusted
+        assert kquota("plan").code == 0  # without a trusted revision the checkout is trusted
         project(folder, broker.bootstrap, quota("a"), more=login)
         (folder / "ca.pem").write_text(good.certificate_file.read_text())
         committed(folder)
@@ -238,7 +236,7 @@ def test_a_committed_link_does_not_choose_where_files_are_written(
         assert victim.read_text() == "precious"
 
 
-# -- what is contacted ----------------------------------------------------------------------------------------
+# -- contacted hosts ------------------------------------------------------------------------------------------
 
 
 def evil_project(folder: Path, attacker: Listener) -> None:

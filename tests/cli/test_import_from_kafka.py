@@ -41,7 +41,7 @@ def test_the_output_of_kafka_configs_imports_to_the_same_as_an_export(kquota, sa
         printed += answer.stdout
     imported = kquota("import", "--from", "kafka-configs", "--cluster", "prod", "-", stdin=printed)
     assert imported.code == 0
-    (note,) = imported.err.splitlines()  # Kafka prints a user called so in the same way
+    (note,) = imported.err.splitlines()  # Kafka prints a user with this name in the same way
     assert note.startswith("warning: (standard input):6: user=%3Cdefault%3E,client-id=")
     live = kquota("export", "--bootstrap-server", sandbox.bootstrap, "--cluster", "prod")
     assert imported.out == live.out

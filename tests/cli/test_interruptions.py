@@ -41,7 +41,7 @@ def until(claim) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not claim():
         assert time.monotonic() < deadline
-        time.sleep(0.01)  # another process gives no event to wait for
+        time.sleep(0.01)  # another process has no event to wait for
 
 
 def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str, str]:

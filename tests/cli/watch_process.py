@@ -26,7 +26,7 @@ def until(claim: Callable[[], object], what: Callable[[], str] = str) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not claim():
         assert time.monotonic() < deadline, what()
-        time.sleep(0.02)  # another process gives no event to wait for
+        time.sleep(0.02)  # another process has no event to wait for
 
 
 class Watched:

@@ -68,9 +68,7 @@ async def test_a_hung_broker_is_named(three: KafkaCluster) -> None:
         try:
             started = time.monotonic()
             visibility = await our.wait_visible(changes, timeout=8)
-            assert (
-                time.monotonic() - started < 30
-            )  # a hang has an end; how soon depends on the machine
+            assert time.monotonic() - started < 30  # a hang ends; how soon depends on the machine
         finally:
             three.resume(hangs)
         assert set(visibility.visible) == set(three.numbers) - {hangs}

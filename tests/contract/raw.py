@@ -180,7 +180,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         never = threading.Event()
         while (texts := text_of(self.quotas())) != expected_texts:
             assert time.monotonic() < deadline, f"{texts} is not {expected_texts}"
-            never.wait(PACE_SECONDS)  # an acknowledged change is not a visible one
+            never.wait(PACE_SECONDS)  # an acknowledged change is not yet visible
 
     def _exactly(self, count: int) -> bytes:
         parts = bytearray()

@@ -85,7 +85,7 @@ def test_an_entity_is_altered_as_a_whole_or_not_at_all(empty: Target) -> None:
         connection.settled({USER: {PRODUCER: 1.0, CONSUMER: 2.0}})
         (verdict,) = connection.verdicts((USER, ((PRODUCER, None), (CONSUMER, 0.5)))).values()
         assert verdict[0] == 42
-        # A later change that shows proves that nothing of the earlier one is still on its way.
+        # A visible later change proves that no part of the earlier one is still pending.
         connection.verdicts(((("user", "later"),), ((PRODUCER, 9.0),)))
         connection.settled(
             {USER: {PRODUCER: 1.0, CONSUMER: 2.0}, (("user", "later"),): {PRODUCER: 9.0}}
@@ -103,7 +103,7 @@ def test_ten_thousand_records_are_accepted_and_one_more_is_rejected(empty: Targe
         assert set(connection.verdicts(*users(RECORDS)).values()) == {OK}
         quotas: Quotas = {names: {PRODUCER: 1.0} for names, _ in users(RECORDS)}
         connection.settled(quotas)
-        # What changes nothing makes no record.
+        # A request without a change writes no record.
         assert set(connection.verdicts(*more, validate_only=True).values()) == {OK}
 
 

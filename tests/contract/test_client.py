@@ -206,7 +206,7 @@ def test_a_custom_callback_does_not_replace_kafkas_rules(target: Target) -> None
 
 def test_scram_users_are_listed_with_their_mechanisms(target: Target) -> None:
     if target.expected({"3.4": True, "all": False}):
-        return  # no such API there: test_rights looks at what is offered
+        return  # that version lacks the API: test_rights checks the offered APIs
     credentials = ask(config(target, "planner"), lambda client: client.scram_users())
     assert list(credentials) == sorted(target.users)
     assert {credential.mechanism for credential in credentials["alice"]} == {

@@ -48,7 +48,7 @@ NO_CONTROLLER = (
 NO_SCRAM = (
     "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
 )
-EVERY_TOPIC = b"\0\0\0\0"  # v0 cannot ask for none
+EVERY_TOPIC = b"\0\0\0\0"  # v0 cannot request none
 METADATA_VERSION = {"3.4": 8, "3.9": 21}
 HELLO = api_versions.ApiVersionsRequest(software_name="contract", software_version="1.0")
 

@@ -160,7 +160,11 @@ def test_results_are_reported_during_the_call(tell):
 def test_waiting_ends_with_the_brokers_that_do_not_show_the_change(tell):
     async def story(store):
         await written(store, change(ALICE, producer_byte_rate=5.0))
-        for seconds in (0.3, 3.0, 30.0):  # a busy machine may not answer at all in the shortest
+        for seconds in (
+            0.3,
+            3.0,
+            30.0,
+        ):  # a busy machine may not respond at all in the shortest time
             visibility = await store.wait_visible(
                 [change(ALICE, producer_byte_rate=7.0)], timeout=seconds
             )

@@ -16,7 +16,7 @@ from tests.contract.targets import Target
 CLIENT = (("client-id", "throttled"),)
 MILLISECONDS = 300
 TINY = 1e-6  # percent of one thread: any request is more
-ATTEMPTS = 20  # the quota shows in a describe a moment before it is in force
+ATTEMPTS = 20  # a describe shows the quota a moment before it is in effect
 
 
 def throttle_ms(connection: RawConnection) -> int:
@@ -38,7 +38,7 @@ def test_a_throttled_response_arrives_immediately_and_the_next_one_late(empty: T
             connection.settled({CLIENT: {REQUEST: TINY}})
         wait = next(filter(None, (throttle_ms(throttled) for _ in range(ATTEMPTS))))
         assert 0 < wait <= 1000
-        # Others are not held up, the throttled connection is.
+        # Only the throttled connection waits, others do not.
         started = time.monotonic()
         connection.quotas()
         assert time.monotonic() - started < wait / 1000

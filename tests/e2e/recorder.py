@@ -104,7 +104,7 @@ class RecordedStore:
         self, alterations: Sequence[Alteration], results: Mapping[Entity, Result], began: float
     ) -> None:
         for alteration in alterations:
-            # Another attempt of the client may be carried out after the answer to its last one.
+            # Another attempt of the client may be executed after the response to its last one.
             lost = Write(value=None, began=began, outcome=WriteOutcome.UNKNOWN, is_sent_again=True)
             answers = {
                 Applied: [lost, replace(lost, ended=time.monotonic(), outcome=WriteOutcome.DONE)],
@@ -188,7 +188,7 @@ def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
                 try:
                     state = await client.describe(ALL, node=node, timeout=2)
                 except KquotaError:
-                    continue  # a killed broker shows nothing, which is no state
+                    continue  # a killed broker shows nothing, which is not a state
                 new_recording.take(node, state.limits)
 
     threads = [

@@ -77,7 +77,7 @@ def test_a_response_that_is_lost_after_the_write_is_unknown_and_the_next_run_own
                     for subject, limits in users(10).items()
                 ]
                 assert (await client.wait_visible(landed, timeout=30)).everywhere
-                # An intended value that is live is ours, whether or not the answer arrived.
+                # A live intended value is owned, whether or not the response arrived.
                 assert (await reconciled(client, inventory, desired_state(users(10)))).pairs == ()
                 owned = await inventory.load(cluster.cluster_id)
                 assert owned.pair_count == 10
@@ -122,7 +122,7 @@ def test_a_rejected_entity_does_not_stop_the_other_ninety_nine(
 
     async def story() -> None:
         async with QuotaClient(config(cluster.bootstrap())) as client:
-            # A name that no manifest may hold, because Kafka would look it up; the broker finds no such host.
+            # A name that is invalid in a manifest, because Kafka would resolve it; the broker finds no such host.
             bad = entity(ip="no.such.host.invalid")
             alterations = [
                 Alteration(subject, tuple((str(key), value) for key, value in limits.items()))
@@ -232,7 +232,7 @@ def test_a_concurrent_write_of_another_writer_is_recognised_and_never_owned(empt
                 assert [
                     pair.visibility for subject, pair in by_entity.items() if subject != stolen
                 ] == [PairVisibility.VISIBLE] * 4
-                # The acknowledged value is on record, so what is live now is drift, reported and not fought.
+                # The acknowledged value is recorded, so the live value is drift, which is reported and not corrected.
                 plan = (
                     await prepare(ports(own_client, inventory), EVERYTHING, desired_state(users(5)))
                 ).plan
@@ -427,9 +427,9 @@ def test_rollback_restores_the_previous_values(empty_kafka) -> None:
                 await reconciled(client, inventory, changed, replace(EVERYTHING, overrides=back))
             ).complete
             assert await settled(client) == before
-            # As long as the documents stay as they are, the rollback holds.
+            # The rollback stays in effect while the documents are unchanged.
             assert (await reconciled(client, inventory, changed)).pairs == ()
-            # A changed document ends it.
+            # A changed document ends the rollback.
             newer = desired_state(users(3, value=3_000_000.0))
             assert (await reconciled(client, inventory, newer)).complete
             assert dict(await settled(client)) == dict(newer.limits)

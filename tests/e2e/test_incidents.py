@@ -53,7 +53,7 @@ def until(claim: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not claim():
         assert time.monotonic() < deadline
-        time.sleep(0.05)  # another process gives no event to wait for
+        time.sleep(0.05)  # another process has no event to wait for
 
 
 def documents() -> list[str]:

@@ -125,7 +125,7 @@ async def run_recorded(cluster: KafkaCluster, seed: int, *, refuse: int = 0) -> 
         with recording(addresses(cluster)) as recordings:
             outcome = await apply(ports(store, inventory), EVERYTHING, prepared)
         after = await settled(client)
-        # Before, after, and at least one state on the way; a busy machine sees fewer of them.
+        # Before, after, and at least one intermediate state; a busy machine observes fewer of them.
         assert min(len(states) for states in recordings.states.values()) >= 3
         assert recordings.unlawful(before, after) == []
         assert recordings.contradictions(before, store) == []

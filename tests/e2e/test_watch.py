@@ -64,7 +64,7 @@ def test_a_commit_is_applied_an_invalid_one_is_refused_and_the_last_valid_one_st
         watch.wait_for_log(f"{bad[:12]} is refused; {good[:12]} stays in force")
         until(lambda: watch.metric('kquota_revision_refused{cluster="prod"}') == 1)
         assert watch.metric(f'kquota_revision_info{{cluster="prod",revision="{good}"}}') == 1
-        # The last good one is not only remembered, it is kept: drift from it is seen and corrected.
+        # The last good revision stays in effect: drift from it is observed and corrected.
         set_by_kafka(broker, "alice", 7000)
         watch.wait_for_log(
             "drift corrected: user=alice producer_byte_rate was 7 kB/s instead of 10 MiB/s"
@@ -155,7 +155,7 @@ def test_removals_within_an_hour_are_counted_together_across_a_restart(
         until(lambda: rate(broker, "new") == 10 * MIB, lambda: watch.log)
         assert rate(broker, "u2") == 10 * MIB
         assert watch.metric('kquota_withheld_operations{cluster="prod",guard="maxRemovals"}') == 1
-        # The guard is loosened where it is reviewed, and the removal is made.
+        # The guard is relaxed in the reviewed configuration, and the removal is executed.
         watched.settings = watched.settings.replace("maxRemovals: 2", "maxRemovals: 5")
         watched.commit(*map(quota, users[3:]), quota("new"))
         until(lambda: rate(broker, "u2") is None, lambda: watch.log)
@@ -176,7 +176,7 @@ def test_a_rewritten_branch_is_followed_with_a_warning(
             f"the history of the branch was rewritten: it no longer contains {old[:12]}; {new[:12]} replaces it"
         )
         until(lambda: rate(broker, "carol") == 10 * MIB, lambda: watch.log)
-        # Upsert keeps what a document left behind that is gone.
+        # Upsert keeps the quota of a deleted document.
         assert rate(broker, "bob") == 10 * MIB
         assert watch.end() == 0
 

@@ -29,7 +29,7 @@ class FakeKubeApi:
         self.before: Callable[[str, str, str, str], Any] | None = None
         self.after: Callable[[str, str, str, str], Any] | None = None
         self.namespace = namespace
-        # What an API server that lags behind has in memory; None = the present objects.
+        # The memory of an API server that lags behind; None = the current objects.
         self.memory: dict[Key, dict[str, Any]] | None = None
         self._versions = itertools.count(1)
 

@@ -74,7 +74,7 @@ def _day(
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-9)
     noise = _noise(fleet, state, fleet.chance(4, cluster, number))
     scale = people.volatility[None, :, None, None]
-    # One group's noise is the same everywhere but for a fifth: brokers do not scatter by themselves.
+    # Four fifths of a group's noise are the same on all brokers, because brokers do not vary independently.
     np.multiply(noise, scale, out=noise)
     noise -= scale**2 / 2
     np.exp(noise, out=noise)
@@ -109,7 +109,7 @@ def _presence(
             alive[event.broker] &= ~_within(event, ts)
         elif event.what is What.GAP:
             up[event.broker] &= ~_within(event, ts)
-    if fleet.brokers > 1:  # not all at once: a cluster without brokers wants nothing
+    if fleet.brokers > 1:  # not all at once: a cluster without brokers has no demand
         alive[0] |= ~alive.any(axis=0)
     return alive, up & alive
 

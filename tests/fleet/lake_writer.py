@@ -159,7 +159,7 @@ def _samples(fleet: Fleet, day: Day, lengths: np.ndarray, common: Mapping[str, o
     limits = day.limit[:, :, None, :]
     throttled = day.waits_ms > 0
     censored = throttled & (day.served >= (limits * CENSORED_AT).astype(np.int64))
-    # served was rounded down to whole units a second: never more than what passed
+    # served is rounded down to whole units per second, so it never exceeds the real rate
     for kind, group, broker, names, visible in _series(fleet, day):
         up = day.up[broker]
         count = int(up.sum())

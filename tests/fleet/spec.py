@@ -18,10 +18,10 @@ LEVELS: Final = (GroupKind.USER, GroupKind.PAIR, GroupKind.CLIENT)
 class What(StrEnum):
     """Kinds of injected events."""
 
-    SPIKE = "spike"  # a group wants `factor` times as much for a while
-    DEPLOY = "deploy"  # from then on a group wants `factor` times as much
+    SPIKE = "spike"  # a group has `factor` times the demand for a while
+    DEPLOY = "deploy"  # from then on a group has `factor` times the demand
     GAP = "gap"  # a broker works, but cannot be scraped
-    RESTART = "restart"  # a broker is away; the others get its share
+    RESTART = "restart"  # a broker is down; the others get its share
     LEADER_MOVE = "leader_move"  # a group's load moves from one broker to the next
     QUOTA_CHANGE = "quota_change"  # a group's limit becomes `factor` times as large
     TAG_FLIP = "tag_flip"  # a group gets a limit on user and client id: its traffic moves to another series

@@ -222,7 +222,7 @@ class Workbench:
             while piece := os.read(terminal, 65536):
                 text += piece
         except OSError:
-            pass  # Linux reports the end of a terminal so
+            pass  # Linux reports the end of a terminal with this error
         finally:
             os.close(terminal)
         return process.wait(SECONDS), text.decode("utf-8", "replace")
@@ -234,7 +234,7 @@ class Workbench:
         pull = self.api.pulls[number]
         self.git("fetch", "-q", "origin")
         base = self.git("rev-parse", "origin/main")
-        # What GitHub checks out for a pull request: the head merged into the base.
+        # GitHub checks out the head merged into the base for a pull request.
         self.git("checkout", "-q", "--detach", base)
         self.git("merge", "-q", "--no-ff", "-m", "merge", pull.sha)
         self.git("push", "-q", "-f", "origin", f"HEAD:refs/pull/{number}/merge")

@@ -74,7 +74,7 @@ class Description:
         """Errors in a response of the fake; empty = none."""
         spec = operation.spec["responses"].get(str(status))
         if spec is None:
-            return []  # rate limits and the like are described elsewhere
+            return []  # rate limits and similar are described elsewhere
         content = self._resolved(spec).get("content", {}).get("application/json")
         return [] if content is None else self._faults(body, content["schema"], f"answer {status}")
 

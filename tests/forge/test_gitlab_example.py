@@ -50,7 +50,9 @@ def run(tmp_path, gitlab_api, broker):
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(clone),
         }
-        before = EXAMPLE[".kquota"]["before_script"]  # its beginning installs: test_isolation.py
+        before = EXAMPLE[".kquota"][
+            "before_script"
+        ]  # its beginning installs kquota: test_isolation.py
         script = "\n".join(
             [*before[before.index("rm -rf -- kquota-results") :], *EXAMPLE[name]["script"]]
         )

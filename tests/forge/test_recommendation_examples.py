@@ -124,7 +124,7 @@ def test_recommended_limits_become_a_merge_request_and_a_pull_request(
         if document
     )
     assert limit < 100_000
-    # The other host's example proposes what this run recommended.
+    # The example of the other host proposes the recommendations of this run.
     (clone / "kquota-results" / "recommendations.json").rename(tmp_path / "recommendations.json")
     with GitHubApi() as github:
         github.accounts["ghs_workflow"] = Account("github-actions[bot]", RIGHTS, is_app=True)

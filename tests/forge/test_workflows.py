@@ -281,7 +281,7 @@ def test_the_documented_rights_are_sufficient_and_no_secret_is_shown(tmp_path, a
     looked = bench.dispatch("quotas-plan-main.yml")
     assert "not by the broker" in visible_text(
         looked.summary
-    )  # the planner may not alter, so it may not ask
+    )  # the planner may not alter, so it may not validate
     assert bench.dispatch("quotas-apply.yml", digest=looked.outputs["digest"]).ok
     proposed(bench, 7, "change", quotas__b_yaml=quota("forge-b"))
     planned = bench.plan(7)
@@ -413,7 +413,7 @@ def test_a_failed_plan_of_the_head_replaces_the_older_plan(bench, api):
     (body,) = api.bodies(7)
     assert "Planning failed" in body
     assert "quotas/b.yaml" in visible_text(body)
-    assert not bench.push(bench.squash(7)).ok  # the failed run is no review
+    assert not bench.push(bench.squash(7)).ok  # the failed run is not a review
 
 
 def test_a_token_without_rights_does_not_fail_the_plan(bench, api):
@@ -454,7 +454,7 @@ def test_a_project_in_a_folder_is_planned_there_and_annotations_have_full_paths(
     proposed(bench, 7, "change", infra__quotas__b_yaml=quota("b"))
     inputs = "label: prod\n          working-directory: infra\n          fail-on-changes: true"
     planned = bench.plan(7, edit=lambda text: text.replace("label: prod", inputs))
-    assert not planned.ok  # as asked: there are changes
+    assert not planned.ok  # as configured: there are changes
     assert planned.outputs["exit-code"] == "2"
     assert "2 to create" in visible_text(api.bodies(7)[0])
     assert "file=infra/quotas/b.yaml,line=" in planned.log
@@ -491,7 +491,7 @@ def test_a_merge_with_more_than_the_reviewed_changes_is_refused(bench, api, simu
     applied = bench.push(commit)
     assert not applied.ok
     assert "there is no reviewed plan" in applied.log
-    api.pulls[7].sha = reviewed  # even if the host said that it was
+    api.pulls[7].sha = reviewed  # even if the host reports that it was
     applied = bench.push(commit)
     assert not applied.ok
     assert applied.outputs["exit-code"] == "4"
@@ -543,7 +543,7 @@ def test_an_artifact_of_a_fork_does_not_choose_where_it_is_posted(bench, api):
         assert not bench.comment_on_fork(pull, artifact).ok
     artifact.write_text(text)
     older = dataclasses.replace(pull)
-    pull.sha = "c" * 40  # a later commit: the run of the older one is quiet
+    pull.sha = "c" * 40  # a later commit: the run of the older one posts nothing
     assert bench.comment_on_fork(older, artifact).ok
     assert api.comments == []
 

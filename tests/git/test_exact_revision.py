@@ -119,7 +119,7 @@ def test_head_and_its_ancestors_are_accepted_as_revisions_of_the_own_history(clo
         exact(clone, "origin/main", own_history=True)
 
 
-# -- other ways to put one's own objects or refs in place of the repository's -------------------------
+# -- other ways to replace objects or refs of the repository ------------------------------------------
 
 
 def test_a_bare_repository_among_the_files_of_a_checkout_is_not_a_repository(tmp_path: Path):

@@ -22,7 +22,7 @@ ACTIONS = st.one_of(
         st.sampled_from(POLICIES),
     ),
     st.tuples(st.just("remove"), NAMES),
-    # It retains its limit from now on, another program takes our finalizer off, and it goes.
+    # It retains its limit from now on, another program removes the finalizer, and it is deleted.
     st.tuples(st.just("abandon"), NAMES),
 )
 STEPS = st.tuples(

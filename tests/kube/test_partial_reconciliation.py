@@ -220,7 +220,7 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
         ]
         assert documents[0] == documents[1]
         outcome = partial.reconcile(keys=documents[0])
-        # A partial reconciliation may remove, as one that lists everything.
+        # A partial reconciliation may remove, like one with a complete listing.
         expected = complete.reconcile(keys=documents[1], resync=partial.is_partial)
         assert not complete.is_partial
         assert (outcome.retry, outcome.confirm) == (expected.retry, expected.confirm)
@@ -430,7 +430,7 @@ def test_a_document_deleted_during_another_reconciliation_keeps_what_its_last_sp
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
 
     def end(_: str) -> None:
-        # Its deletionPolicy changes, another program takes our finalizer off, and it goes.
+        # Its deletionPolicy changes, another program removes the finalizer, and it is deleted.
         if "team/a" in world.objects:
             _ = world.declare("a", subject, 2048, deletionPolicy="Retain")
             world.objects["team/a"]["metadata"]["finalizers"] = []
@@ -449,7 +449,7 @@ def test_a_document_whose_deletion_was_missed_keeps_its_limit() -> None:
     subject = entity(user="u")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
     for _ in range(2):
-        # Another program takes our finalizer off, and it goes; another one of its name comes and goes at once.
+        # Another program removes the finalizer; it is deleted, and another one of its name is created and deleted.
         world.objects["team/a"]["metadata"]["finalizers"] = []
         assert world.remove("a")
         document = world.declare("a", entity(user="v"), 2048)

@@ -183,7 +183,7 @@ def test_rights_are_reported_and_a_missing_one_is_forbidden(
 async def test_requests_are_retried_during_an_outage(api, kube, namespace):
     await api.list(CLIENT_QUOTAS, namespace)
     await asyncio.to_thread(kube.restart_apiserver)
-    # The old connections are dead; a repeatable request does not tell.
+    # The old connections are dead; a repeatable request succeeds nevertheless.
     await api.list(CLIENT_QUOTAS, namespace)
 
 

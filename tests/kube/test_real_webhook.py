@@ -127,7 +127,7 @@ def configured(
         },
     )
     try:
-        # The API server takes up a configuration after a moment; a warning shows that it has.
+        # The API server applies a configuration after a moment; a warning shows that it has.
         unknown = document(kube_namespace, cluster="no-such-cluster")
         kube.wait_until(
             lambda: "does not exist yet" in dry_run(kube, unknown)[1], "call the webhook"

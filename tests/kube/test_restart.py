@@ -105,9 +105,9 @@ def _ran(documents, spec, happenings):
 @given(documents(), SPECS, EVENTS)
 def test_after_any_history_a_restart_writes_nothing(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
-    # What may still be under way is settled first, and corrections come to their end.
+    # Pending writes are settled first, and corrections end.
     world.kafka.faults.unknown.clear()
-    # Less than ten minutes in all, after which the time of the last sync is reported anew.
+    # Less than ten minutes in total, after which the time of the last sync is reported again.
     for _ in range(4):
         world.run()
         world.clock.advance(30)
@@ -217,7 +217,7 @@ def test_a_restart_writes_nothing_for_every_reason(reason):
         world.restart()
         world.clock.advance(100)
         world.run()
-        assert set(world.writes) <= {"configmap"}  # An intent and its end, where it is tried again.
+        assert set(world.writes) <= {"configmap"}  # An intent and its end, for retries.
     assert Reason(world.reason("team/a")) is Reason(reason)
 
 

@@ -61,7 +61,9 @@ def repeated(table: Table, folder: Path, rows: int, **values: object) -> dict[st
         of_type = first.schema.field(at)
         first = first.set_column(at, of_type, pa.array([value], of_type.type))
     for at, of_type in enumerate(first.schema):
-        if pa.types.is_string(of_type.type):  # else each row had its own copy in this process, too
+        if pa.types.is_string(
+            of_type.type
+        ):  # otherwise each row had its own copy in this process, too
             coded = first.column(at).dictionary_encode()
             first = first.set_column(at, of_type.with_type(coded.type), coded)
     block = first.take(pa.array([0] * min(rows, ROW_GROUP)))
@@ -102,7 +104,7 @@ def long_texts(folder: Path) -> None:
 def large_latest(folder: Path) -> None:
     latest = next(folder.rglob("LATEST.json"))
     with latest.open("r+b") as file:
-        file.truncate(200_000_000)  # zeros that take no room
+        file.truncate(200_000_000)  # zeros that need no space
 
 
 def nested_latest(folder: Path) -> None:

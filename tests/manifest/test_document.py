@@ -76,7 +76,7 @@ def test_a_decimal_keeps_its_value_for_any_spelling_in_json() -> None:
 @pytest.mark.parametrize(
     ("stored", "means"),
     [
-        (18446744073709552000, 2.0**64),  # as Go spells 2^64
+        (18446744073709552000, 2.0**64),  # the form of 2^64 in Go
         (9223372036854776000, 2.0**63),
         (9007199254740994, 2.0**53 + 2),
         (10**22, 1e22),

@@ -79,7 +79,7 @@ USES = {
         output="No expired data.",
     ),
     "spark": Use(
-        # A cache whose path has a blank gets no class-data archive, which takes longer than one start without it.
+        # A cache whose path has a blank gets no class-data archive; its creation takes longer than one start.
         words=(
             "env",
             "XDG_CACHE_HOME=no archive",

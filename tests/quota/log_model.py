@@ -40,7 +40,7 @@ CROWD: tuple[Entity, ...] = tuple(
 )
 """All eight levels of one client."""
 
-# -- who has which limit -----------------------------------------------------------------------------
+# -- limits of clients -------------------------------------------------------------------------------
 
 Seat = tuple[Entity, ...]
 """The entities that can hold for one client, closest first."""

@@ -78,7 +78,7 @@ def may_set(world: World, policy: Policy, sides: Sides) -> bool:
         return writer or sides.live is None  # takeover, create
     if sides.same(sides.want, sides.last):
         return writer and world.rules.drift is DriftMode.CORRECT
-    return writer  # spec, over drift or not
+    return writer  # spec, with drift or without
 
 
 def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> bool:

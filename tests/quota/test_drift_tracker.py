@@ -156,7 +156,7 @@ def test_after_a_crash_without_a_record_the_declared_value_counts_as_applied():
 
 
 def test_an_override_is_tracked_as_in_the_plan():
-    # Overridden to 50 and found at 7: the planner calls it drift from the override's value.
+    # Overridden to 50 and found at 7: the planner reports drift from the override's value.
     reported = drifted(desired=100.0, applied=50.0)
     assert DriftTracker().after(plan(reported), now=NOW).observations[0].expected == 50.0
     alone = correction(value=50.0, claim=None, owner=Owner(document=""))
@@ -309,7 +309,9 @@ def test_a_restart_forgets_observations_but_not_the_start_of_drift(looks: list, 
     recorded: dict = {}
     for index, (look, _) in enumerate(looks):
         now = NOW + index
-        vigil = DriftTracker(confirm_after=confirm_after)  # a process that lives for one look
+        vigil = DriftTracker(
+            confirm_after=confirm_after
+        )  # a process that lives for one observation
         if look in ("in sync", "new value"):
             recorded.clear()
             continue

@@ -116,7 +116,7 @@ NAMES = ("alice", "<default>", "", "app", "x", "stranger", "10.0.0.1", "10.0.0.2
 @given(entities, st.data())
 def test_two_entities_may_match_the_same_client_exactly_if_some_client_matches_both(first, data):
     second = data.draw(entities)
-    # An empty user does not occur, and clients without a client-id are among those of any other.
+    # An empty user does not occur, and clients without a client-id are among those with any other.
     names = {*NAMES, *(slot for slot in (*first, *second) if isinstance(slot, str))}
     clients = [frozenset(candidates(u or "?", c or "?")) for u in names for c in names]
     clients += [frozenset(ip_candidates(ip)) for ip in names]

@@ -127,7 +127,7 @@ DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
         ("payments/one", entity(user="app"), [DELETING], False, False),
         ("payments/one", None, [DELETING], False, False),
         ("other/one", entity(user="pay-app"), [DELETING], False, False),
-        # The grant with the smallest priority covers the entity, and another one adds nothing to it.
+        # The grant with the smallest priority covers the entity, and other grants add nothing.
         (
             "payments/one",
             entity(user="pay-app"),

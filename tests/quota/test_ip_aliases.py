@@ -25,7 +25,7 @@ def live(*addresses: str | None) -> QuotaState:
 @pytest.mark.parametrize(
     ("spelling", "address"),
     [
-        # What java.net.InetAddress.getByName answers on Java 17.
+        # Results of java.net.InetAddress.getByName on Java 17.
         ("10.0.0.1", "10.0.0.1"),
         ("010.0.0.1", "10.0.0.1"),
         ("10.0.0.01", "10.0.0.1"),

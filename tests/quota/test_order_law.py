@@ -67,7 +67,7 @@ def test_from_every_state_of_an_interrupted_run_the_next_run_reaches_the_target_
     assert breaches(remaining_changes, again) == []
 
 
-# -- the law has teeth ------------------------------------------------------------------------------
+# -- tests of the law itself ------------------------------------------------------------------------
 
 PAIR = entity(user="alice", client_id="app")
 USER = entity(user="alice")
@@ -144,7 +144,7 @@ def test_without_waiting_the_law_is_broken(careless, plan):
     assert not broken(SendSchedule)
 
 
-# -- what waits for what ----------------------------------------------------------------------------
+# -- dependencies -----------------------------------------------------------------------------------
 
 
 def test_a_waiting_change_names_the_changes_that_it_waits_for():

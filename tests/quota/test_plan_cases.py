@@ -116,7 +116,7 @@ def only_finding(new_plan: Plan) -> Finding:
     return finding
 
 
-# -- what a change and a finding carry ----------------------------------------------------------------
+# -- values of a change and a finding -----------------------------------------------------------------
 
 
 def test_a_takeover_shows_the_value_from_before_and_the_document():
@@ -139,7 +139,7 @@ def test_a_removal_names_the_owner_of_the_pair():
     assert (only_change(new_plan).owner, only_change(new_plan).claim) == (ONE, None)
 
 
-# -- bookkeeping --------------------------------------------------------------------------------------
+# -- record changes -----------------------------------------------------------------------------------
 
 
 def test_a_pair_with_the_declared_value_is_adopted_without_a_write():
@@ -336,7 +336,7 @@ def test_a_pair_claimed_by_two_documents_is_neither_written_nor_removed(owned):
     assert plan(*documents, rules=EXCLUSIVE).findings == ()
 
 
-# -- what is not removed ------------------------------------------------------------------------------
+# -- kept values --------------------------------------------------------------------------------------
 
 
 def test_without_a_complete_listing_nothing_is_removed_and_the_note_gives_the_reason():
@@ -534,7 +534,7 @@ def test_an_expired_override_stays_recorded_while_its_write_may_still_land(live)
     expired = override(until=NOW - 1.0, before=live)
     waiting = plan(live=live, owned=owns(expired, started))
     assert waiting.changes == waiting.bookkeeping == ()
-    # It lands, and is reverted.
+    # It arrives, and is reverted.
     landed = only_change(plan(live=50.0, owned=owns(expired, started)))
     assert (landed.after, landed.cause) == (live, Cause.OVERRIDE_EXPIRED)
 

@@ -204,7 +204,7 @@ def test_an_empty_desired_state_removes_nothing():
 
 
 def test_a_change_that_relies_on_a_withheld_one_is_held():
-    # The client's own limit may go only once the user's is there, and that is withheld.
+    # The client's own limit may be removed only after the user's limit is set, and that is withheld.
     world = World()
     passed(world, {ALICE_SHOP: {RATE: 1000.0}})
     reconciliation = passed(
@@ -215,13 +215,13 @@ def test_a_change_that_relies_on_a_withheld_one_is_held():
     assert withheld(reconciliation) == {(ALICE, RATE): {Guard.BOUNDS_UNIT}}
     assert words(reconciliation) == {(ALICE_SHOP, RATE): "HELD", (BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(ALICE_SHOP, RATE) == 1000.0
-    # Held is no failure of the record: the pair is still ours, and goes when the guard is satisfied.
+    # A held change does not change its record: the pair is still owned, and is removed when the guard is satisfied.
     assert passed(world, {ALICE: {RATE: 10.0}, BOB: {RATE: 5000.0}}).in_order
     assert world.cluster.truth.value(ALICE_SHOP, RATE) is None
 
 
 def test_a_withheld_removal_does_not_hold_a_set():
-    # Every set comes before every removal, so no client sees what is neither before nor after.
+    # Every set is sent before every removal, so each client has its limit of before or after.
     world = World()
     passed(world, {ALICE_SHOP: {RATE: 1000.0}, ALICE: {RATE: 2000.0}})
     reconciliation = passed(world, {ALICE: {RATE: 4000.0}}, guards=replace(OPEN, max_removals=0))
@@ -231,8 +231,8 @@ def test_a_withheld_removal_does_not_hold_a_set():
 
 
 def test_the_remaining_plan_is_checked_again():
-    # Together the two leave no client's limit far from where it was; without the closer one the wider set would
-    # multiply it by a thousand for the client that it reaches.
+    # Together the two leave no client's limit far from its earlier value; without the closer one the wider set would
+    # multiply it by a thousand for the client to which it applies.
     world = World({ANYONE: {RATE: 2000.0}})
     declared = {ANYONE: {RATE: 2_000_000.0}, ALICE: {RATE: 10.0}}
     guards = replace(OPEN, max_change_factor=500.0, allow_small_values=False)
@@ -397,7 +397,7 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_recorded():
     assert world.owned().drift_since == {}
 
 
-# -- what is reported before sending ----------------------------------------------------------------------
+# -- reports before sending -------------------------------------------------------------------------------
 
 
 def test_the_remaining_plan_is_passed_to_the_callback_before_anything_is_sent():

@@ -233,7 +233,7 @@ def read(number: int, folder: Path = FOLDER) -> FixtureRun:
         phase, group, since, _, took = row.split(",")
         who = phase, int(group)
         due[who] = due.get(who, spans[phase][0]) + int(since)
-        # What never arrived waited at least until the end.
+        # A record that never arrived waited at least until the end.
         late = int(took) if took else spans[phase][1] - due[who]
         ways.setdefault(who, []).append(Way(due_ms=due[who], took_ms=late, arrived=bool(took)))
     return FixtureRun(

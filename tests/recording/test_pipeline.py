@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "pipeline.py"
 def test_the_recording_becomes_forecasts_recommendations_and_the_text_of_a_pull_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # the program goes to its folder, and the next test comes back
+    monkeypatch.chdir(tmp_path)  # the program changes to its folder, and the next test changes back
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "argv", ["pipeline", "--keep", str(tmp_path), "--recording", "6"])
     assert runpy.run_path(str(PROGRAM), run_name="pipeline")["main"]() == 0

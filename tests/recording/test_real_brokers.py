@@ -62,8 +62,8 @@ def test_single_groups_of_producers_are_within_the_bounds_except_for_three():
         for row in every("produce")
         if not row.throttled.within(TIME_BOUND) or not row.worst.within(DELAY_BOUND)
     ]
-    # Bursts after a rest: the broker lets ten seconds' worth pass first, and the model does not. In run 5 three
-    # connections with four requests under way each wait for one another.
+    # Bursts after a pause: the broker lets ten seconds' worth pass first, and the model does not. In run 5 three
+    # connections with four concurrent requests each wait for one another.
     assert missed == [(2, "on/off"), (3, "walk"), (5, "walk")]
 
 

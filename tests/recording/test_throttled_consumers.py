@@ -39,7 +39,7 @@ def test_no_throttled_sample_of_a_consumer_with_large_fetches_counts_as_demand()
     (ramp,) = [case for case in run.cases if (case.kind, case.shape) == ("fetch", "ramp")]
     throttled = [sample for sample in limited(run, ramp) if sample.throttle_ms]
     far = [sample for sample in throttled if 10 * sample.rate_units < 9 * ramp.limit]
-    assert len(far) * 2 > len(throttled) > 10  # its fetches of 1 MiB halve what it gets
+    assert len(far) * 2 > len(throttled) > 10  # its fetches of 1 MiB halve its rate
     assert {censoring(ramp, sample) for sample in far} == {Censored.UNKNOWN}
     assert Censored.NO not in {censoring(ramp, sample) for sample in throttled}
 

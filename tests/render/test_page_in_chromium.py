@@ -17,7 +17,7 @@ from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.cluster_state import _bucket  # the words that the page uses, too
+from reconciler.render.cluster_state import _bucket  # including the words that the page uses
 from reconciler.render.json_values import value_json
 from tests.quota import strategies
 from tests.render.pages import hostile_look, large_look, look, looked, page, recorded
@@ -233,7 +233,7 @@ def test_ten_thousand_entities_are_shown_in_few_rows_with_quick_responses(browse
         or "level 1" in browser.run(ANSWER)
         or "level" in browser.run(ANSWER)
     )
-    # Not a timed test: a hang of seconds in any single answer would be a fault of the way it is done.
+    # Not a timed test: a hang of several seconds in one response would be a fault of the implementation.
     slow = browser.run(
         "return performance.getEntriesByType('measure').filter((one) => one.duration > 5000).map((one) => one.name)"
     )

@@ -307,7 +307,7 @@ def test_the_headline_counts_clients_and_not_brokers():
 
 
 def test_for_a_client_that_was_throttled_all_day_the_headline_does_not_claim_no_change():
-    # A client throttled all day under its limit records 0.98 of it; replayed under 0.99 of it, it looks content.
+    # A client throttled all day under its limit records 0.98 of it; replayed under 0.99 of it, it looks unthrottled.
     limit = 1_000
     samples = [
         Sample(n * 30_000, 30_000, 980, 500, Censored.YES) for n in range(1, DAY_MS // 30_000)
@@ -488,7 +488,7 @@ def test_a_written_simulation_is_read_back(number):
     rows = judged(sample_case.question, sample_case.series, CADENCE)
     note = replace(EVIDENCE, cluster_id=sample_case.cluster_id)
     summary = summarize(rows, [note], STRICT, questions=[sample_case.question], max_rows=4)
-    # Clients whose limit does not change are counted and not named.
+    # Clients whose limit does not change are counted and not listed.
     nameless = replace(summary, flipped=(), unexplained=())
     assert read(whatif_document(summary), sample_case.cluster_id) == nameless
     assert whatif_document(summary) == whatif_document(nameless)

@@ -135,7 +135,7 @@ def test_a_client_covered_by_a_change_has_no_second_row():
     other_parts = text.split("Other clients with another limit (1)\n")[1].split("\n\n")[0]
     assert (
         "user=gone" in other_parts
-    )  # the change says unlimited, but the client falls to the default
+    )  # the change is to unlimited, but the client falls back to the default
     assert "user=alice" not in other_parts.split("\n", 1)[1]
 
 

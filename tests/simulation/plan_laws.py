@@ -117,7 +117,7 @@ class PlanLaws:
                 used[count.tenant] += count.count
         withheld_changes = [withheld.change for withheld in reconciliation.withheld]
         for change in () if preview is None else preview.plan.changes:
-            # Removals of this plan are counted before they are sent, and taken back if they are not.
+            # Removals of this plan are counted before they are sent, and subsequently subtracted if they are not.
             used[_tenant_of(change)] += change.removes and change not in withheld_changes
         for withheld in reconciliation.withheld:
             tenant = _tenant_of(withheld.change)

@@ -283,7 +283,7 @@ class World:
 
     def run(self) -> WorldResult:
         """Run until the end, or until a law is violated."""
-        # Collections take a twentieth of the time; what they close would depend on what ran before this world.
+        # Garbage collections take a twentieth of the time; what they close would depend on what ran before this world.
         gc.disable()
         try:
             asyncio.set_event_loop(self.loop)

@@ -99,7 +99,7 @@ class Soak:
                 self._carry_out(way)
                 return self._settle(way)
             finally:
-                # The world takes the documents away; the namespaces stay, empty.
+                # The world deletes the documents; the empty namespaces stay.
                 self._heal(way)
 
     # ---- the plan ----------------------------------------------------------------------------

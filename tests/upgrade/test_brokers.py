@@ -76,7 +76,7 @@ def test_no_client_is_without_its_limit_while_brokers_are_upgraded_during_reconc
             assert completions.count(True) >= 2, "reconciliations ended during the upgrade"
             assert recordings.unlawful(before, after) == []
             assert min(recordings.looks.values()) > len(completions)
-            # All brokers show the same, and the new version keeps what the old one stored.
+            # All brokers show the same quotas, and the new version keeps those of the old one.
             broker_quotas = [raw_quotas.describe(three.port(node)) for node in three.numbers]
             assert broker_quotas[0] == broker_quotas[1] == broker_quotas[2]
             assert len(broker_quotas[0]) == len(after)

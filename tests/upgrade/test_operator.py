@@ -114,7 +114,7 @@ def test_an_upgrade_writes_nothing_to_kafka_and_loses_nothing(
         earlier_counts = OBJECTS["quotaclusters"][0]["status"]["counts"]
         assert {name: counts[name] for name in earlier_counts} == earlier_counts
 
-        # What it took over it also carries on.
+        # It continues to reconcile the adopted documents.
         for name in ("alice", "bob"):
             world.delete(name, namespace=TEAM)
         eventually(lambda: "alice" not in world.live(), what="what is ours to be removed")

@@ -79,9 +79,7 @@ def test_a_consumer_obtains_more_than_nothing_and_at_most_its_limit(numbers, lim
         least_bytes=low, most_bytes=max(1, high), batch_bytes=min(batch, low)
     ).obtained(limit)
     assert 1 <= rates.least <= rates.most <= limit
-    assert (
-        rates.least * 4 + 4 >= limit
-    )  # a half, and half of that again where a batch fills a fetch
+    assert rates.least * 4 + 4 >= limit  # a half, and half of that if a batch fills a fetch
 
 
 @given(st.integers(1, 10**8), st.integers(1, 10**8), st.integers(1, 10**9))

@@ -21,7 +21,7 @@ def test_scrapes_closer_than_a_window_are_dropped():
         0,
         9_998,
         19_996,
-    )  # a scraper is not exact to the millisecond
+    )  # the interval of a scraper is not exact to the millisecond
 
 
 @given(moments)

@@ -160,12 +160,12 @@ def test_an_unchanged_figure_of_a_throttled_client_is_no_verdict_on_a_lower_limi
     assert throttled_row.may_be_worse
     assert not throttled_row.judged
     for more in (
-        {"after_units": 100},  # the same limit does what it does
+        {"after_units": 100},  # the same limit has the same effect
         {"after_units": 200},
         {"after_units": None},
         {"bound": FigureBound.EXACT},
         {"verdict": ImpactVerdict.WORSE},
-        {"observed_throttled_ms": 0, "censored_ms": MINUTE},  # a minute a day is nothing
+        {"observed_throttled_ms": 0, "censored_ms": MINUTE},  # a minute per day is negligible
     ):
         assert not replace(throttled_row, **more).may_be_worse, more
     assert replace(throttled_row, before_units=None).may_be_worse

@@ -79,7 +79,7 @@ def case(number: int, *, length: int = 12) -> Case:
                 else:
                     bucket = tags_of(rules, draw.choice(USERS), draw.choice(CLIENTS))
                 parts.setdefault(bucket, []).append(_samples(draw, moments))
-            if draw.random() < 0.1:  # recorded under limits of which there is no record
+            if draw.random() < 0.1:  # recorded under limits without a record
                 parts.setdefault(bucket_of("alice", "old"), []).append(_samples(draw, moments))
             observed_buckets.setdefault(kind, {})[broker] = sorted(parts)
             for bucket, each in parts.items():

@@ -143,7 +143,7 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         cluster_id=maybe_text,
         controller_id=int32,
         topics=some(_topics),
-        operations=st.just(metadata.OPERATIONS_NOT_ASKED),  # version 11 took the field away
+        operations=st.just(metadata.OPERATIONS_NOT_ASKED),  # version 11 removed the field
         error_code=int16,
     ),
     "DescribeCluster": st.builds(

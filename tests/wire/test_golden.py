@@ -327,7 +327,7 @@ def test_requests_equal_the_bytes_of_kafka_in_every_version_or_are_refused_like_
     decoded = module.decode_request(version, body)
     if version == BY_KEY[key].highest:
         assert decoded == request
-    if not (key == 18 and version < 3):  # the software's name is not on the wire there
+    if not (key == 18 and version < 3):  # the software's name is not encoded there
         assert module.encode_request(version, decoded) == body
 
 

@@ -125,7 +125,9 @@ def test_a_message_does_not_delay_the_resync() -> None:
         stage.box.put("a")
         await stage.clock.turn(2.0)
         assert [wake.resync for wake in stage.wakes] == [True, False, True]
-        assert stage.began[2] == pytest.approx(100.1)  # a rest of one second after the pass before
+        assert stage.began[2] == pytest.approx(
+            100.1
+        )  # a pause of one second after the previous reconciliation
 
     Stage().play(story)
 
@@ -183,10 +185,10 @@ def test_a_failed_resync_is_retried_and_the_next_resync_keeps_its_time() -> None
 
 def test_a_message_ends_the_delay_after_a_failure_and_the_failure_count_remains() -> None:
     async def story(stage: Stage) -> None:
-        await stage.clock.turn(3.5)  # passes at 0, 1 and 3; the next would come at 7
+        await stage.clock.turn(3.5)  # reconciliations at 0, 1 and 3; the next one would be at 7
         stage.box.put("new credentials")
         await stage.clock.turn(1.0)
-        assert stage.began[3] == pytest.approx(4.1)  # after the rest of one second, and lingering
+        assert stage.began[3] == pytest.approx(4.1)  # after the pause of one second, with lingering
         assert stage.loop.failures == 4
 
     Stage(ends=[LoopOutcome(retry=True)] * 9).play(story)
@@ -255,7 +257,7 @@ def test_stop_during_a_reconciliation_cancels_it_and_waits_until_it_has_ended() 
                 await self.clock.sleep(50.0)
             except asyncio.CancelledError:
                 texts.append("asked to stop")
-                await self.clock.sleep(2.0)  # the request under way, and what is written after it
+                await self.clock.sleep(2.0)  # the current request, and the writes after it
                 texts.append("ended")
             return LoopOutcome()
 
@@ -291,7 +293,7 @@ def test_a_supervisor_that_sets_stop_and_cancels_cancels_a_reconciliation_once()
             try:
                 await self.clock.sleep(50.0)
             except asyncio.CancelledError:
-                await self.clock.sleep(2.0)  # the request under way
+                await self.clock.sleep(2.0)  # the current request
                 texts.append("ended")
             return LoopOutcome()
 

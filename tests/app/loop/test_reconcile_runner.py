@@ -185,7 +185,7 @@ def test_a_writer_that_reverts_every_correction_is_reported_and_the_pair_is_no_l
     assert (sighting.expected, sighting.live, sighting.overwritten) == (1000.0, 9.0, (7.0, 8.0))
     assert [pair.entity for pair in process.waiting] == [ALICE]
     assert loop.world.cluster.truth.value(ALICE, RATE) == 9.0
-    # Another value in the document is another matter: it is written at once, and drift of it corrected again.
+    # A new value in the document is different: it is written at once, and drift from it is corrected again.
     anew = {ALICE: {RATE: 1500.0, SHARE: 50.0}, BOB: USERS[BOB]}
     assert loop.run(anew, rules=CORRECT).observations == ()
     loop.world.cluster.write(ALICE, RATE, 9.0)

@@ -173,7 +173,7 @@ def test_changed_settings_restart_every_loop_and_keep_the_saved_state(yard: Yard
         assert yard.opened == ["prod", "prod"]
         assert yard.closed == ["prod"]
         assert yard.telemetry.intervals == {"prod": 50.0}
-        # The second look in a row, although another loop made it: so the drift was corrected.
+        # The second consecutive observation, although another loop made it: so the drift was corrected.
         assert [
             observation.corrections for observation in yard.telemetry.passes[-1].observations
         ] == [1]

@@ -102,7 +102,7 @@ async def test_a_tls_endpoint_that_sends_slowly_is_aborted_at_the_deadline(tmp_p
 def test_a_socket_that_was_opened_too_late_is_not_used() -> None:
     client, peer = socket.socketpair()
     deadline = HttpDeadline(0.001)
-    deadline.watch(client)  # before the time begins: a busy machine may need longer for it
+    deadline.watch(client)  # before the time begins, because a busy machine may need longer for it
     with client, peer, deadline:
         assert peer.recv(1) == b""
         assert deadline.passed

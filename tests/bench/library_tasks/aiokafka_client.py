@@ -27,7 +27,7 @@ async def main():
     print("no API: AlterClientQuotas is not in the library")
     # 5 read every quota
     print(len(await describe()), "entities have quotas")
-    # 6 read the quotas of one entity and no other
+    # 6 read only the quotas of one entity
     print(await describe([("user", EXACT, "alice")], strict=True))
     # 8 which limit applies to a client, and what it overrides
     print("no API: the eight levels of precedence would be written here")

@@ -61,12 +61,12 @@ alice = (("user", "alice"),)
 assert answer.error_code == 0, answer.error_message
 # 3 set a quota of the default user
 alter([(("user", None),)], [("producer_byte_rate", 5e5)])
-# 4 wait until every broker shows it: only the broker that answers can be asked
+# 4 wait until every broker shows it: only the responding broker can be asked
 while not describe([("user", EXACT, "alice")], strict=True):
     time.sleep(0.1)
 # 5 read every quota
 print(len(describe()), "entities have quotas")
-# 6 read the quotas of one entity and no other
+# 6 read only the quotas of one entity
 [entry] = describe([("user", EXACT, "alice")], strict=True)
 print({value.key: value.value for value in entry.values})
 # 7 ask the controller whether it would accept a value, and why not
@@ -75,7 +75,7 @@ print(alter([alice], [("producer_byte_rate", 0.5)], validate_only=True)[0].error
 print("no API: the eight levels of precedence would be written here")
 # 9 remove a quota
 alter([alice], [("consumer_byte_rate", None)])
-# 10 change 10,000 entities: chunks and lost answers are the caller's
+# 10 change 10,000 entities: the caller handles chunks and lost responses
 answers = [
     answer
     for start in range(0, 10_000, 1000)

@@ -81,7 +81,7 @@ while not describe([("user", EXACT, "alice")], strict=True):
     time.sleep(0.1)
 # 5 read every quota
 print(len(describe()), "entities have quotas")
-# 6 read the quotas of one entity and no other
+# 6 read only the quotas of one entity
 [entry] = describe([("user", EXACT, "alice")], strict=True)
 print({value.key: value.value for value in entry.values})
 # 7 ask the controller whether it would accept a value, and why not
@@ -90,7 +90,7 @@ print(alter([alice], [("producer_byte_rate", 0.5)], validate_only=True)[0].error
 print("no API: the eight levels of precedence would be written here")
 # 9 remove a quota
 alter([alice], [("consumer_byte_rate", None)])
-# 10 change 10,000 entities: chunks and lost answers are the caller's
+# 10 change 10,000 entities: the caller handles chunks and lost responses
 answers = [
     answer
     for start in range(0, 10_000, 1000)

@@ -314,7 +314,7 @@ def test_evidence_is_published_where_the_plan_reads_it_from_any_working_director
     assert done.code == 0, done.err
     assert (project / "evidence" / "id-o" / "LATEST.json").exists()
     assert not (elsewhere / "evidence").exists()
-    # What is typed is about where one is, as every path that is typed.
+    # A path on the command line is relative to the working directory, like every such path.
     done = ingest(kquota, *words, "--publish", "here")
     assert (elsewhere / "here" / "id-o" / "LATEST.json").exists()
 

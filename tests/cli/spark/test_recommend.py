@@ -142,7 +142,7 @@ def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_
     assert "name: ann" in text
     assert "bea" not in text
     assert f"producerByteRate: {recommendations['ann']['target_units']}" in text
-    assert "requestPercentage: 50" in text  # what else the document says stays
+    assert "requestPercentage: 50" in text  # other fields of the document stay
     assert "team: payments" in text
     (folder / "quotas" / "all.yaml").write_text(
         "".join(

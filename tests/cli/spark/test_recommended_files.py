@@ -140,7 +140,7 @@ def test_an_output_that_cannot_be_written_is_reported_before_a_session_or_a_lake
     manifest(folder, "prod.yaml", ALICES)
     (folder / "theirs").mkdir()
     (folder / "theirs" / "prod.yaml").write_text(ALICES)
-    # There is no lake, and its address is none.
+    # There is no lake, and its address is invalid.
     ran = kquota("spark", "recommend", "--lake", "gopher://x", *texts)
     assert ran.code == 1
     assert words in ran.err

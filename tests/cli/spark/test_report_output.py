@@ -122,7 +122,7 @@ def test_valid_options_reach_the_start_of_a_session(kquota: Run, folder: Path) -
 def test_an_output_path_that_is_a_folder_or_not_writable_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="it is a directory"):
         check_place(tmp_path)
-    if os.geteuid():  # root may write everywhere
+    if os.geteuid():  # root can write everywhere
         tmp_path.chmod(0o500)
         with pytest.raises(UsageError, match="is not writable"):
             check_place(tmp_path / "x.html")

@@ -102,7 +102,7 @@ def test_a_harmless_change_exits_0_and_a_change_that_the_policy_refuses_exits_3(
         ("2", "same", 500),
     }
     (worse,) = (row for row in rows if row["verdict"] == "worse")
-    # An hour at twice the limit needs another hour at next to nothing: 2 x 60 minutes, less a minute of rounding.
+    # An hour at twice the limit needs another hour at almost zero: 2 x 60 minutes, minus a minute of rounding.
     assert 2 * 7_000_000 < worse["after_throttled_ms"] < 2 * 7_500_000
     assert worse["covered_ms"] == 2 * DAY_MS
 

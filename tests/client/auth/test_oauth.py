@@ -252,7 +252,7 @@ class Signer:
 @pytest.fixture
 def signer(monkeypatch: pytest.MonkeyPatch) -> Signer:
     new_signer = Signer()
-    # The signer is a module of that name inside the package, which does not import it by itself.
+    # The signer is a module with that name in the package, which does not import it itself.
     monkeypatch.setitem(sys.modules, PACKAGE, types.ModuleType(PACKAGE))
     monkeypatch.setitem(sys.modules, f"{PACKAGE}.MSKAuthTokenProvider", new_signer)
     return new_signer

@@ -373,7 +373,7 @@ async def test_a_broker_that_starts_before_the_deadline_is_reached() -> None:
 async def test_if_every_known_broker_failed_the_bootstrap_addresses_are_used_again() -> None:
     recorder = Recorder()
     async with ScriptedBroker(node_id=1) as dead, ScriptedBroker(node_id=1) as front:
-        # The front answers with the dead one's address only, as a load balancer would.
+        # The front responds with only the dead broker's address, as a load balancer would.
         front._all = lambda: [dead]
         async with client(front, recorder=recorder) as our:
             await our.describe()
@@ -524,6 +524,6 @@ async def test_closing_fails_pending_requests() -> None:
         lost = asyncio.create_task(our.describe(timeout=30))
         await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
         await our.close()
-        # The call still has time, so it connects again; that is what a retry is for.
+        # The call still has time, so it connects again.
         await lost
         assert broker.connections == 2

@@ -12,7 +12,7 @@ def sanitized(name: str) -> str:
 
 
 def jmx(name: str) -> str:
-    """Sanitizer.jmxSanitize: quoted if it contains anything outside of [\w-%\. \t]."""
+    """Sanitizer.jmxSanitize: quoted if it contains anything outside of [\\w-%\\. \\t]."""
     plain = all(
         character.isascii() and (character.isalnum() or character in "_-%. \t")
         for character in name

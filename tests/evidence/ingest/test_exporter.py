@@ -235,7 +235,7 @@ def test_exactly_the_documented_series_exist(cluster):
     assert exporter.picked(series, "kafka_server_ip_connection_accept_rate").keys() == {
         frozenset({("ip", "127.0.0.1")})
     }
-    # Above 1 on a node that is a controller, too: until 4.0 the idle time of both pools is added up.
+    # Above 1 on a node that is also a controller: until 4.0 it is the sum of the idle times of both pools.
     assert 0 <= series["kafka_server_request_handler_idle_ratio", frozenset()] <= 2
     assert series["kafka_server_broker_topic_bytes_in_total", frozenset()] > 5_000
     assert series["kafka_server_broker_topic_bytes_out_total", frozenset()] > 5_000

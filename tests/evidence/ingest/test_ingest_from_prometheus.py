@@ -87,7 +87,7 @@ def test_recordings_of_prometheus_become_samples_and_evidence(blocks: Path, tmp_
         window = ("--from", "2023-11-14T20:00:00Z", "--to")
         first = kquota(tmp_path, *window, "2023-11-15T01:00:00Z", "--format", "json")
         assert first.returncode == 0, first.stderr
-        # The second run begins by itself with the day in which the first one ended, three hours back.
+        # The second run starts by default with the day in which the first one ended, minus three hours.
         look = tmp_path / "look.json"
         look.write_text(
             dump(state_document(LIMITS, cluster_id="id-o", taken_at="2023-11-14T12:00:00Z"))

@@ -98,7 +98,7 @@ def test_series_more_than_half_a_step_apart_do_not_fill_each_other_with_zeros():
     assert column(done, "rate_units", user="bob") == [200] * 8
     assert (
         done.counts["maybe_late"] == 1
-    )  # the last of bob; all others are one scrape with the next of alice
+    )  # the last of bob; all others are one scrape after the next of alice
     assert "filled" not in done.counts
 
 

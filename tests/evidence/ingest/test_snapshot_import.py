@@ -169,7 +169,7 @@ def daily(numbers):
     ("looked", "since", "expected"),
     [
         (range(2, 10), 7, [6, 7, 8, 9]),
-        ([2, 3, 20, 21], 20, [3, 20, 21]),  # the one before lies more than a week back
+        ([2, 3, 20, 21], 20, [3, 20, 21]),  # the previous one is more than a week older
         ([20, 21], 5, [20, 21]),
         ([3, 4], 20, [4]),
         ([], 5, []),

@@ -104,7 +104,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (
         folder / "data" / "wal"
-    ).mkdir()  # without it `promtool tsdb dump` refuses what no server has opened yet
+    ).mkdir()  # without it `promtool tsdb dump` refuses data that no server has opened yet
     return folder
 
 

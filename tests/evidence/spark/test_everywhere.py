@@ -36,7 +36,7 @@ def filled(folder: Path) -> Lake:
     """A lake for reports, with five more clusters, whose limits change to the states in a separate folder."""
     lake = report_lake.build_lake(folder / "lake")
     generated = [whatif_cases.case(number) for number in range(20)]
-    # Neither JSON nor a comparison of rows can have NaN.
+    # Neither JSON nor a comparison of rows supports NaN.
     fleets = [
         case
         for case in generated
@@ -85,7 +85,7 @@ def assert_same(
     assert table_names >= {"usage_5m", "usage_hist_d", "impact_row"}
     for name in sorted(table_names):
         assert lakes.rows_of(remote_lake, TABLES[name]) == lakes.rows_of(lake, TABLES[name]), name
-    # A report says which lake it is of, and that is another one.
+    # A report names its lake, which differs here.
     remote_results = json.loads(
         output.read_text(encoding="utf-8").replace(
             remote_lake.store.redacted_address, lake.store.redacted_address

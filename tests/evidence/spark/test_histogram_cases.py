@@ -25,7 +25,7 @@ def _series(number: int) -> tuple[QuotaType, tuple[Sample, ...]]:
     times = cases.moments(draw, count=draw.choice((1, 30, 120)), step=step, max_gap=5 * step)
     scale = draw.choice((3, 999, 10**6, 10**9, MAX_UNITS))
     samples = cases.series(draw, times=times, scale=scale)
-    # Rates on the borders of buckets, and one beside them, where logarithms differ between machines.
+    # Rates at the bounds of buckets, and beside them, where logarithms differ between machines.
     borders = [
         min(MAX_UNITS, max(0, draw.choice(BOUNDS) + draw.choice((-1, 0, 1)))) for _ in samples
     ]

@@ -87,13 +87,13 @@ def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_
     result = capacity.run(spark, lake, settings, silent)
     ingress = next(row for row in result.capacity if row.direction is TrafficDirection.INGRESS)
     assert (ingress.budget_units, ingress.basis) == (1_000, BudgetBasis.MEASURED)
-    assert ingress.committed_ppm == 11_000_000  # alice and bob were seen, dave was not
+    assert ingress.committed_ppm == 11_000_000  # alice and bob were observed, dave was not
     assert ingress.coincident_ppm == 1_405_000
     assert ingress.overload_ms == 120 * STEP
     assert ingress.unattributed_ppm == 95 * 1_000_000 // 1_500
     egress = next(row for row in result.capacity if row.direction is TrafficDirection.EGRESS)
     assert (egress.budget_units, egress.basis) == (None, BudgetBasis.NO_DATA)
-    # Who has no limit has the least weight.
+    # Users without a limit have the least weight.
     assert {row.bucket.user for row in result.noisy} == {"alice", "carol"}
     first = result.noisy[0]
     assert first.quota_type is QuotaType.PRODUCE

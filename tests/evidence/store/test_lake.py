@@ -45,7 +45,7 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
     assert (second.generation, second.counts, second.partial) == (2, {}, ())
     assert lake.manifest(UNIT) == second
     assert lake.read([second]).column("rate_units").to_pylist() == [1]
-    assert lake.read([first]).num_rows == 3  # a reader that began with it can end with it
+    assert lake.read([first]).num_rows == 3  # a reader that started with it can finish with it
 
 
 def test_a_unit_without_rows_can_be_committed(lake: Lake) -> None:
@@ -253,7 +253,7 @@ def assert_nothing_was_lost(lake: Lake, total: int) -> None:
     )
     assert numbers == list(range(total))
     paths = [path for path, _ in lake.store.paths(UNIT.folder)]
-    assert len(paths) == total  # a writer that lost the race took its file away
+    assert len(paths) == total  # another writer that lost the race deleted its file
 
 
 @pytest.mark.parametrize("uri", ["memory://", "folder"])

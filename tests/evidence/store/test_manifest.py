@@ -50,7 +50,7 @@ def test_the_coverage_of_brokers_is_stored_in_the_counts_and_is_not_a_state() ->
     again = manifest.read(with_coverage.json(), "x")
     assert again.states == {"filled": 3}
     assert again.coverage == {"1": 1_000_000, "2 b": 0}
-    assert again.counts["covered_ppm 1"] == 1_000_000  # manifests of earlier runs say it so
+    assert again.counts["covered_ppm 1"] == 1_000_000  # the format of manifests of earlier runs
     assert states_of_all([again, COMPLETE, again]) == {"filled": 6, "gaps": 3}
 
 

@@ -183,7 +183,7 @@ def test_only_row_groups_that_may_contain_a_bucket_are_fetched(
     evidence = opened(to, day=1)
     fetched = [size for path, size in to.ranges if "usage_sample" in path]
     assert fetched[0] == 1 << 16
-    assert len(fetched) <= 2  # a longer end is fetched once more
+    assert len(fetched) <= 2  # a larger end is fetched once more
     to.ranges = []
     bucket = bucket_of("user-0023")
     assert len(evidence.series(PRODUCE, [bucket])[bucket]["1"]) == 100
@@ -269,7 +269,7 @@ def test_evidence_that_ended_too_long_ago_is_not_used(lake: Lake, to: rows.Watch
     assert opened(to, day=4).note.stale == ""
     old = opened(to, day=5)
     assert old.note.stale == "it ends 2025-03-03 00:00 UTC, 72 hours ago; 48 are allowed"
-    assert old.note.to_ms == rows.at(2)  # what it was is still reported
+    assert old.note.to_ms == rows.at(2)  # the earlier value is still reported
     assert_empty(old)
     assert "publication time is in the future" in opened(to, day=1).note.stale
 

@@ -70,7 +70,7 @@ def test_a_window_is_published_with_all_tables_of_a_preview(lake: Lake, to: rows
     assert (latest.snapshot_id, latest.observed_at_ms) == ("s", rows.at(0))
     assert latest.measured == (QuotaType.PRODUCE,)
     assert latest.partial == ()
-    # Both tables tell of the same points: they are counted once, and what is not there is not reported.
+    # Both tables have the same points: they are counted once, and absent ones are not reported.
     assert latest.counts == {"gaps": 4, "days": 2}
     assert latest.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
     content = to.get(f"{rows.CLUSTER}/LATEST.json")
@@ -134,7 +134,7 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
     }
     read = {path.split("/")[2] for path in store.found if path.endswith(".parquet")}
     assert read == {rows.day(1).isoformat(), rows.day(3).isoformat()}
-    # When brokers answered on day 1 was committed anew, and is the same.
+    # The answering times of day 1 were committed again, and are equal.
     assert [
         path for path in to.put_paths if "target_up" in path and rows.day(1).isoformat() in path
     ] == []

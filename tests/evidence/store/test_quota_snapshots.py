@@ -143,7 +143,7 @@ def test_one_snapshot_in_the_window_is_kept_for_each_way_of_counting_clients(lak
             ("e", 120, True, [(APP, PRODUCE, 2.0), (ALICE, PRODUCE, 1.0)]),
         ],
     )
-    observed = limits_between(lake, 1)  # the first holds as the window begins
+    observed = limits_between(lake, 1)  # the first applies at the start of the window
     assert [entries.column("snapshot_id").to_pylist() for entries in observed.earlier] == [["a"]]
     assert not observed.beyond
     states = observed.recorded().states

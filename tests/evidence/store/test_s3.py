@@ -41,7 +41,7 @@ def test_an_object_is_created_once(place: FileStore) -> None:
     place.put("a/~2Fb", b"first", create=True)
     with pytest.raises(LakeConflict):
         place.put("a/~2Fb", b"second", create=True)
-    place.put("a/~2Fb", b"first", create=True)  # as after a lost answer
+    place.put("a/~2Fb", b"first", create=True)  # as after a lost response
     assert place.get("a/~2Fb") == b"first"
     assert place.get_range("a/~2Fb", 1, 3) == b"ir"
     assert place.get_range("a/~2Fb", 3, 99) == b"st"

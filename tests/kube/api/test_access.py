@@ -130,7 +130,7 @@ def test_a_session_uses_the_new_token_and_raises_an_error_without_one(
     async def story() -> list[str]:
         api_access = await access.load(pod_folder=folder)
         tokens = [await api_access.authorization(), await api_access.authorization()]
-        # As the kubelet does it: the name gets another file, of the same size.
+        # Like the kubelet: the name gets another file of the same size.
         following.rename(folder / "token")
         tokens.append(await api_access.authorization())
         (folder / "token").unlink()

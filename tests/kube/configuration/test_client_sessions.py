@@ -118,7 +118,7 @@ def test_rotated_credentials_are_used_from_the_next_call_on() -> None:
         second = await world.keeper.for_(world.cluster())
         assert second is not first
         await second.cluster()
-        await first.cluster()  # a pass that still has it may finish
+        await first.cluster()  # a reconciliation that still uses it may finish
         assert world.keeper.state("prod").rotated_at == world.clock.now()
         world.clock.advance(RETIRED_SECONDS)
         await world.keeper.for_(world.cluster())

@@ -238,7 +238,7 @@ def test_the_finalizer_is_removed_at_any_position(count):
             {"op": "test", "path": place, "value": FINALIZER},
             {"op": "remove", "path": place},
         ]
-    # A later answer of the API server replaces what was known of its place.
+    # A later response of the API server replaces the known state of its place.
     obj["metadata"]["finalizers"] = [FINALIZER, *names]
     assert removing(slim(obj))[0]["path"] == "/metadata/finalizers/0"
 

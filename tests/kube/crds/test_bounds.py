@@ -9,7 +9,7 @@ from reconciler.quota.entity import MAX_DECLARED_NAME_BYTES
 from tests.kube.crds.documents import schema_of
 from tools.file_schemas import CRDS
 
-ESCAPED = 6  # bytes in JSON of a character that has to be escaped
+ESCAPED = 6  # bytes in JSON of a character that must be escaped
 NUMBER = 32
 LABEL_NAME = 320
 

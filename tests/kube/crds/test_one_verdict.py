@@ -22,7 +22,7 @@ from tools.file_schemas import CRDS
 pytestmark = pytest.mark.integration
 
 EXAMPLES = 200
-EACH_WAY = 15  # of EXAMPLES: a generator that only makes one kind of document proves nothing
+EACH_WAY = 15  # of EXAMPLES: a generator with only one kind of document would prove nothing
 
 FULL_QUOTAS = (
     quota(
@@ -120,7 +120,7 @@ def test_a_document_that_the_python_rules_accept_is_accepted_by_the_server(
     assert judging.judge(kube.api, in_default(document))
 
 
-# JSON cannot carry infinities, and decimals above 2^53 are lost before any rule runs.
+# JSON has no infinities, and decimals above 2^53 lose precision before any rule runs.
 UNSENT = ("rate-requestPercentage", "rate-controllerMutationRate")
 
 

@@ -184,7 +184,7 @@ def stored_under_the_previous(kube: KubeCluster) -> list[str]:
         )
         for form in FORMS
     ]
-    # Longer than may be declared by now: the API server lets a value be that did not change.
+    # Longer than the current maximum: the API server accepts an unchanged value.
     all_documents.append(
         quota(entity={"user": {"name": "\x01" * 32_767}, "clientId": {"name": "é" * 16_383}})
     )

@@ -213,7 +213,7 @@ def test_names_of_ten_thousand_characters_are_stored_and_selected(
     assert completed.stdout == "clientquota.kafka-quotas.io/a\n"
 
 
-# One byte that is escaped by six characters; one that is not; characters of several bytes.
+# One byte with an escape of six characters; one without; characters of several bytes.
 @pytest.mark.parametrize("letter", ["\x01", "u", "é", "\u2028", "😀"])
 def test_the_longest_declarable_names_are_stored_with_their_status(
     kube: KubeCluster, kube_namespace: str, letter: str

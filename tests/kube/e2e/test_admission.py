@@ -114,10 +114,10 @@ def test_kubectl_shows_the_message_of_the_broker_from_either_replica(world: Worl
         assert {str(owner): n for owner, n in broker.values().items()} != {}
         assert [values["producer_byte_rate"] for values in broker.values().values()] == [1048576.0]
 
-        # The leader is gone: the standby's answers do not wait for its Lease.
+        # The leader is gone: the standby responds without waiting for its Lease.
         leader.kill()
         code, text = kubectl(world, "diff", larger)
         assert WORDS in text, text
-        # No webhook is left: everything passes, and the API server reports that the call failed.
+        # No webhook is left: every request is accepted, and the API server reports that the call failed.
         standby.kill()
         assert kubectl(world, "apply", larger)[0] == 0

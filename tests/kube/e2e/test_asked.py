@@ -90,7 +90,7 @@ def test_a_requested_reconciliation_starts_immediately_and_the_command_prints_it
     assert _reconcile(world, "paused", *options).returncode == 1
     assert _reconcile(world, "nobody", *options).returncode == 1
 
-    # Between two intervals there is no pass, unless one is requested; drift needs two.
+    # Between two intervals there is no reconciliation, unless one is requested; drift needs two.
     raw_quotas.set_quotas(
         world.kafka.port(), {raw_quotas.entity(user="alice"): {"producer_byte_rate": 3 * MIB}}
     )
@@ -134,7 +134,7 @@ def test_a_cluster_with_an_unexpected_id_is_never_written(world: World) -> None:
     }
     assert "WrongCluster" in cluster_events(world)
 
-    # What bob's document left is remembered for the cluster that it was applied to.
+    # The orphaned quota of bob's document is recorded for the cluster in which it was applied.
     assert orphans(world) == {"user=bob producer_byte_rate"}
     world.cluster()
     world.becomes("alice", "Synced")
@@ -192,7 +192,7 @@ def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(
     world.becomes("bob", "OtherWriter")
     assert world.reason("prod", kind="quotacluster") == "Synced"
     assert "OtherWriter" in cluster_events(world, "twin")
-    # When the first one goes, the other takes over.
+    # After the first one is deleted, the other one takes over.
     world.kube.kubectl("delete", "quotacluster", "prod")
     world.becomes("bob", "Synced", seconds=60)
     world.becomes("alice", "ClusterNotFound")

@@ -79,7 +79,7 @@ def test_a_quotacluster_that_refers_to_files_reads_none_and_does_not_block_other
     everything += json.dumps(world.events("default")) + operator.get("/metrics")[1]
     assert "hunter2" not in everything
 
-    # Corrected, it is served: here another one has the Kafka cluster already.
+    # After the correction it is evaluated: here another QuotaCluster has the Kafka cluster already.
     world.cluster("bad", properties=None)
     world.kube.kubectl(
         "patch",
@@ -146,7 +146,7 @@ def test_a_foreign_change_of_a_status_is_overwritten_and_changes_nothing_in_kafk
     assert world.live()["alice"] == {"producer_byte_rate": MIB}
     _stays_quiet(operator, "prod")
 
-    # A condition of another type is not ours: it stays, and costs no writes.
+    # A condition of another type belongs to another writer: it stays, and causes no writes.
     foreign_condition = {**lie["conditions"][0], "type": "AcmeApproved"}
     world.kube.api.call(
         "PATCH",
@@ -158,7 +158,7 @@ def test_a_foreign_change_of_a_status_is_overwritten_and_changes_nothing_in_kafk
     _stays_quiet(operator, "prod")
     assert world.condition("alice", "AcmeApproved")["reason"] == "Broken"
 
-    # Who empties a status takes our records away; the value that is live is adopted again, not written.
+    # An emptied status loses the records; the live value is adopted again, not written.
     world.kube.api.call("PATCH", path, {"status": None}, kind="application/merge-patch+json").need()
     world.becomes("alice", "Synced")
     again = world.get("alice")["status"]

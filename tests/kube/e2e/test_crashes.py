@@ -33,7 +33,7 @@ def test_documents_deleted_while_no_operator_ran_are_handled_by_their_deletion_p
     assert operator.stop() == 0
     for name in ("held", "free", "again", "unheld"):
         world.delete(name)
-    for name in ("again", "unheld"):  # a person with the right to do so takes our finalizer off
+    for name in ("again", "unheld"):  # a user with the right to do so removes the finalizer
         world.kube.kubectl(
             "patch",
             "clientquota",
@@ -51,14 +51,14 @@ def test_documents_deleted_while_no_operator_ran_are_handled_by_their_deletion_p
     again = world.start()
     eventually(lambda: not world.get("held"), what="the held document to be released")
     world.becomes("again", "Synced")
-    # The deletion of the others was not seen: their quotas stay, and the records say whose they were.
+    # The deletion of the others was not observed: their quotas stay, and the records have their documents.
     eventually(lambda: set(world.live()) == {"free", "again", "unheld"})
 
     def counts() -> tuple[int, int]:
         status = world.becomes("prod", "Synced", kind="quotacluster")["status"]
         return status["counts"]["unmanaged"], status["counts"]["orphaned"]
 
-    # The status from before the restart says Synced, too.
+    # The status from before the restart has Synced, too.
     eventually(lambda: counts() == (0, 2), what="the quotas without a document to be counted")
     assert [entry["key"] for entry in audited(again)] == ["producer_byte_rate"]
 
@@ -104,7 +104,7 @@ def test_a_process_killed_between_kafka_and_the_status_loses_and_repeats_nothing
         for name in ("changed", "removed", "still"):
             world.becomes(name, "Synced")
 
-        # One batch with something new and something changed.
+        # One batch with a new and a changed document.
         strike = crash(world, proxy, first)
         before = sent(proxy)
         world.kube.apply(
@@ -122,10 +122,10 @@ def test_a_process_killed_between_kafka_and_the_status_loses_and_repeats_nothing
             world.becomes(name, "Synced")
         assert sent(proxy) == before + 1, "it was written twice"
         assert audited(second) == []
-        # What was recovered is owned: the keys say since when, and it can be removed.
+        # The recovered limit is owned: the keys have its time, and it can be removed.
         assert world.get("new")["status"]["keys"][0]["applied"] == MIB
 
-        # And a removal.
+        # A removal, too.
         strike = crash(world, proxy, second)
         world.delete("removed")
         strike()

@@ -66,7 +66,7 @@ def test_drift_is_reported_once_with_its_first_time_and_a_change_of_the_spec_is_
         assert world.condition(name, "Drifted").get("status") != "True"
         assert _event_count(world, name, "DriftDetected") == 0
 
-    # A new process knows when it was first seen, and does not tell again.
+    # A new process knows the time of the first observation, and does not notify again.
     assert operator.stop() == 0
     with world.counted() as writes:
         operator = world.start()
@@ -75,7 +75,7 @@ def test_drift_is_reported_once_with_its_first_time_and_a_change_of_the_spec_is_
     assert writes == {}, events
     assert world.get("alice")["status"]["drift"][0]["firstSeen"] == first_seen
 
-    # What the spec asks for anew is written, drift or not.
+    # A new value in the spec is written, independent of drift.
     world.quota("alice", limits={"producerByteRate": "4Mi"})
     status = world.becomes("alice", "Synced")["status"]
     assert "drift" not in status
@@ -102,10 +102,10 @@ def test_disabled_reports_no_drift_and_correct_writes_back_until_another_writer_
     world.cluster(driftDetection="Correct", interval="1s")
     eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what="a correction")
     eventually(lambda: _event_count(world, "alice", "DriftCorrected") == 1)
-    # A value that was taken away is drift, too; Kafka's own tool does it.
+    # A removed value is drift, too; Kafka's own tool removes it.
     world.behind_our_back("bob", producer_byte_rate=None)
     eventually(lambda: world.live().get("bob") == {"producer_byte_rate": MIB}, what="a correction")
-    # A writer that changes it again and again is reported, and not fought.
+    # Another writer that changes the value repeatedly is reported, and not corrected any more.
     for round_ in range(2, 4):
         _set(world, "alice", (round_ + 1) * MIB)
         eventually(lambda: world.live()["alice"] == {"producer_byte_rate": MIB}, what=f"{round_}")

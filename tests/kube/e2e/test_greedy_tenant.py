@@ -67,7 +67,7 @@ def test_sixty_names_of_the_maximum_length_stop_neither_the_operator_nor_other_t
     world.delete("long-00")
     eventually(lambda: reasons(world) == {"Invalid": DOCUMENTS - 1}, what="one of them to be gone")
 
-    # Fewer documents are served of each namespace: what is beyond that says so, and no other namespace is affected.
+    # Fewer documents of each namespace are reconciled: the excess reports it, and no other namespace is affected.
     assert operator.stop() == 0
     world.quota("carol")
     again = world.start("--max-documents-per-namespace=10")

@@ -51,10 +51,10 @@ def test_eleven_consecutive_deletions_exceed_the_guard_also_across_a_restart(
     assert has_finalizer(world.get(names[10]))
     assert "maxRemovals" in world.condition("prod", "Ready", kind="quotacluster")["message"]
     assert "GuardRefused" in cluster_events(world)
-    # Everything else goes on.
+    # Everything else continues.
     world.quota(names[11], limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
     world.becomes(names[11], "Synced")
-    # A person with the right allows it.
+    # A user with the right allows it.
     world.cluster(guards={"maxRemovals": 11})
     eventually(lambda: not world.get(names[10]), what="the eleventh to go")
     world.becomes("prod", "Synced", kind="quotacluster")
@@ -97,7 +97,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     message = world.condition("prod", "Ready", kind="quotacluster")["message"]
     assert f"the definition {CRD} is being deleted" in message
     assert set(world.live()) == set(names)
-    # No deletion is held without end; the limits stay.
+    # A deletion is held for a limited time; the limits stay.
     eventually(
         lambda: not world.get(CRD, kind="customresourcedefinition"), what="the CRD to be gone"
     )
@@ -108,7 +108,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     assert set(world.live()) == set(names), "no listing looked like an empty one"
     assert operator.child.running
 
-    # From here on nothing is found by looking every two seconds: the watch has to come back, too.
+    # From here on nothing is found by polling every two seconds: the watch must come back, too.
     world.cluster(**_sync(world), interval="1h")
     world.kube.kubectl("create", "-f", "-", input=json.dumps(crd))
     world.kube.kubectl("wait", "--for=condition=Established", "--timeout=30s", f"crd/{CRD}")
@@ -155,7 +155,7 @@ def _narrowed(world: World, *namespaces: str) -> tuple[str, str]:
     policies = world.kube.kubectl("get", "validatingadmissionpolicy", "-o", "json").stdout
     for policy in json.loads(policies)["items"]:
         if "-status." in policy["metadata"]["name"]:
-            # The policy of the other release lets this account write statuses, too: admissionPolicies.statusWriters.
+            # The policy of the other release permits this account to write statuses: admissionPolicies.statusWriters.
             (rule,) = policy["spec"]["validations"]
             user = f"system:serviceaccount:{home}:narrow"
             rule["expression"] = rule["expression"].replace(" in [", f' in ["{user}",')
@@ -208,7 +208,7 @@ def test_a_namespace_without_the_right_to_list_stops_all_removals(world: World) 
     eventually(lambda: operator.metric("kquota_passes_total", cluster="prod") >= before + 2)
     assert set(world.live()) == {"alice", "gone", "bob"}, "something was removed"
     assert has_finalizer(world.get("gone", namespace=team))
-    # What is to be set is set.
+    # New values are set.
     world.quota("alice", limits={"producerByteRate": "2Mi"}, namespace=team)
     world.becomes("alice", "Synced", namespace=team)
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}

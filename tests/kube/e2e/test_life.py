@@ -19,7 +19,7 @@ def test_an_applied_document_is_in_the_broker_and_a_restart_writes_nothing(world
     world.becomes("alice", "Synced")
     assert world.live() == {"alice": {"producer_byte_rate": 20971520.0, "request_percentage": 50.0}}
 
-    # A stop ends the request in flight: the status of the change is written before it.
+    # A stop ends the current request: the status of the change is written before it.
     eventually(
         lambda: world.get("prod", kind="quotacluster")["status"]["counts"]["owned"] == 2,
         what="the QuotaCluster to count both keys",

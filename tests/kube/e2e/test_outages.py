@@ -40,14 +40,14 @@ def test_a_stopped_broker_delays_changes_and_deletions_end_at_their_timeout(outa
         world.becomes(name, "BrokerUnavailable")
         assert world.condition(name, "Reconciling")["status"] == "True"
     world.becomes("prod", "BrokerUnavailable", kind="quotacluster")
-    # A blip is not worth a write to a document that is in order.
+    # A short outage causes no write to a document in sync.
     assert world.reason("stays") == "Synced"
     assert has_finalizer(world.get("early")), "a deletion waits for the broker"
     eventually(lambda: not world.get("early"), what="the deletion to give up")
     assert orphans(world) == {"user=early producer_byte_rate"}
     assert f"{world.team}/early" in cluster_events(world)["Released"]
 
-    # A process that begins while the broker is away knows as much.
+    # A process that starts during the outage has the same knowledge.
     first.kill()
     world.start("--deletion-timeout=8s", "--no-leader-elect", ready=False)
     started = time.monotonic()

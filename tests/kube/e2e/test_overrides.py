@@ -88,7 +88,7 @@ def test_an_override_is_in_force_until_it_expires_despite_other_changes(
             "--yes",
         )
         assert rate(world, "bob") is None
-        # A change of what is declared waits for the end of the override.
+        # A changed declaration waits for the end of the override.
         world.quota("alice", limits={"producerByteRate": "2Mi"})
         world.becomes("alice", "OverrideActive")
         assert rate(world, "alice") == 50 * MIB
@@ -122,7 +122,7 @@ def test_an_override_is_in_force_until_it_expires_despite_other_changes(
         name = f"other-{number}"
         if world.get(name):
             world.becomes(name, "Synced")
-    # What is not declared has no value to come back to.
+    # An undeclared key has no value to restore.
     refused = kquota(
         world,
         "set",

@@ -48,7 +48,7 @@ def test_the_rights_of_a_service_account_in_a_pod_suffice_to_list_and_watch(
     world: World, pod: Child
 ) -> None:
     assert "KUBERNETES_SERVICE_HOST" not in os.environ
-    # The resync is far away: whatever is noticed was watched.
+    # The next resync is later: everything noticed came from the watch.
     world.cluster(interval="10m")
     world.quota("early")
     world.becomes("early", "Synced")

@@ -84,7 +84,7 @@ def test_a_killed_leader_is_replaced_within_seconds_and_nothing_is_written_twice
         all_synced(world)
         assert audited(second) == [], "a standby touches nothing"
 
-        # It is killed after the broker did what it asked for and before it heard of it.
+        # It is killed after the broker executed the request and before the response.
         fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
         before = sent(proxy)
         set_limits(world, "2Mi")
@@ -107,7 +107,7 @@ def test_a_killed_leader_is_replaced_within_seconds_and_nothing_is_written_twice
         altered = sent(proxy)
         assert changes(first, second).count(("one", 2 * MIB)) <= 1
 
-        # What the old one sent may land only now: that is no drift, and none is reported.
+        # The request of the old one may arrive only now: that is not drift, and is not reported.
         raw_quotas.set_quotas(
             world.kafka.port(), {raw_quotas.entity(user="two"): {"producer_byte_rate": MIB}}
         )
@@ -118,7 +118,7 @@ def test_a_killed_leader_is_replaced_within_seconds_and_nothing_is_written_twice
         assert not [event for event in world.events() if "Drift" in event["reason"]]
         assert sent(proxy) == altered, "nothing was asked for since"
 
-        # And in order: SIGTERM gives the Lease back.
+        # An ordered stop: SIGTERM releases the Lease.
         third = world.start()
         stopped = time.monotonic()
         assert second.stop() == 0
@@ -163,19 +163,19 @@ def test_a_leader_that_loses_the_lease_ends_and_the_standby_leads(world: World) 
         set_limits(world, "1Mi")
         all_synced(world)
 
-        # The API server is gone for the leader alone: it writes nothing more, and the other one leads.
+        # Only the leader loses the API server: it writes nothing more, and the other one leads.
         way.cut()
         set_limits(world, "2Mi")
         all_synced(world)
         assert leads(second)
         assert changes(first) == sorted((name, MIB) for name in NAMES)
 
-        # It ends when it can see that it lost the Lease.
+        # It ends when it can read that it lost the Lease.
         way.heal()
         assert first.child.ended_within(60), "it goes on although another operator leads"
         assert first.child.process.returncode == 1
 
-        # Deleted by another client: it is made again, because no other operator has it.
+        # Deleted by another client: it is created again, because no other operator has it.
         world.kube.kubectl("delete", "lease", lease_name(world), "-n", place.namespace)
         path = (
             f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases/{lease_name(world)}"

@@ -90,7 +90,7 @@ def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(
     cluster(world)
     operator = world.start("--log-level=debug")
     world.quota("alice")
-    # A user who may only read gets the right that is missing, in words that an administrator can act on.
+    # A user who may only read gets a message with the missing right.
     world.becomes("alice", "AuthorizationFailed")
     world.becomes("prod", "AuthorizationFailed", kind="quotacluster")
     assert world.live() == {}
@@ -111,7 +111,7 @@ def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(
     events = [event for event in world.events("default") if event["reason"] == "SecretRejected"]
     assert len(events) == 1
 
-    # A Secret that lost a key, or went, is no reason to let go of a session that works.
+    # A Secret that lost a key, or was deleted, does not end a working session.
     world.kube.kubectl("delete", "secret", "kafka", "-n", world.place.namespace)
     world.quota("alice", limits={"producerByteRate": "3Mi"})
     world.becomes("alice", "Synced")
@@ -172,7 +172,7 @@ def test_every_unusable_secret_has_one_condition_and_does_not_delay_other_cluste
     assert sorted(events) == sorted((name, reason) for name, (reason, _, _) in bad.items())
     assert leaked(world, operator, planted) == set()
 
-    # Each is mended by its Secret alone.
+    # Each is repaired by its Secret alone.
     for name in bad:
         world.kube.kubectl("delete", "clientquota", f"of-{name}", "-n", world.team)
         if name != "keyless":

@@ -102,7 +102,7 @@ def test_each_namespace_declares_what_it_was_granted_and_is_not_informed_of_othe
         assert "suspend is not granted" in message(world, "paused")
         assert set(world.live()) == {"payments-mine", "payments-shared", "payments-paused"}
 
-        # Another namespace may declare client-ids, and may not remove what it declared.
+        # Another namespace may declare client-ids, and may not remove its limits.
         world.quota(
             "of-platform",
             namespace=platform,
@@ -113,7 +113,7 @@ def test_each_namespace_declares_what_it_was_granted_and_is_not_informed_of_othe
         assert "Delete is not granted" in message(world, "of-platform", platform)
         assert not has_finalizer(obj)
 
-        # A tenant asks for a limit of another one: the message is about its own document, and nothing changes.
+        # A tenant declares a limit of another one: the message is about its own document, and nothing changes.
         before = sent(proxy)
         world.quota(
             "duplicate",
@@ -127,7 +127,7 @@ def test_each_namespace_declares_what_it_was_granted_and_is_not_informed_of_othe
         eventually(lambda: not world.get("duplicate", namespace=stranger))
         assert (world.reason("mine"), sent(proxy)) == ("Synced", before)
 
-        # The smaller priority wins, also over who was there before.
+        # The smaller priority wins, also over an earlier document.
         world.quota(
             "winner", user="payments-shared", namespace=rival, limits={"producerByteRate": "7Mi"}
         )

@@ -68,7 +68,7 @@ def test_a_namespace_blocked_by_a_stopped_operator_is_deleted_after_a_release(wo
     assert orphans(world) == {"user=alice producer_byte_rate"}
     assert has_finalizer(world.get("carol")), "only one namespace was released"
 
-    # A later operator knows whose it was: no document removes it, and a new one may have it.
+    # A later operator knows the earlier owner: no document removes the limit, and a new one may adopt it.
     second = world.start(ALONE)
     eventually(lambda: second.metric("kquota_passes_total") >= 3)
     counts = world.get("prod", kind="quotacluster")["status"]["counts"]
@@ -102,7 +102,7 @@ def test_new_crds_during_operation_lose_and_rewrite_nothing(world: World) -> Non
                 kube.kubectl("wait", "--for=condition=Established", "-f", str(CRDS))
                 passes = operator.metric("kquota_passes_total")
                 eventually(lambda: operator.metric("kquota_passes_total") >= passes + 3)
-            # Deletions are the ends of other tests' namespaces.
+            # Deletions come from the end of other tests' namespaces.
             own_writes = {
                 what: n for what, n in writes.items() if "quota" in what and "DELETE" not in what
             }
@@ -133,7 +133,7 @@ def test_operators_of_two_classes_do_not_change_each_others_clusters(world: Worl
     assert blue.metric("kquota_passes_total", cluster="prod") == 0
     assert audited(blue) == []
     assert len(audited(plain)) == 1
-    # The cluster changes hands: the one lets go of it, the other goes on without writing.
+    # The cluster changes the operator: one releases it, the other continues without writing.
     with watched_kafka(world) as proxy:
         world.cluster("prod", operatorClass="blue", bootstrapServers=through(proxy))
         eventually(lambda: blue.metric("kquota_passes_total", cluster="prod") >= 2)

@@ -203,7 +203,7 @@ async def test_a_released_lease_is_acquired_immediately(api, clock):
     assert not first.leads
     assert first.changes == [True, False]
     assert second.leads
-    # Another pod gave it back: what it sent last may still land.
+    # Another pod released it: its last requests may still arrive.
     assert second.leader.fence_seconds
 
 
@@ -383,7 +383,7 @@ async def test_a_stopped_process_does_not_lead_when_it_continues(api, clock):
     first = await started(api, clock, seconds=4)
     assert first.leads
     clock.freeze(11)
-    assert not first.leads  # before any task had a turn
+    assert not first.leads  # before any task ran
     await clock.turn(0.1)
     assert first.leader.leadership_lost.is_set()
 

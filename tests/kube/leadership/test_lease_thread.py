@@ -155,7 +155,7 @@ def test_a_loop_that_is_blocked_for_longer_than_the_lease_keeps_it_and_no_other_
         candidate = Candidate(api, "pod-2")
         began = time.monotonic()
         while time.monotonic() - began < 1.5 * DURATION:
-            api.wait_renewals(3)  # The event loop stands still meanwhile.
+            api.wait_renewals(3)  # The event loop is blocked meanwhile.
         assert program.lease.leading
         assert candidate.elected_at is None
         assert api.holder.startswith("pod-1_")
@@ -182,7 +182,7 @@ def test_a_loop_that_hangs_loses_the_lease_and_its_process_before_another_leads(
             grace=0.0,
             end=lambda: killed_at.append(time.monotonic()),
         ):
-            elected_at = candidate.wait_elected()  # The event loop stands still meanwhile.
+            elected_at = candidate.wait_elected()  # The event loop is blocked meanwhile.
         assert not program.lease.leading
         assert killed_at
         assert killed_at[0] < elected_at
@@ -200,7 +200,7 @@ def test_a_candidate_with_a_hung_loop_does_not_acquire_the_lease() -> None:
         await asyncio.to_thread(holder.wait_elected)
         program = Program(api, stall=0.5)
         await asyncio.sleep(0)
-        api.wait_renewals(4)  # Its loop does not run before and while the Lease becomes free.
+        api.wait_renewals(4)  # Its loop does not run before and while the Lease expires.
         holder.stop()
         blocked = threading.Event()
         assert not blocked.wait(1.5 * DURATION)

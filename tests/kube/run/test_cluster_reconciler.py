@@ -50,7 +50,7 @@ def test_a_batch_needs_three_writes_beside_the_statuses_and_the_next_reconciliat
     world = World()
     for name in ("a", "b", "c"):
         world.put(resource(name, entity(user=name), {RATE: 2048}))
-    world.turn(resync=True)  # As the first pass of a process is.
+    world.turn(resync=True)  # Like the first reconciliation of a process.
     written = world.writes()
     assert written.count(("apply", "clientquotas")) == 3
     assert len(written) == 6, written
@@ -362,7 +362,7 @@ def test_results_that_cannot_be_recorded_are_reported_and_written_to_the_audit_l
     world.api.before = away
     with contextlib.suppress(
         KubernetesUnavailable
-    ):  # The ledger cannot be written afterwards either.
+    ):  # The records cannot be written afterwards either.
         world.turn()
     assert world.live() == {ALICE: limits(2048.0)}
     assert [entry["outcome"] for entry in world.audit.entries] == ["INTENDED", "APPLIED"]

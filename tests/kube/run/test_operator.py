@@ -139,7 +139,7 @@ def test_a_change_that_a_response_shows_before_its_event_is_reconciled_immediate
     async def story() -> None:
         obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
         assert obj["metadata"]["generation"] == 2
-        # The event is as old as what the answer showed.
+        # The event has the version of the response.
         _ = running.handlers["clientquotas"]("MODIFIED", obj)
         await running.clock.turn(10)
         assert running.limit() == 4096

@@ -87,7 +87,7 @@ def test_while_the_definition_is_deleted_every_limit_is_kept_and_no_document_is_
     assert "4 removals are withheld" in ready(world)["message"]
     assert "restore the documents from git" in ready(world)["message"]
     assert "kquota operator release" in world.obj("alice")["status"]["conditions"][0]["message"]
-    # They are let go by the deletion timeout, and records say what they left.
+    # They are released after the deletion timeout, and their limits are recorded as orphans.
     world.kafka.clock.advance(700.0)
     world.turn(resync=True)
     world.turn(resync=True)

@@ -50,7 +50,7 @@ def test_a_new_document_with_an_error_posts_one_event_unless_its_cluster_has_the
         Reason.SUSPENDED,
         Reason.GUARD_REFUSED,
         Reason.AUTHORIZATION_FAILED,
-        # While the cluster has these, no document posts anything; one may have them alone.
+        # While the cluster has these reasons, no document posts an event; a single document may have them.
         Reason.RECORDS_UNREADABLE,
         Reason.KUBERNETES_REFUSED,
     }

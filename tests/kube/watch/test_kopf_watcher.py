@@ -5,7 +5,7 @@ from reconciler.kube.watch.kopf_watcher import settings
 
 
 def test_kopf_does_not_use_the_finalizer_of_kquota():
-    # It takes its own off every object that no handler of deletions needs it on.
+    # Kopf removes its finalizer from every object that no deletion handler needs.
     assert settings().persistence.finalizer != FINALIZER
 
 

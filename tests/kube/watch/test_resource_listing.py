@@ -152,7 +152,7 @@ def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
                 }
                 assert (
                     await listing()
-                )  # The first one may have ended documents only after it reached others.
+                )  # The first one may have ended documents only after it was reported to others.
                 served = sum("limits" in obj["spec"] for obj in cache.of("prod").values())
                 most = len(present) if limits is None else min(limits.documents, len(present))
                 assert served == most

@@ -27,7 +27,7 @@ def test_every_form_of_entity_and_numbers_of_java_are_read_as_in_the_cluster():
         "ip=10.0.0.7": {"connection_creation_rate": 20.0},
         "ip=<default>": {"connection_creation_rate": 100.0},
     }
-    # The only pair of two names; every other line can be read in one way only.
+    # The only pair of two names; every other line has only one reading.
     assert [(line, text.partition(";")[0]) for line, text in notes(result)] == [
         (7, "read as a pair of user and client-id")
     ]

@@ -11,7 +11,7 @@ from reconciler.manifest.syntax.scalars import AmbiguousScalar, is_text, meaning
 from tests.manifest.samples import texts
 
 REFUSED = (
-    # truth values of YAML 1.1 (the full list of its type repository) and what go-yaml v2 takes for them
+    # truth values of YAML 1.1 (the full list of its type repository), and those of go-yaml v2
     "y",
     "Y",
     "n",
@@ -187,7 +187,7 @@ number_like = st.text("0123456789+-._:eExXoObBTtZ aAfFiIn", max_size=8)
 def test_a_scalar_accepted_as_text_is_text_for_each_reader(plain: str) -> None:
     if (
         is_text(plain) and plain[0] not in "!&*"
-    ):  # no plain scalar begins so; PyYAML documents it by a rule
+    ):  # no plain scalar starts with it; PyYAML documents it by a rule
         assert pyyaml_tag(plain) == "tag:yaml.org,2002:str"
         assert not CORE.fullmatch(plain)
         assert go_yaml_is_text(plain)

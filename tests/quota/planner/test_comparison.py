@@ -84,7 +84,7 @@ def test_the_counts_of_a_plan_equal_those_of_its_inputs(world):
         for s, k in declared - spoken
         if not same_value(k, world.desired.limits[s][COLUMNS.index(k)], world.live.value(s, k))
     }
-    # Only drift that is ignored by a rule is neither in sync nor named.
+    # Only drift that a rule ignores is neither in sync nor listed.
     assert not silent or world.rules.drift is DriftMode.DISABLED
     assert plan.in_sync == len(declared - spoken - silent)
 

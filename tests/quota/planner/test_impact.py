@@ -189,7 +189,7 @@ def test_a_shadowed_limit_applies_to_no_client_and_any_other_may_apply(state):
             assert subject not in sources
             assert state.value(shadowed[subject, key], key) is not None
         elif subject[0] is False:
-            # A client of a user that no one named has this client-id, so the limit applies.
+            # A client of another user has this client-id, so the limit applies.
             assert subject in sources
 
 
@@ -219,7 +219,7 @@ def test_a_plan_lists_new_shadows():
     assert {shadow.entity for shadow in impact.shadows} == {old, new}
 
 
-# -- silence ------------------------------------------------------------------------------------------
+# -- keys without limit -------------------------------------------------------------------------------
 
 
 @given(st.booleans(), st.booleans())

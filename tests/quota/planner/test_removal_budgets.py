@@ -91,7 +91,7 @@ class Cluster:
             del self.requests[tenant, int(number)]
             self.pair_counts[tenant] -= 1
             self.removals.append((self.at, tenant))
-        # Names are dense again, so that owning() knows them.
+        # Names are consecutive again, so that owning() knows them.
         self.requests = {
             (tenant, self.pair_counts[tenant] - 1 - index): None
             for tenant in self.pair_counts
@@ -154,7 +154,7 @@ def test_the_percentage_includes_limits_removed_within_the_window() -> None:
     cluster.ask("a", 5)
     assert cluster.turn() == 5
     cluster.ask("a", 30)
-    assert cluster.turn() == 15  # 20 % of the 100 from before, not of the 95 that are left
+    assert cluster.turn() == 15  # 20 % of the 100 from before, not of the remaining 95
 
 
 def test_all_tenants_together_have_a_bound_that_one_tenant_never_reaches() -> None:
@@ -219,7 +219,7 @@ def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
         for name in before:
             number = within(cluster.removals, end, name)
             assert number <= guards.max_removals
-            # What the tenant had when the window began is what it has now and what went in it: nothing is added here.
+            # The number at the start of the window is the current number plus the removals in it; nothing is added.
             base = cluster.pair_counts[name] + number
             if base >= MIN_SHARE_FROM:
                 assert number <= max(1, guards.max_removed_percent * base / 100)
@@ -244,7 +244,7 @@ def test_a_persistent_removal_is_finally_executed_at_the_announced_time(
     while cluster.requests:
         times = [violation.retry_at for violation in cluster.violations.values()]
         assert None not in times
-        # The time that was said is the truth: then at least one goes.
+        # The reported time is correct: then at least one is removed.
         assert cluster.turn(max(min(times) - cluster.at, 0.0)) >= 1
 
 

@@ -108,7 +108,7 @@ def test_an_entity_larger_than_a_chunk_is_sent_alone():
     assert list(chunks([large, small])) == [(large,), (small,)]
 
 
-# -- what waits for what ------------------------------------------------------------------------------
+# -- dependencies -------------------------------------------------------------------------------------
 
 
 @given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=6))
@@ -180,7 +180,7 @@ def test_a_change_that_was_never_settled_holds_later_ones():
     sets, removals = schedule.batches
     assert schedule.find_held_entities(sets) == {}
     assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
-    # Asked again, the answer is the same, and it was not too late for nothing.
+    # A second call gives the same result, and the delay had a reason.
     schedule.settle(sets.alterations[0], Applied())
     assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
 
@@ -271,7 +271,7 @@ def test_the_order_law_holds_with_lagging_brokers_and_stopped_senders(plan, chan
         if isinstance(result, Held):
             assert result.waits_for
             assert all(may_match_same(subject, obstacle) for obstacle in result.waits_for)
-            # Nothing waits without a reason: some entity that it waits for did not get through, or was not seen.
+            # Each wait has a reason: some entity that it waits for failed or is not visible.
             reasons = [
                 results.get((turn, obstacle))
                 for obstacle in result.waits_for

@@ -12,7 +12,7 @@ from reconciler.quota.policy import Cause
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 VALUES = (None, 1.0, 2.0, 3.0)
 
-# (desired, applied, live, whether a record or a pending write is left) -> whether the row says so.
+# (desired, applied, live, whether a record or a pending write remains) -> whether the row matches.
 Row = Callable[[float | None, float | None, float | None, bool], bool]
 ROWS: dict[Cause | None, Row] = {
     Cause.IN_SYNC: lambda d, a, v, _: d is not None and d == a == v,

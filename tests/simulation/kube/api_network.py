@@ -93,7 +93,7 @@ class ApiNetwork:
         answer: "asyncio.Future[HttpResponse | NoResponse]",
     ) -> None:
         if not self.reaches(process):
-            if self._chance.random() < 0.5:  # Else the request is lost, and the sender waits.
+            if self._chance.random() < 0.5:  # Otherwise the request is lost, and the sender waits.
                 refused = NoResponse(kind=NoResponseKind.CONNECT, text="connection refused")
                 self._return(answer, refused)
             return

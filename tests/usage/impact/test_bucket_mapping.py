@@ -83,7 +83,7 @@ def test_a_default_pair_splits_users_of_a_default_user_and_bounds_each_of_their_
     }
     assert all(mapping.any_name and mapping.source == ANY_PAIR for mapping in pairs.values())
     assert pairs["alice"].parts == (bucket_of("alice"),)
-    # clients without an id stay with their user, whose series holds the others too
+    # clients without an id stay with their user, whose series contains the others, too
     assert answers(regrouping)["alice", "", False] is Identifiability.BOUND
 
 

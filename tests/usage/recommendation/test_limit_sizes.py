@@ -93,8 +93,8 @@ def test_every_broker_is_simulated_separately():
     ]
     together = recommend(case(*rotating), SILVER)
     alone = max(recommend(case(series), SILVER).needed for series in rotating)
-    assert abs(together.needed - alone) <= alone // 100  # each has candidates of its own
-    merged = recommend(case(week(5)), SILVER)  # the largest of the brokers at each moment
+    assert abs(together.needed - alone) <= alone // 100  # each has separate candidates
+    merged = recommend(case(week(5)), SILVER)  # the largest of the brokers at each time
     assert together.needed < merged.needed
 
 

@@ -350,7 +350,7 @@ def test_logins_of_netrc_are_not_sent(tmp_path: Path, monkeypatch: pytest.Monkey
     without, with_one = filled(), filled()
     raw(without)
     assert "Authorization" not in without.headers[0]
-    # With a header of our own aiohttp would refuse to send both.
+    # With another header aiohttp would refuse to send both.
     raw(with_one, config=HttpConfig(headers={"Authorization": "Bearer x"}, authorized=True))
     assert with_one.headers[0]["Authorization"] == "Bearer x"
 

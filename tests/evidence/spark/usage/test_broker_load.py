@@ -241,7 +241,7 @@ def test_the_excess_of_a_hot_interval_equals_that_of_the_core_and_adds_up_to_the
 
 
 def test_hot_intervals_of_one_cluster_do_not_displace_those_of_another(spark) -> None:
-    # A is far beyond its budget in four intervals, B only a little in two.
+    # A is far above its budget in four intervals, B only slightly in two.
     used = {("a", n): 90_000 + n for n in range(4)} | {("b", n): 700 + n for n in range(2)}
     five = [
         (

@@ -188,7 +188,7 @@ def test_a_writer_that_loses_a_race_retries_and_commits_or_finds_the_unit_up_to_
     assert (done["usage_5m"].units, done["usage_5m"].again) == (1, 1)
     lost = [manifest for manifest in lake.manifests(USAGE_5M) if not manifest.files]
     assert len(lost) == 1
-    # What the loser wrote for the unit is gone already.
+    # The files of the losing writer for the unit are deleted already.
     named = {file.path for manifest in lake.manifests(USAGE_5M) for file in manifest.files}
     assert {path for path, _ in lake.store.paths("usage_5m") if path.endswith(".parquet")} == named
 

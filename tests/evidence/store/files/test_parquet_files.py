@@ -137,7 +137,7 @@ def test_a_flipped_bit_at_any_place_of_the_pages_is_detected() -> None:
             table = parquet_files.read(TARGET_UP, bytes(flipped), path="x")
         except LakeDamaged:
             continue
-        assert table.equals(good)  # a bit that means nothing to readers
+        assert table.equals(good)  # a bit without meaning for readers
 
 
 def test_size_and_digest_are_compared() -> None:
