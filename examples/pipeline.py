@@ -33,7 +33,7 @@ RECORDINGS = ROOT / "tests" / "recording" / "fixture"
 WIDTH = min(shutil.get_terminal_size((100, 24)).columns, 120)
 APART = timedelta(days=5)
 COPIES = 4
-"""A recommendation needs a fortnight, and a recording has five minutes: the recording is repeated every fifth day."""
+"""A recommendation needs a fortnight, a recording has five minutes, so it is repeated every fifth day."""
 FIELDS = {"producer_byte_rate": "producerByteRate", "consumer_byte_rate": "consumerByteRate"}
 SLOTS = {"user": "user", "client-id": "clientId"}
 PROJECT = """\

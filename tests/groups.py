@@ -85,7 +85,7 @@ STORIES = {
     r"tests/alerts/test_end_to_end\.py::test_a_change": "drift becomes an alert, and its end too",
     r"tests/render/test_page_in_chromium\.py::test_(a_page_renders|no_name)": "the page in a browser",
 }
-"""Integration tests that `make test` runs: patterns of node ids, and what each tests."""
+"""Integration tests that `make test` runs: patterns of node ids, and the subject of each."""
 
 
 THOROUGH = {
@@ -102,7 +102,7 @@ THOROUGH = {
     r"tests/contract/.*test_ten_thousand_records.*\[sandbox": "the largest request, against each version of the rules",
     r"tests/docs/.*(quick_start|every_example_of_a_document)": "each example of the documents, run",
 }
-"""Tests without servers that only `make test-all` runs: patterns of node ids, and why they take long."""
+"""Tests without servers that only `make test-all` runs: patterns of node ids, and the reason for their duration."""
 
 
 def is_story(node: str) -> bool:

@@ -9,7 +9,7 @@ from tests.servers.processes import CHILDREN
 LINES = 25
 BYTES = 16_384
 BEFORE = pytest.StashKey[dict[Path, int]]()
-"""The sizes of the logs when the test began."""
+"""The sizes of the logs at the start of the test."""
 
 
 def sizes() -> dict[Path, int]:

@@ -307,7 +307,7 @@ CLEARED = {
     r"evidence/spark/runtime/jvm.py:^ *java\.specification\.version = (?:1\.)?(\d+)": "it begins at the begin of a line of Java's own",
     r"evidence/spark/runtime/jvm.py:^ *java\.vm\.version = (.+)$": "the same",
 }
-"""Expressions that the check does not clear, and why they take no more than linear time."""
+"""Expressions that the check cannot prove, with the reason why they take at most linear time."""
 
 DYNAMIC = {
     "client/configuration/references.py:variable": "of the command's own caller",
@@ -320,7 +320,7 @@ DYNAMIC = {
     "evidence/ingest/dialects/cluster_sources.py:parsed": "of the caller's own settings",
     "wire/sasl/scram.py:__init__": "a constant of the module: one class",
 }
-"""Functions that make an expression of variable text, and whose text it is."""
+"""Functions that build an expression from variable text, and the source of the text."""
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from tools import clarity
 GLOSSARY = (clarity.ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 VAGUE_IN_TESTS = 1
-"""A ratchet: how many vague bindings the tests have (the output of a command has the name that pytest gives it)."""
+"""A ratchet: the number of vague bindings in tests (the output of a command has the name that pytest gives it)."""
 
 MODULES_IN_A_ROOM = 15
-"""Most modules in a folder, beside its ``__init__``."""
+"""Maximum number of modules in a folder, without ``__init__``."""
 
 BANNED_LEFT = 4
-"""A ratchet: how many banned identifiers are left: ``WrongCluster.found`` of the library and three fields of JSON documents."""
+"""A ratchet: remaining banned identifiers: ``WrongCluster.found`` of the library, three fields of JSON documents."""
 
 
 @functools.cache

@@ -86,7 +86,7 @@ FUNCTIONS: Final = frozenset(
         "group_left",
     }
 )
-"""Words with an underscore that are no time series."""
+"""Names with an underscore that are not time series."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,7 +28,7 @@ ELSEWHERE = {
     "kafka_server_client_quota_throttle_time_ms": CLIENT,
     "kquota:client_usage:max": {"cluster", "user", "client_id", "key"},
 }
-"""Series that are not ours, or that our own rules record."""
+"""Series of other programs, or recorded by the shipped rules."""
 
 DASHBOARD = json.loads(rules.DASHBOARD.read_text(encoding="utf-8"))
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]

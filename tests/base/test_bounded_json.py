@@ -14,7 +14,7 @@ READERS = {
     "manifest/schema.py": "a file of this package",
     "manifest/foreign/json_nodes.py": "one string that a regular expression has matched already",
 }
-"""Modules that call `json.loads`, and why they may."""
+"""Modules that call `json.loads`, with the reason."""
 
 
 def nested(levels: int) -> str:

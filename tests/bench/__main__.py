@@ -261,7 +261,7 @@ CURVE = "operator"
 """A part whose table has a column for each count of documents."""
 
 REQUESTS = "requests"
-"""A part whose table has columns of its own and no bars."""
+"""A part whose table has special columns and no targets."""
 
 
 def machine() -> str:

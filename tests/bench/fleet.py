@@ -23,11 +23,11 @@ from tests.cli.projects import CLUSTER, PROJECT, quota
 from tests.fakes.relay import Relay
 
 LINE_SECONDS = 0.020
-"""One way: a round trip takes 40 ms."""
+"""One direction: a round trip takes 40 ms."""
 
 TIMEOUT_SECONDS = 5
 HUNG_EVERY = 20
-"""One cluster of twenty never answers."""
+"""One cluster of twenty never responds."""
 
 SIZES = (50, 500, 2_000)
 BAR_SIZE = 500

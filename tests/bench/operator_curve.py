@@ -37,7 +37,7 @@ WRITERS = 4
 
 PACE = 0.05
 AFTER_SECONDS = 3.0
-"""What follows a change belongs to it."""
+"""Seconds after a change whose CPU time counts for it."""
 
 STREAM_SECONDS = 20
 

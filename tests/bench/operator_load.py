@@ -31,7 +31,7 @@ GROUP = "/apis/kafka-quotas.io/v1alpha1"
 APART = {"leases", "tokenreviews", "serviceaccounts", "subjectaccessreviews"}
 
 IMAGE = {"MALLOC_ARENA_MAX": "1"}
-"""As the image sets it."""
+"""As in the image."""
 
 ADMINISTRATOR = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -44,7 +44,7 @@ ADMINISTRATOR = {
     },
     "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
 }
-"""Rights are what tests of the chart are about."""
+"""Full rights, because the tests of the chart cover rights."""
 
 Take = Callable[[], Mapping[str, float]]
 

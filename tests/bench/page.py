@@ -9,7 +9,7 @@ from tests.bench.use import Measured
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 NO_BAR = "-"
-"""Measured to be known; no verdict."""
+"""Measured for information; no verdict."""
 
 HEAD = (
     "| | work | against | ours (median, range) | theirs | value | bar | | taken |\n"

@@ -20,17 +20,17 @@ from tests.bench.spark_simulate import BYTES_PER_ROW, HEAPS, SECONDS, sample, sa
 MASTER, MEMORY, LARGE = "local[2]", "2g", "4g"
 PEERS = {"duckdb": "DuckDB", "polars": "Polars", "core": "core"}
 BARS, LARGEST = {"duckdb": 1.0, "polars": 2.0}, 100_000_000
-"""What Spark may take of the time of its peers, at this many samples."""
+"""Maximum time of Spark relative to its peers, at this number of samples."""
 
 CORE_AT_MOST = 25_000_000
-"""Above this, the core is asked once: minutes a round."""
+"""Above this number of samples, the core is measured once, because a round takes minutes."""
 
 WARM = 2
-"""Rounds inside a process without a session, of which the first is left out."""
+"""Rounds in a process without a session; the first one is left out."""
 
 BILLION = 1_000_000_000
 SPILLED = 6
-"""How many times the bytes of compressed samples a sort may need on disk, they included."""
+"""Disk space of a sort, including its input, as a multiple of the bytes of compressed samples."""
 
 
 def ran(*words: object) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from tests.bench.sizing_fleet import QUOTA_BAR, SHARE_BAR
 from tests.fleet.spec import Fleet
 
 PROMISED = 2.0
-"""`sizing.judged` tells a share of twice the promise; the other module one of the promise."""
+"""`sizing.judged` returns a share of twice the promise; the other module one of the promise."""
 
 
 def rows(fleet: Fleet, seeds: int) -> Iterator[Row]:

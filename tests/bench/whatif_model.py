@@ -15,11 +15,11 @@ from tests.usage import test_stepper as grid
 from tests.usage.stepper import limited
 
 FIRST_SEED = 9001
-"""Of seeds that nothing was chosen on and no test uses."""
+"""Seeds that no test and no choice of a constant uses."""
 
 VOLATILITIES, FACTORS = (0.3, 0.9), (0.8, 1.1, 1.5, 2.2)
 FEWEST_RUNS = 5
-"""A given number of recorded runs have to be within a bound."""
+"""The number of recorded runs that must be within a bound."""
 
 TOTAL_BOUND, SHARE_WITHIN = 0.05, 0.9
 

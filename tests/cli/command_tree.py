@@ -9,7 +9,7 @@ from reconciler.cli.main import cli
 
 OPTION = re.compile(r"(?<![\w=/-])--[a-z][a-z-]*")
 FOREIGN = re.compile(r"`[^`]*`|(?:kquota|kafka-[a-z]+|pip|git) .*")
-"""Parts of a hint that name a command by themselves."""
+"""Parts of a hint that name a command without the program."""
 
 
 def command_of(words: Sequence[str]) -> click.Command | None:

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parents[2] / "reconciler"
 MENTION = re.compile(r"(?<![\w./-])kquota +([a-z](?:(?!(?<![\w./-])kquota )[^\n`|;&>)])*)")
 SHELL = {"|", "&&", ">", "<", ";"}
 NO_COMMANDS = {"and", "are", "expects", "here", "here,", "knows", "reads", "that"}
-"""Words that follow the name of the program in sentences about the program itself."""
+"""Words after the name of the program in sentences about the program itself."""
 
 
 @functools.cache
@@ -124,7 +124,7 @@ OTHER_PROGRAMS = {
     "programs of this repository": "--broker --config --divide --documents --include --public --recording --scale"
     " --seconds --variant --workers --write",
 }
-"""Options that texts name and that are not those of kquota, by the program that has them."""
+"""Options in texts that are not those of kquota, by their program."""
 
 ROOT = SOURCE.parent
 PAGES = sorted(

@@ -29,7 +29,7 @@ from tests.fakes.scripted_broker import ScriptedBroker, Turn
 
 KEYS = (RATE, "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
 FULL = MAX_OPERATIONS // len(KEYS)
-"""How many entities with all of these keys fill a request."""
+"""The number of entities with all of these keys that fill a request."""
 
 
 def many(count: int, operations: int = len(KEYS)) -> list[Alteration]:

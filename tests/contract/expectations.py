@@ -220,7 +220,7 @@ ENTITIES = [
 ]
 
 SCOPED = ("::1%lo", "[::1%lo]")
-"""Addresses with the name of an interface that every machine of the tests has."""
+"""Addresses with the name of an interface that every test machine has."""
 
 RESOLVED = (
     "10.0.0.1",

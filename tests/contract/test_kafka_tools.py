@@ -94,7 +94,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 FAILED = {"3.4.1": (0, 9, 15, 16, 17, 20)}
-"""Commands that fail, by place; the tool of 3.4 wants SCRAM users from brokers that have no such API."""
+"""Commands that fail, by place; the tool of 3.4 requests SCRAM users from brokers without such an API."""
 
 _VALUES = re.compile(r" are (?P<values>\S+=\S.*)$")
 

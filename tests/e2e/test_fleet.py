@@ -28,7 +28,7 @@ HUNG, REFUSING = frozenset(range(3, MANY, 20)), frozenset(range(5, MANY, 12))
 FOREIGN = 7
 TIMEOUT_SECONDS = 3
 LONG_SECONDS = 20
-"""What a cluster that answers never needs, although five hundred share the machine with the command."""
+"""A time that a responding cluster never needs, although five hundred share the machine with the command."""
 
 LOGIN = """\
   expectedClusterId: {cluster_id}

@@ -24,7 +24,7 @@ ALTER = 49
 LIMITS = "{producerByteRate: 10Mi, consumerByteRate: 10Mi, requestPercentage: 50, controllerMutationRate: 5}"
 KEYS = LIMITS.count(":")
 FULL = MAX_OPERATIONS // KEYS
-"""How many documents fill a request."""
+"""The number of documents that fill a request."""
 
 DOCUMENTS = 2 * FULL + 25
 CHANGES = KEYS * DOCUMENTS

@@ -20,7 +20,7 @@ from reconciler.quota.state import QuotaState
 from tests.fakes.clock import FakeClock
 
 LOST, LANDED, LATE = "lost", "landed", "late"
-"""Fate of an alteration whose response is lost: dropped, committed, or committed later."""
+"""Outcome of an alteration whose response is lost: dropped, committed, or committed later."""
 
 
 @dataclass

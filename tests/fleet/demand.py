@@ -9,7 +9,7 @@ from reconciler.usage.samples import MAX_UNITS
 from tests.fleet.spec import DAY_MS, Event, Fleet, Tenants, What, events, tenants
 
 CORRELATION_MS = 600_000
-"""Noise forgets half of itself in about seven minutes."""
+"""The half-life of the noise is about seven minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from tests.fleet.spec import CLIENT_ID, DAY_MS, Fleet, What, events, tenants
 TELEMETRY_LIMIT: Final = 1e15
 REPLICAS: Final = 3
 UNSEEN: Final = 1.03
-"""Traffic of a broker against the sum of its buckets: some is never counted."""
+"""Traffic of a broker divided by the sum of its buckets: some is not counted in any."""
 
 CENSORED_AT: Final = 0.9
 

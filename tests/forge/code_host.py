@@ -79,10 +79,10 @@ RELEASE_FILES = (
     "README.md",
     "LICENSE",
 )
-"""What an installation from this tree needs."""
+"""The files that an installation from this tree needs."""
 
 SUMMARY = re.compile(r"  ⚙  Summary - (.*?)(?=\n\[quotas-)", re.DOTALL)
-"""act prints what a step wrote to its summary, and throws it away."""
+"""act prints the summary of a step, and does not store it."""
 
 
 def release_files(folder: Path, names: tuple[str, ...] = RELEASE_FILES) -> None:

@@ -21,7 +21,7 @@ MODULES = (
     "_distutils_hack",
     "setuptools",
 )
-"""Names that Python, pip, a build or kquota import, each as a module and as a package."""
+"""Names that Python, pip, a build or kquota imports, each as a module and as a package."""
 
 
 def plant(folder: Path, witness: Path) -> None:

@@ -25,7 +25,7 @@ BARE = re.compile(
     r"(?<![\w.-])(?:\$\{?\w*(?:PYTHON|python)\w*\}?\"?|python3?(?:\.\d+)?)\"?\s+(?!-I\b)(?:-\s|-m\b|-c\b|\S*\.py\b)"
     r"|(?<![\w.-])(?<!-m )(?:bin/)?pip3?\s+(?:install|wheel|download)\b"
 )
-"""A Python that takes modules from the current directory, or a pip that is not run by an isolated one."""
+"""A Python that imports modules from the current directory, or a pip that an isolated Python does not run."""
 SCRIPTS = sorted(
     path
     for folder in (ROOT / ".github", ROOT / "examples")

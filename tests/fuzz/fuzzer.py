@@ -12,7 +12,7 @@ from reconciler.errors import KquotaError
 from tests.fuzz.readers import FuzzedReader
 
 LONGEST = 4_096
-"""Bytes of an input: longer ones find no more, and take longer."""
+"""Maximum bytes of an input: longer ones find nothing more, and take longer."""
 
 WORDS = (
     b"\x00",

@@ -24,12 +24,12 @@ from tests.kube.run.test_cluster_reconciler import World
 from tests.kube.worlds import FIELD, resource
 
 KILL, REFUSE, CUT = "kill", "refuse", "cut"
-"""The process is killed before the step; the step is refused; the step is carried out and its answer is lost."""
+"""The process is killed before the step; the step is refused; the step is executed and its response is lost."""
 
 OPEN_GUARDS: Final = {"maxRemovals": 100_000, "maxRemovedPercent": 100, "maxChangeFactor": 1e9}
 SETTLED_SECONDS: Final = SETTLING_SECONDS + 5.0
 MOST_TURNS: Final = 12
-"""Passes after the last fault within which everything has to be as declared."""
+"""Number of reconciliations after the last fault until everything is as declared."""
 
 
 class Killed(BaseException):

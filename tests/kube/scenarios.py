@@ -233,7 +233,7 @@ DOCUMENTS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.OVERRIDE_ACTIVE: _overridden,
     Reason.SYNCED: lambda: ran(kube_world()),
 }
-"""A ClientQuota for each reason that one can have."""
+"""A ClientQuota for each of its reasons."""
 
 
 def _cluster_failed(error: KquotaError, **spec: Any) -> dict[str, Any]:
@@ -308,6 +308,6 @@ CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     ),
     Reason.SYNCED: lambda: _cluster_after(kube_world()),
 }
-"""A QuotaCluster for each reason that one can have."""
+"""A QuotaCluster for each of its reasons."""
 
 __all__ = ["BOB", "CLUSTERS", "DOCUMENTS", "ERRORS", "kube_world", "meddle", "ran", "state"]

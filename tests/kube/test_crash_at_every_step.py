@@ -12,9 +12,10 @@ from tests.kube.run.test_cluster_reconciler import ALICE
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 STEPS: Final = range(7, 15)
-"""From the request before the intents are written to the last status: describe, intents, alter, two looks, results, statuses.
+"""From the request before the intents are written to the last status: describe, intents, alter, two describes, results,
+statuses.
 
-Before it a pass changes nothing."""
+Before that a reconciliation changes nothing."""
 
 
 def follow_up(world: FaultyWorld, change: str) -> None:

@@ -11,7 +11,7 @@ from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limi
 from tests.kube.worlds import resource
 
 INTENT = ("create", "configmaps")
-"""The first thing that is written once a pass has its plan."""
+"""The first write of a reconciliation after its plan."""
 
 
 def meanwhile(world: World, at: tuple[str, str], what: Any) -> None:

@@ -17,7 +17,7 @@ OWN = {
     THEIRS: (entity(user="rivaluser"), entity(user="rivaluser", client_id="rivalapp")),
 }
 WORDS = ("rival",)
-"""Every name of the other tenant holds it."""
+"""Every name of the other tenant contains it."""
 
 TENANTS = [
     {

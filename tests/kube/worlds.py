@@ -41,10 +41,10 @@ from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.reconcile.scenarios import OPEN, state
 
 DELETED = "2023-11-14T22:13:20Z"
-"""When the fake clock begins."""
+"""The start of the fake clock."""
 
 FENCE_SECONDS = 60.0
-"""What a fenced world answers."""
+"""The error of a fenced world."""
 
 FIELD = {key: rule.field for key, rule in RULES.items()}
 

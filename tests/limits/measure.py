@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ADDRESS_SPACE = 6 * 2**30
-"""Keeps a failing test from filling the machine; what is asserted is the peak."""
+"""Prevents a failing test from using all memory; the test checks the peak."""
 
 
 def limit(cpu_seconds: int) -> None:

@@ -35,7 +35,7 @@ FLOODS = {
     "bodies that lack a byte": (150, 1_000_000, b"[" * 999_999),
     "bodies of the kind that takes most memory": (150, len(ITEMS), ITEMS),
 }
-"""Connections at once, the length that they announce and what they send."""
+"""Number of concurrent connections, the length that they announce, and the bytes that they send."""
 HEAD = b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 

@@ -85,7 +85,7 @@ FORMS: tuple[dict[str, Any], ...] = (
     {"ip": {"name": "10.0.0.7"}},
     {"ip": {"default": True}},
 )
-"""The ten legal entities, as a spec has them."""
+"""The ten valid entities, in the form of a spec."""
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30)
 names = st.one_of(
@@ -133,7 +133,7 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12) | st.sam
     ("true", "12", "null", "<<", "# no comment", "a: b", "a\nb", "team", "kafka-quotas.io/tier")
 )
 labels = st.dictionaries(texts, texts, max_size=3)
-"""Labels and annotations alike: any text may stand in quotes."""
+"""Labels and annotations: quotes permit any text."""
 
 acceptances = st.dictionaries(
     st.sampled_from(("wildcard", "never-applies", "x y")), texts, max_size=2

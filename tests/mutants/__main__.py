@@ -74,7 +74,7 @@ LAYERS = (
     ("tests/usage/", "recorded use: models"),
     ("tests/evidence/", "recorded use: ingest and store"),
 )
-"""Start of a test's path -> the layer of the tests that it belongs to."""
+"""Start of a test's path -> its layer."""
 UNSHRUNK = """
 from hypothesis import Phase  # a failure is all that is asked for: the smallest example is not read
 

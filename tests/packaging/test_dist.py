@@ -149,7 +149,7 @@ USES = {
         output="127.0.0.1:1",
     ),
 }
-"""Each extra with a command that does not work without it."""
+"""Each extra with a command that needs it."""
 
 
 def checkout(folder: Path) -> Path:

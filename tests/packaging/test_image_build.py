@@ -26,7 +26,7 @@ PAGE = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
 SECONDS = 900
 USER = "65532:65532"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
-"""A commit, given as the first section of the page gives it."""
+"""A commit, in the form of the page's first section."""
 EXAMPLES = "tmp/examples"
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PROGRAMS = ("buildah", "mmdebstrap", "umoci")

@@ -12,7 +12,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 FILES = sorted(LOCKS.glob("*.txt"))
 OTHER_VERSION = {("msk.txt", "python-dateutil")}
-"""botocore, which AWS's signer needs, refuses the version that kubernetes needs."""
+"""botocore, which AWS's signer needs, excludes the version that kubernetes needs."""
 
 
 def normal(name: str) -> str:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 LOCKS = ROOT / ".ci" / "locks"
 BUILD_SECONDS = 1200
 NEEDED = {"kerberos": ("krb5-config", "the header files of Kerberos (libkrb5-dev)")}
-"""Programs without which a lock cannot be built, with what to install."""
+"""Programs that are needed to build a lock, with their packages."""
 
 
 def build_tools() -> Path:

@@ -43,7 +43,7 @@ CROWD: tuple[Entity, ...] = tuple(
 # -- limits of clients -------------------------------------------------------------------------------
 
 Seat = tuple[Entity, ...]
-"""The entities that can hold for one client, closest first."""
+"""The entities that may apply to one client, closest first."""
 
 
 def seat(user: str, client: str) -> Seat:
@@ -73,7 +73,7 @@ SEATS: Mapping[str, Seat] = {
         for address in (*ADDRESSES, "192.0.2.99")
     },
 }
-"""Every client that matters: named ones, a stranger, and clients that send no client id."""
+"""Every relevant client: named ones, an unnamed one, and clients that send no client id."""
 
 Values = dict[tuple[Entity, Key], float]
 

@@ -46,7 +46,7 @@ FEW: tuple[Entity, ...] = (
     entity(client_id=DEFAULT),
     entity(ip="10.0.0.1"),
 )
-"""So few that every side of a comparison names them."""
+"""So few that every side of a comparison uses them."""
 
 NOW = 1_000.0
 NEAR = 2.000_000_5

@@ -28,7 +28,7 @@ OPEN = Guards(
     allow_small_values=True,
     allow_empty=True,
 )
-"""Guards that let everything through."""
+"""Guards that permit everything."""
 
 
 def declared(

@@ -36,7 +36,7 @@ from tests.reconcile.scenarios import (
 
 OLD = documents({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}})
 NEW = documents({ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
-"""One set more, one changed, one removed."""
+"""One set, one change, one removal."""
 
 
 def reviewed(world: World, desired=NEW):

@@ -12,7 +12,7 @@ from reconciler.reconcile.sender import PlanSender
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents
 
 LEVELS = documents({ALICE_SHOP: {RATE: 9.0}, ALICE: {RATE: 8.0}, ANYONE: {RATE: 7.0}})
-"""Three levels, so three requests."""
+"""Three levels, therefore three requests."""
 
 
 def stopped_at(world: World, request: str, count: int) -> Outcome:

@@ -31,7 +31,7 @@ CLUSTER_LABEL: Final = "recorded"
 SCRAPE_SECONDS: Final = 5
 PHASE_SECONDS: Final = 310
 READY_SECONDS: Final = 90
-"""At most, from the start of the driver to its first record: a JVM, and all clients connected."""
+"""Maximum time from the start of the driver to its first record: a JVM, and all connections."""
 
 PASSWORD: Final = "not-a-secret"  # noqa: S105 - of users that live as long as the broker
 KEYS: Final = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}

@@ -14,10 +14,10 @@ from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth
 RATE = "kafka_server_client_quota_byte_rate"
 DELAY = "kafka_server_client_quota_throttle_time_ms"
 LONGEST_BASELINE_MS = 500
-"""A recording counts if 99 of 100 records of each group take no longer without limits; a second more is a delay."""
+"""A recording is valid if 99 of 100 records of each group take at most this long without limits; 1 s more is late."""
 
 FIRST_UNSEEN = 9
-"""From this run on nothing was known of the recordings when the model of consumers was made."""
+"""From this run on, the recordings were unknown when the model of consumers was developed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

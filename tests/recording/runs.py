@@ -7,10 +7,10 @@ from tests.recording import shapes
 
 Level = Literal["user", "pair", "client"]
 DRAIN_SECONDS = 95.0
-"""So long after the last record was due all of a group's are through, or its limit is chosen higher."""
+"""This long after the last record is due, all records of a group have arrived, or its limit is chosen higher."""
 
 TELEMETRY_LIMIT = 1e15
-"""So high that it is none, and that the broker counts."""
+"""So high that it has no effect, except that the broker counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 DEMAND_SECONDS = 200
 TICK = 0.1
-"""Demand is cut into ticks; a record is due in the tick in which enough bytes have come together."""
+"""Demand is divided into ticks; a record is due in the tick in which enough bytes have accumulated."""
 
 BATCH_OVERHEAD = 61 + 100
-"""About what a request with one record carries besides it; only to choose limits, never to judge."""
+"""Approximate overhead of a request with one record; used only to choose limits, never to evaluate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

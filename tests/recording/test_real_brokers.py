@@ -16,7 +16,7 @@ from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Way, truth
 PRODUCERS = (1, 2, 3, 4, 5, 6)
 NOT_CAUGHT_UP = (1, 3, 5, 6)
 UNSEEN = (9, 10, 12)
-"""Recorded after the model was made."""
+"""Recorded after the development of the model."""
 
 
 @cache

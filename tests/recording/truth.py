@@ -21,7 +21,7 @@ from tests.usage.reference import (
 )
 
 LATE_MS: Final = 1_000
-"""A record that waits longer than without limits by this much was throttled, as MIN_DELAY_MS of the model says."""
+"""A record that waits longer than without limits by this much was throttled, like MIN_DELAY_MS of the model."""
 
 TIME_BOUND: Final = 0.15
 DELAY_BOUND: Final = 0.20

@@ -31,7 +31,7 @@ COLOURS = {
     "36": "#94e2d5",
     "2": "#7f849c",
 }
-"""Colours of the terminal's own, on a dark ground."""
+"""The terminal's own colours, on a dark background."""
 
 _ANSI = re.compile(r"\x1b\[([0-9;]*)m")
 

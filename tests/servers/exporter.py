@@ -14,7 +14,7 @@ ARTIFACT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
 SHA256 = "7d61f737fd661610ccc14aea79764faa1ea94a340cbc8f0029b3d2edea3d80c1"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 SHIPPED = Path(__file__).parents[2] / "examples" / "telemetry" / "jmx_exporter.yml"
-"""The configuration that is shipped to users."""
+"""The configuration in the distribution."""
 
 LINE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)\Z", re.DOTALL)
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)",?', re.DOTALL)

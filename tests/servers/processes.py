@@ -77,7 +77,7 @@ def guardian() -> Guardian:
 
 
 CHILDREN: "weakref.WeakSet[Child]" = weakref.WeakSet()
-"""The processes that were started here, for reading their logs."""
+"""The processes of this test run, for reading their logs."""
 
 
 class Child:

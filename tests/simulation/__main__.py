@@ -12,7 +12,7 @@ from tests.simulation.search import explore, from_seed, shrink, simulate, story,
 from tests.simulation.world import WorldResult
 
 FRESH_SEEDS = 1 << 48
-"""Fresh seeds are below this number."""
+"""New seeds are below this number."""
 
 
 def say(text: str) -> None:

@@ -72,7 +72,7 @@ FEW_REMOVALS = 2
 
 FEW_VALUES = (100_000.0, 200_000.0, 300_000.0)
 MANY_VALUES = tuple(100_000.0 + 1_000.0 * number for number in range(200))
-"""With few values different writers often want the same; with many a value shows who wrote it."""
+"""With few values different writers often choose the same; with many a value identifies its writer."""
 
 IN_SCOPE: tuple[Entity, ...] = tuple(
     entity(user=user, client_id=client)

@@ -148,7 +148,7 @@ FATES = (
     "rejected",
     "refused by a guard",
 )
-"""What can become of the one request of a run."""
+"""The possible outcomes of the one request of a run."""
 
 
 class Product:

@@ -54,7 +54,7 @@ FAULTS: Final = (
     ("refuse API connections", 3, 0.5, 8.0),
     ("delay API", 3, 1.0, 8.0),
 )
-"""Name, weight, and how many seconds it lasts at least and at most."""
+"""Name, weight, and minimum and maximum seconds."""
 
 
 @dataclass(slots=True)

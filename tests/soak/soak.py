@@ -19,7 +19,7 @@ from tests.soak.plan import NAMESPACES, Step, faults, operations
 
 GROUP: Final = "/apis/kafka-quotas.io/v1alpha1"
 STANDSTILL_SECONDS: Final = 150.0
-"""So long the same problems may stay before they count as final: an open write takes 65 s, a retry up to 60."""
+"""The time after which unchanged problems count as final: an open write takes 65 s, a retry up to 60."""
 
 LONGEST_WAIT_SECONDS: Final = 600.0
 FOREIGN: Final = {f"foreign{number}": float(5000 + number) for number in range(10)}

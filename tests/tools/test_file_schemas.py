@@ -56,7 +56,7 @@ def test_every_field_is_documented(node: dict[str, Any]) -> None:
 
 
 LONGEST_LISTS = {"ClientQuota.status.clusters": 256}
-"""Lists that may be longer than 64: as many clusters as one document may select."""
+"""Lists that may be longer than 64: the maximum number of clusters that one document may select."""
 
 
 @pytest.mark.parametrize(("node", "identifier"), [(*node.values, node.id) for node in ALL])
@@ -149,7 +149,7 @@ def test_a_schema_is_valid_json_schema(name: str) -> None:
 
 
 ANNOTATIONS = {"$schema", "$id", "title", "description"}
-"""Words that a validator passes over; it also passes over a word with a typing error."""
+"""Keywords that a validator ignores; it also ignores a misspelt keyword."""
 
 
 @pytest.mark.parametrize("name", ["ClientQuota", "QuotaCluster", "QuotaProject"])

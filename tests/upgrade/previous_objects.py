@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 PREVIOUS: Final = Path(__file__).parent / "previous"
-"""Written by the program of commit a19575f; the chart is of that commit, too."""
+"""Written by the program of commit a19575f; the chart is from that commit, too."""
 
 CHART: Final = PREVIOUS / "kafka-quota-reconciler-0.1.0.tgz"
 CLUSTER_ID: Final = "previousVersionAAAAAAA"
 TEAM: Final = "test-84f60a035f"
-"""Namespace of the documents; records name it."""
+"""Namespace of the documents, which records contain."""
 
 OBJECTS: Final[dict[str, list[Any]]] = json.loads((PREVIOUS / "objects.json").read_text())
 """`clientquotas`, `quotaclusters`, `configmaps`, and `live`: entity and values."""

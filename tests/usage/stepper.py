@@ -19,7 +19,7 @@ WINDOWS = 11
 WINDOW_MS = 1_000
 REQUEST_BYTES = 65_536
 SLOT_MS = 100
-"""How finely the demand is cut: what arrives in a slot arrives evenly in it."""
+"""The slot length of the demand: arrivals are uniform within a slot."""
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from tests.usage.stepper import SampledWindows, demand, gauge, limited, requests
 SECONDS, MEAN = 1_200, 400_000
 STEPS = (5, 10, 15, 30, 60)
 SETTINGS = tuple(itertools.product((7001, 7002, 7003, 7004), (0.3, 0.9), (0.8, 1.1, 1.5, 2.2)))
-"""Seeds that no constant was chosen on, volatilities, limits as multiples of the mean."""
+"""Seeds that were not used to choose a constant, volatilities, limits as multiples of the mean."""
 
 
 @cache

@@ -86,7 +86,7 @@ REQUESTS: dict[str, st.SearchStrategy[object]] = {
         include_documentation=flags,
     ),
 }
-"""Requests that the highest version of each API can carry, by the API's name."""
+"""Requests that the highest version of each API supports, by the API's name."""
 
 _partitions = st.builds(
     metadata.Partition,
@@ -212,7 +212,7 @@ RESPONSES: dict[str, st.SearchStrategy[object]] = {
         ),
     ),
 }
-"""Answers that the highest version of each API can carry."""
+"""Responses that the highest version of each API supports."""
 
 MODULES: tuple[tuple[KafkaApi, ModuleType], ...] = (
     (METADATA, metadata),

@@ -16,7 +16,7 @@ LAYOUT = EntryLayout(
 )
 
 OTHER_LAYOUT = EntryLayout(slots=("client-id", "user"), columns=("request_percentage", "x"))
-"""Fewer slots, another order, fewer columns: nothing may depend on the usual one."""
+"""Fewer slots, another order, fewer columns: results must not depend on the usual one."""
 
 names = st.one_of(
     st.none(),

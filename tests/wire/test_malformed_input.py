@@ -281,7 +281,7 @@ TABLE: list[tuple[KafkaApi, int, Callable[[int, bytes], object], bytes, bytes]] 
         bytes(3),
     ),
 ]
-"""API, version, decoder, what stands before its first array, and bytes no shorter than its smallest item."""
+"""API, version, decoder, the bytes before its first array, and bytes no shorter than its smallest item."""
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[row[0].name for row in TABLE])

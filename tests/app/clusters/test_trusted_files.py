@@ -53,7 +53,7 @@ SLOTS: dict[str, dict[str, str]] = {
     "${file:}": {"client.id": "${file:HERE/conf/x.properties:id}"},
     "${directory:}": {"client.id": "${directory:HERE/conf:id}"},
 }
-"""Every place for the name of a file in client settings, with settings that read it."""
+"""Every field of client settings with the name of a file, with settings that use it."""
 
 
 def replaced(top: Path) -> None:

@@ -21,7 +21,7 @@ from tests.evidence.store.dying import die_before, load_libraries
 from tests.fakes.clock import FakeClock
 
 STRIDE = 11
-"""The next process is killed this number of calls of the operating system later: no multiple of what a commit takes."""
+"""The next process is killed this number of system calls later, which is not a multiple of those of a commit."""
 
 SOURCE = ClusterSource(cluster="orders", cluster_id="id-o", scrape_ms=30_000)
 

@@ -45,10 +45,10 @@ FORGED = (
     "%41",
     "$1${2}",
 )
-"""Client ids that try to be something else; each sends one record, half as large again as the one before."""
+"""Client ids that look like something else; each sends one record, half as large again as the previous one."""
 
 LOST = ("carriage\rreturn", "line\u2028separator")
-"""Kafka registers no bean for these: metrics.jmx.include is ``.*``, and a dot stops at them. With ``(?s).*`` it does."""
+"""Kafka registers no bean for these: metrics.jmx.include is ``.*``, whose dot does not match them; ``(?s).*`` does."""
 
 EVERYTHING = {"metrics.jmx.include": "(?s).*"}
 

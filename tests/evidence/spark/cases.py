@@ -12,7 +12,7 @@ from reconciler.usage.tags import Bucket
 from tests.usage.reference import Sample
 
 BEGIN = 1_760_000_000_000
-"""When cases begin; no full day and no full second."""
+"""The start of cases, which is not a full day or second."""
 
 STEPS = (10_000, 15_000, 30_000, 60_000)
 

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.integration
 WITHOUT_SPARK = {"ingest", "expire"}
 
 NEEDS_FILES = {"plan"}
-"""Jobs over manifests: files beside the lake."""
+"""Jobs over manifests, which are files outside the lake."""
 READS_OTHERS = {"report"}
-"""Puts together what other jobs made."""
+"""Combines the results of other jobs."""
 
 
 def filled(folder: Path) -> Lake:

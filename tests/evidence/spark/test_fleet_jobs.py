@@ -68,7 +68,7 @@ LOOKS = {
 }
 
 LONG_AGO = ((400, "bob", 3), (300, "bob", 5), (200, "bob", 0), (250, "zoe", 9))
-"""Use of older days: how many days ago, who, and the bucket of the histogram; in bucket 0 nothing was used."""
+"""Use of older days: age in days, user, and the bucket of the histogram; bucket 0 is no use."""
 BOB_USED = BEGIN - 300 * DAY_MS
 
 

@@ -48,7 +48,7 @@ STRICT = WhatIfPolicy(
     rules=tuple(dataclasses.replace(rule, tolerance=_NONE) for rule in USUAL),
     usual=dataclasses.replace(USUAL[1], tolerance=_NONE),
 )
-"""Refuses whatever gets worse."""
+"""Refuses every worse result."""
 
 
 def _work(fleets: list[whatif_cases.Case], **more: object) -> SimulationRequest:

@@ -48,7 +48,7 @@ JOINED = frozenset(
     for rule in CLUSTER_SPEC["x-kubernetes-validations"]
     for name in re.findall(r"self\.(\w+)", rule["rule"])
 )
-"""The fields of the spec of a QuotaCluster that rules compare with each other; every other field is judged by itself."""
+"""The fields of the spec of a QuotaCluster that rules compare; every other field is validated separately."""
 
 
 def around(full: dict[str, Any], field: Step) -> dict[str, Any]:

@@ -82,13 +82,13 @@ BOUNDED = frozenset(
         ".name: maxLength fell",
     )
 )
-"""Longer names let one tenant exhaust the operator. Those that are stored stay, and say that they are not served."""
+"""With longer names one tenant could exhaust the operator. Stored ones stay, and their status reports it."""
 
 SELECTION = frozenset(
     f"ClientQuota.spec: a new rule: {QUOTA_RULES_BY_ID[name].message}"
     for name in ("one-cluster", "cluster-kind-immutable", "cluster-limits")
 )
-"""Rules about fields that came since. Each earlier document keeps them: clusterRef was required in it."""
+"""Rules about newer fields. Each earlier document satisfies them: clusterRef was required."""
 
 
 def test_a_document_of_the_previous_release_satisfies_the_rules_about_later_fields() -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.integration
 
 MIB = 1048576.0
 ALONE = "--no-leader-elect"
-"""A killed process gives no Lease back, and these tests are not about waiting for it."""
+"""A killed process does not release its Lease, and these tests do not wait for it."""
 
 
 def test_documents_deleted_while_no_operator_ran_are_handled_by_their_deletion_policy(

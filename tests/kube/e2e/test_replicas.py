@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 MIB = 1048576.0
 NAMES = ("one", "two", "three")
 TAKEOVER_SECONDS = 20.0
-"""15 s that a Lease has to stand unchanged, 2 s between two looks, the rest for a busy machine."""
+"""15 s in which a Lease must not change, 2 s between two polls, the rest for a busy machine."""
 
 
 def leads(operator: Operator) -> bool:

@@ -27,7 +27,7 @@ RELEASE = "kquota"
 CHART = ROOT / "charts" / "kafka-quota-reconciler"
 KQUOTA = ROOT / ".venv" / "bin" / "kquota"
 SECONDS = 30.0
-"""How long anything is waited for before a test fails."""
+"""Maximum time of any wait in a test."""
 
 Obj = dict[str, Any]
 
@@ -135,7 +135,7 @@ class Operator:
 
 
 FORGER = "forger"
-"""A user whom the admission policy on statuses lets pass, as where the policies are off."""
+"""A user whom the admission policy on statuses permits writes, as without the policies."""
 
 
 class Place:

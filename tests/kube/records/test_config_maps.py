@@ -76,7 +76,7 @@ def part(owned, series, name):
 
 
 SMALL = PartLimits(packed=16_000)
-"""Parts that a few hundred records fill."""
+"""Number of parts for a few hundred records."""
 
 
 def many(count, *, names=30, seed=1):

@@ -28,7 +28,7 @@ from tests.kube.worlds import FENCE_SECONDS, World, resource
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 DELETED = "2023-11-14T22:13:20Z"
-"""When the fake clock begins."""
+"""The start of the fake clock."""
 
 
 def limits(rate: float | None = None, share: float | None = None) -> Sequence[float | None]:

@@ -12,7 +12,7 @@ from reconciler.quota.keys import Key
 from tests.kube.worlds import KubeWorld, resource
 
 DOCUMENTS = 60
-"""More than are written at the same time."""
+"""More than the number of concurrent writes."""
 
 
 @pytest.mark.parametrize("ends_after", [0, 5, DOCUMENTS])

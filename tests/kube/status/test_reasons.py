@@ -76,7 +76,7 @@ PRODUCT = {
     "ready": "ObserveOnly Drifted PolicyRestricted OverrideActive Synced",
     "paused": "Suspended ClusterSuspended",
 }
-"""What is promised to users, by reason."""
+"""The documented conditions, by reason."""
 
 
 def test_the_documented_properties_of_reasons_hold():

@@ -144,7 +144,7 @@ CORE = re.compile(
     r"null|Null|NULL|~||true|True|TRUE|false|False|FALSE|[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
     r"|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-"""YAML 1.2.2, chapter 10.3.2: what the core schema takes for something else than text."""
+"""YAML 1.2.2, chapter 10.3.2: scalars that the core schema does not read as text."""
 
 
 def go_yaml_is_text(plain: str) -> bool:

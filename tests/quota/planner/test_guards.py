@@ -156,7 +156,7 @@ def test_a_change_from_another_level_is_checked_and_the_worst_kind_of_client_is_
 
 ANYONE = entity(user=DEFAULT)
 FACTORS = replace(OFF, max_change_factor=10.0)
-"""Guards that judge factors alone: 10 between values, 50 above a default."""
+"""Guards with factors only: 10 between values, 50 above a default."""
 
 
 def default_of(value: float) -> QuotaState:
@@ -269,7 +269,7 @@ def test_the_removal_of_an_exception_belongs_to_the_namespace_of_its_last_docume
 
 
 SLIPS = (1e3, 1024.0, 1e6, 1024.0**2, 1e9, 1024.0**3, 8e3, 8 * 1024.0)
-"""Between bytes, kilobytes, megabytes and gigabytes of both spellings; and of bits where a prefix goes with it."""
+"""Between bytes, kilobytes, megabytes and gigabytes of both kinds; and bits with a prefix."""
 _values = st.floats(min_value=1.0, max_value=1e15)
 _live = st.one_of(
     st.builds(default_of, _values),

@@ -72,7 +72,7 @@ COMPARED = (
     "brokers",
     "day",
 )
-"""What is compared, column by column and exactly: all of ``recommendation``."""
+"""The compared columns, each exactly: all of ``recommendation``."""
 
 
 @dataclass(frozen=True)

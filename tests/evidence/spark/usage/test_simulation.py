@@ -58,7 +58,7 @@ COMPARED = (
     "why",
     "day",
 )
-"""What is compared, column by column and exactly: all of ``impact_row``."""
+"""The compared columns, each exactly: all of ``impact_row``."""
 
 
 def plain(row: ImpactRow) -> tuple[object, ...]:
