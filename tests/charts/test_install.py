@@ -123,7 +123,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
         for event in events
         if event["involvedObject"]["name"] == f"{FULLNAME}-release"
     }
-    assert release_job == {"Completed", "SuccessfulCreate"}, "it runs before anything is taken away"
+    assert release_job == {"Completed", "SuccessfulCreate"}, "it runs before objects are deleted"
     assert names(kube, "clientquotas", "-A") == ["alice"]
     assert "clientquotas.kafka-quotas.io" in names(kube, "crds")
 

@@ -241,7 +241,7 @@ def test_the_printed_command_that_removes_an_ip_alias_works(kquota, kip, folder,
     refused = kquota("apply", "--yes")
     assert refused.code == 3
     (line,) = set(re.findall("`(kafka-client-quotas .*?)`", refused.err))
-    assert kquota("apply", "--yes", "--only", "user=a").code == 0, "another entity is not held up"
+    assert kquota("apply", "--yes", "--only", "user=a").code == 0, "another entity does not wait"
     command = shlex.split(line)
     assert command[1:3] == ["--bootstrap-server", sandbox.bootstrap]
     assert kip(*command[3:]).code == 0

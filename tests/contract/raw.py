@@ -224,7 +224,7 @@ def described(version: int, answer: bytes) -> Described:
 def by_entity(results: Iterable[Result]) -> dict[Names, Verdict]:
     verdicts: dict[Names, Verdict] = {}
     for parts, code, message in results:
-        assert parts not in verdicts, f"{parts} was answered twice"
+        assert parts not in verdicts, f"{parts} has two responses"
         verdicts[parts] = (code, message)
     return verdicts
 

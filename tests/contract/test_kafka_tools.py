@@ -156,7 +156,7 @@ def changed(connection: RawConnection, before: object) -> None:
     for _ in range(10_000):
         if connection.quotas() != before:
             return
-    raise AssertionError("the change never showed")
+    raise AssertionError("the change did not become visible")
 
 
 @pytest.mark.parametrize(

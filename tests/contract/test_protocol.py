@@ -158,7 +158,7 @@ def test_malformed_requests_close_the_connection(
 @pytest.mark.parametrize(
     "frame",
     [b"\0\0\0\x0a\x03\xe7\0\0\0\0\0\1\xff\xff", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"],
-    ids=["an API that nobody has", "a negative size", "two gigabytes"],
+    ids=["an unknown API", "a negative size", "two gigabytes"],
 )
 def test_invalid_frames_close_the_connection(target: Target, frame: bytes) -> None:
     with target.connect() as connection:

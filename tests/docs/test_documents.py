@@ -98,7 +98,7 @@ def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
         assert answer.returncode == step.code, f"$ {step.command}\n{answer.stdout}\n{answer.stderr}"
         assert CHECKER.check_output(step.output, answer.stdout, flags), (
-            f"$ {step.command}\nthe document says:\n{step.output}\nit printed:\n{answer.stdout}"
+            f"$ {step.command}\nexpected by the document:\n{step.output}\noutput:\n{answer.stdout}"
         )
 
 

@@ -328,7 +328,7 @@ def test_a_throttled_client_waits_for_the_throttle_time_and_finishes(empty_kafka
             _ = await client.alter([Alteration(brake[0].entity, (("request_percentage", None),))])
 
     asyncio.run(story())
-    assert throttled, "the broker throttled nobody, so this proved nothing"
+    assert throttled, "the broker did not throttle, so the test proves nothing"
 
 
 def test_an_override_applies_until_it_expires_and_the_next_run_restores_the_declared_value(

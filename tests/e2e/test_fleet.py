@@ -182,7 +182,7 @@ def test_a_plan_of_all_clusters_ends_with_the_slowest_and_reports_each_failure(f
     for number in REFUSING & set(fleet.numbers):
         part = err.partition(f"== {name(number)}")[2]
         assert "authentication" in part.lower()
-    assert "clusters: " in err, "progress is reported while hung clusters are waited for"
+    assert "clusters: " in err, "progress is reported during the wait for hanging clusters"
     assert seconds < 10 + TIMEOUT_SECONDS
 
 
@@ -223,7 +223,7 @@ def test_five_hundred_clusters_are_planned_and_written_past_every_failure(tmp_pa
         document = json.loads(output)
         assert (code, results(document["summary"])) == (1, expected(fleet))
         assert len(document["plans"]) == len(reachable(fleet))
-        assert seconds < len(HUNG) * LONG_SECONDS, "hung clusters are waited for together"
+        assert seconds < len(HUNG) * LONG_SECONDS, "waits for hanging clusters are concurrent"
         code, output, _, seconds = kquota(
             tmp_path, "apply", "--all", "--yes", "--format", "json", timeout=LONG_SECONDS
         )

@@ -112,9 +112,9 @@ class FakeCluster:
         results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
         await self._request("validate" if validate_only else "alter")
-        assert alterations, "an empty request says nothing"
+        assert alterations, "an empty request has no effect"
         assert len({alteration.entity for alteration in alterations}) == len(alterations), (
-            "an entity is given twice"
+            "an entity occurs twice"
         )
         if validate_only:
             self.validated.append(tuple(alterations))

@@ -85,7 +85,7 @@ def test_a_token_without_the_right_to_write_or_propose_is_reported_with_the_need
         update(proposal(prod=file()))
     assert "Allow GitHub Actions to create and approve pull requests" in error.value.hint
     api.accounts["ghs_workflow"] = Account(BOT, RIGHTS, is_app=True)
-    assert update(proposal(prod=file())).action == "opened", "the branch that was left is ours"
+    assert update(proposal(prod=file())).action == "opened", "the remaining branch is our own"
 
 
 def test_a_concurrent_commit_is_not_replaced(api, update) -> None:

@@ -176,7 +176,7 @@ def test_a_closed_pull_request_is_not_opened_again_for_the_same_limits(site: Sit
     assert site.writes == before
     assert site.update(proposal(prod=file(7000))).action == "opened"
     assert site.git.text(BRANCH, PROD) == file(7000)
-    assert len(site.git.history(BRANCH)) == 2, "the old branch is replaced: it begins at main again"
+    assert len(site.git.history(BRANCH)) == 2, "the old branch is replaced: it starts at main again"
 
 
 def test_a_merge_settles_a_recommendation_and_its_files_are_removed_when_nothing_is_recommended(

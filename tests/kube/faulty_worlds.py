@@ -177,7 +177,7 @@ class FaultyWorld(World):
                 break
             self.pass_time(SETTLED_SECONDS)
         else:
-            raise AssertionError(self.with_history("passes go on writing"))
+            raise AssertionError(self.with_history("reconciliations continue to write"))
         problems = self.problems()
         assert not problems, self.with_history("; ".join(problems))
 

@@ -215,7 +215,7 @@ def test_no_document_is_released_while_the_records_cannot_be_read():
     assert world.obj("alice")["metadata"]["finalizers"] == [FINALIZER]
     world.api.before = None
     world.turn()
-    assert not world.exists("alice"), "its time was up"
+    assert not world.exists("alice"), "its time has passed"
     assert set(world.live()) == {ALICE}
 
 

@@ -76,7 +76,7 @@ def test_an_adopted_limit_is_owned_although_the_status_could_not_be_written():
     world.change("again", limits={"requestPercentage": 50})
     world.turn(resync=True)
     assert world.live() == {ALICE: limits(share=50)}, (
-        "the document is there and asks for it no more"
+        "the document exists and does not declare it any more"
     )
     world.begin()
     world.turn(resync=True)

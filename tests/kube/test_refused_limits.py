@@ -11,7 +11,7 @@ def test_a_rejected_limit_is_reported_once_and_does_not_block_others():
     world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", WORDS)
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.put(resource("bob", BOB, {RATE: 4096}))
-    assert world.turn().retry, "it is tried again, with growing pauses"
+    assert world.turn().retry, "it is retried, with increasing delays"
     assert world.live() == {BOB: limits(rate=4096)}
     assert (world.reason("alice"), world.reason("bob")) == ("BrokerRejected", "Synced")
     ready = next(
@@ -33,7 +33,7 @@ def test_retrying_a_rejected_limit_writes_no_status_and_no_event():
         world.kafka.clock.advance(10)
         world.turn(resync=True)
     resources = {plural for _, plural in world.writes()}
-    assert resources <= {"configmaps"}, "only intents are written down, before each try"
+    assert resources <= {"configmaps"}, "only intents are recorded, before each try"
     assert len(world.api.events) == 1
 
 

@@ -47,7 +47,7 @@ def test_every_selected_cluster_gets_the_limits_and_one_status_covers_all() -> N
     assert world.ready("alice")[:2] == ("True", "Synced")
     assert status["clustersReady"] == "2/2"
     assert [part["name"] for part in status["clusters"]] == ["eu-1", "eu-2"]
-    assert "keys" not in status, "which values are applied is said for each cluster"
+    assert "keys" not in status, "applied values are reported for each cluster"
     (key,) = world.part("alice", "eu-1")["keys"]
     assert (key["desired"], key["live"], key["applied"]) == (2048, 2048, 2048)
     assert key["selectedBy"] == "region=eu"
@@ -146,7 +146,7 @@ def test_a_changed_value_is_applied_in_every_cluster() -> None:
     world = fleet()
     world.change("alice", limits={"producerByteRate": 4096})
     world.turn("eu-1")
-    assert world.ready("alice")[:2] == ("Unknown", "Pending"), "eu-2 has not spoken of it"
+    assert world.ready("alice")[:2] == ("Unknown", "Pending"), "eu-2 has not reported it"
     assert world.status("alice")["clustersReady"] == "1/2"
     world.turn("eu-2")
     assert world.ready("alice")[:2] == ("True", "Synced")
@@ -172,7 +172,7 @@ def test_a_document_is_deleted_only_when_every_cluster_has_released_it() -> None
     world.delete("alice")
     world.turn()
     assert lives(world) == [None, 2048.0, None]
-    assert world.exists("alice"), "eu-2 still holds it"
+    assert world.exists("alice"), "eu-2 still retains it"
     assert world.part("alice", "eu-1")["released"]
     world.begin()
     world.sessions["eu-2"].error = None
@@ -204,7 +204,7 @@ def test_a_cluster_deleted_while_it_keeps_a_document_releases_it() -> None:
     world.sessions["eu-2"].error = None
     for _ in range(2):
         world.turn()
-    assert lives(world)[1] == 2048.0, "a deletion that went unseen removes nothing"
+    assert lives(world)[1] == 2048.0, "an unobserved deletion removes nothing"
 
 
 def test_a_document_that_selects_no_cluster_reports_this_and_can_be_deleted() -> None:

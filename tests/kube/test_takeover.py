@@ -64,7 +64,7 @@ def test_a_difference_without_earlier_drift_is_not_drift_before_the_fence_ends()
     assert world.live() == {ALICE: limits(9000.0), BOB: limits(4096.0)}
     world.fenced = False
     world.turn(resync=True)
-    assert world.live()[ALICE] == limits(9000.0), "one look alone is not believed"
+    assert world.live()[ALICE] == limits(9000.0), "one observation is not sufficient"
     world.turn(resync=True)
     assert world.live()[ALICE] == limits(2048.0)
 

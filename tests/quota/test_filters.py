@@ -40,8 +40,8 @@ def wanting(*, strict: bool = False, **types: object) -> Filter:
             wanting(user="alice"), (PAIR, USER, EVERY_PAIR), id="a name, other types free"
         ),
         pytest.param(wanting(user="alice", strict=True), (USER,), id="a name and no other type"),
-        pytest.param(wanting(user=DEFAULT), (EVERY_USER,), id="the default is no name"),
-        pytest.param(wanting(user="<default>"), (LITERAL,), id="nor is a name the default"),
+        pytest.param(wanting(user=DEFAULT), (EVERY_USER,), id="the default is not a name"),
+        pytest.param(wanting(user="<default>"), (LITERAL,), id="a name is not the default"),
         pytest.param(
             wanting(user=ANY, strict=True), (USER, LITERAL, EVERY_USER), id="any, default included"
         ),

@@ -52,7 +52,7 @@ def for_rate(state: QuotaState, principal: Principal):
         pytest.param("bob", "other", (5, 6, 8), id="another user and another client id"),
         pytest.param("alice", "", (3, 6), id="empty client id"),
         pytest.param("alice", None, (3, 6), id="no client id"),
-        pytest.param(None, "app", (7, 8), id="no user was asked for"),
+        pytest.param(None, "app", (7, 8), id="no user was requested"),
     ],
 )
 def test_the_closest_of_any_levels_applies_and_the_others_are_overridden_in_order(

@@ -118,7 +118,7 @@ def test_a_change_that_a_guard_refuses_is_withheld_and_the_rest_is_applied():
     assert not reconciliation.in_order
     assert reconciliation.preview is not None
     assert len(reconciliation.preview.plan.changes) == 2, (
-        "the preview shows what was found, not what was left"
+        "the preview shows the findings before the plan"
     )
     assert [violation.guard for violation in reconciliation.preview.violations] == [
         Guard.MAX_CHANGE_FACTOR
@@ -583,7 +583,7 @@ def test_a_reconciliation_stopped_during_its_last_describe_records_and_reports()
     assert set(words(reconciliation).values()) == {"APPLIED"}
     assert len(world.audit.entries) == 6
     assert world.cluster.clock.now() - reconciliation.started_at < 5.0, (
-        "a quick look, not the long one"
+        "a short wait, not the long one"
     )
 
 

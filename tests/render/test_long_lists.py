@@ -44,7 +44,7 @@ def test_removals_are_shown_before_ordinary_changes_in_a_shortened_plan():
     text = plan_text(long([Cause.PRUNE, Cause.PRUNE]))
     assert "user=v0" in text
     assert "user=v1" in text
-    assert text.index("user=u0000") < text.index("user=v0"), "the order stays that of the plan"
+    assert text.index("user=u0000") < text.index("user=v0"), "the order is that of the plan"
 
 
 def test_a_long_section_is_shortened_and_its_heading_counts_everything():

@@ -137,7 +137,7 @@ def description_of(impact_row, **more) -> str:
         pytest.param(
             {**SAME, **HELD_BACK},
             "recorded use was held back: throttled at least as much as now; seen throttled 20 h a day, held back in 83 % of the time",
-            id="held back, and the limit gets tighter",
+            id="throttled, and the limit gets tighter",
         ),
         pytest.param(
             {**SAME, "observed_throttled_ms": 14 * 10_000},
@@ -147,17 +147,17 @@ def description_of(impact_row, **more) -> str:
         pytest.param(
             {**SAME, **HELD_BACK, "after_units": 20 * 2**20},
             "throttled as much as now; seen throttled 20 h a day, held back in 83 % of the time",
-            id="held back, and the limit stays",
+            id="throttled, and the limit stays",
         ),
         pytest.param(
             {**SAME, **HELD_BACK, "after_units": 30 * 2**20, "censored_ms": 0},
             "not throttled in what was recorded; seen throttled 20 h a day",
-            id="seen throttled, and the limit gets looser",
+            id="observed throttling, and the limit gets looser",
         ),
         pytest.param(
             {**SAME, **HELD_BACK, "bound": FigureBound.EXACT, "after_units": None},
             "never throttled; seen throttled 20 h a day, held back in 83 % of the time",
-            id="held back, and there is no limit any more",
+            id="throttled, and the limit is removed",
         ),
         pytest.param(
             {**SAME, "bound": FigureBound.AT_LEAST},
@@ -178,7 +178,7 @@ def description_of(impact_row, **more) -> str:
         pytest.param(
             {"quota_type": QuotaType.CONTROLLER_MUTATION, "model": ThrottleModel.TOKENS},
             "throttled 10 min a day (now never), worst delay 2 min 30 s; 2 min a day above 120 s",
-            id="nor do those who make topics",
+            id="topic creators lose no record",
         ),
         pytest.param(
             {

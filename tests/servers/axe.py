@@ -34,7 +34,7 @@ def violations(browser: Browser) -> list[str]:
         RULES,
     )
     assert "error" not in answer, answer["error"]
-    assert answer["passes"], "axe looked at nothing"
+    assert answer["passes"], "axe checked nothing"
     return [
         f"{violation['id']}: {violation['help']}: {', '.join(str(node['target']) for node in violation['nodes'][:5])}"
         for violation in answer["violations"]

@@ -250,7 +250,7 @@ async def _break(
         case Action.EDIT if fault.edit is not None:
             _send(client, fault.edit(request, answer))
         case _:
-            raise AssertionError(f"{fault.action} is not done to answers")
+            raise AssertionError(f"{fault.action} does not apply to responses")
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> bytes:

@@ -92,7 +92,7 @@ class S3Server:
                     return
             if time.monotonic() > deadline:
                 break
-        raise AssertionError(f"moto does not answer:\n{self._child.log_text()[-2000:]}")
+        raise AssertionError(f"moto does not respond:\n{self._child.log_text()[-2000:]}")
 
     def _ask(self, method: str, path: str) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)

@@ -174,7 +174,7 @@ def test_statuses_of_the_previous_operator_define_what_each_document_owns() -> N
         ("erin", f"{TEAM}/erin", DeletionPolicy.DELETE),
         ("frank", f"{TEAM}/frank", DeletionPolicy.DELETE),
     }
-    assert records[entity(user="erin")].applied[0] == 4 * MIB, "what was applied, not what drifted"
+    assert records[entity(user="erin")].applied[0] == 4 * MIB, "the applied value, not the drift"
     assert uids == {f"{TEAM}/{name}": name for name in ("alice", "bob", "dave", "erin", "frank")}
 
 

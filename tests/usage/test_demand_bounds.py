@@ -15,8 +15,8 @@ from tests.usage.reference import censored
         pytest.param(0, 100, 100, False, Censored.NO, id="near, and not throttled"),
         pytest.param(None, 95, 100, False, Censored.UNKNOWN, id="near, throttling not recorded"),
         pytest.param(None, 10, 100, False, Censored.NO, id="far, throttling not recorded"),
-        pytest.param(5, 10**9, None, False, Censored.NO, id="no limit of its own"),
-        pytest.param(0, 1, 100, True, Censored.YES, id="held back by its request quota"),
+        pytest.param(5, 10**9, None, False, Censored.NO, id="no own limit"),
+        pytest.param(0, 1, 100, True, Censored.YES, id="throttled by its request quota"),
         pytest.param(0, 1, 100, None, Censored.UNKNOWN, id="a request quota that cannot be mapped"),
         pytest.param(
             5, 95, 100, None, Censored.YES, id="throttled, with an unmapped request quota"
@@ -39,12 +39,12 @@ def test_a_rate_has_the_expected_censoring(throttle_ms, rate, limit, requests, e
 @pytest.mark.parametrize(
     ("throttle_ms", "rate", "limit", "requests", "expected"),
     [
-        pytest.param(5, 52, 100, False, Censored.UNKNOWN, id="its fetches hold ten seconds' worth"),
+        pytest.param(5, 52, 100, False, Censored.UNKNOWN, id="fetches of ten seconds of the limit"),
         pytest.param(5, 90, 100, False, Censored.YES, id="throttled and near the limit"),
         pytest.param(0, 52, 100, False, Censored.NO, id="not throttled"),
         pytest.param(None, 52, 100, False, Censored.NO, id="far, throttling not recorded"),
-        pytest.param(5, 52, None, False, Censored.NO, id="no limit of its own"),
-        pytest.param(5, 52, 100, True, Censored.YES, id="held back by its request quota"),
+        pytest.param(5, 52, None, False, Censored.NO, id="no own limit"),
+        pytest.param(5, 52, 100, True, Censored.YES, id="throttled by its request quota"),
     ],
 )
 def test_a_throttled_consumer_may_stay_far_below_its_limit(

@@ -46,7 +46,7 @@ def fetch_size(fetch: int, batch: int = 0) -> FetchSize:
             133_333,
             id="one partition or many",
         ),
-        pytest.param(fetch_size(MIB), 1, 1, 1, id="never nothing"),
+        pytest.param(fetch_size(MIB), 1, 1, 1, id="never zero"),
     ],
 )
 def test_a_throttled_consumer_obtains_a_part_of_its_limit(size, limit, least, most):

@@ -49,7 +49,7 @@ def of(*entities):
             (entity(user="alice", client_id=DEFAULT), entity(client_id="app")),
             ("alice", "app"),
             ("alice", ""),
-            id="an empty client id is looked up like any other",
+            id="an empty client id is an ordinary name",
         ),
     ],
 )

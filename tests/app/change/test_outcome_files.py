@@ -38,7 +38,7 @@ def test_older_outcomes_of_a_cluster_are_removed_and_those_of_other_clusters_rem
 def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
     paths = [outcome_path(tmp_path, "prod", at=1e9 + part) for part in (0.1, 0.1, 0.9, 1.0)]
     assert len({*paths}) == 4
-    assert sorted(paths) == paths, "names sort in the order of the applies"
+    assert sorted(paths) == paths, "names are sorted in the order of the applies"
 
 
 def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:

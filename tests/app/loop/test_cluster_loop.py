@@ -40,7 +40,7 @@ class Stage:
         self.start = self.clock.now()
 
     async def work(self, wake: LoopTrigger) -> LoopOutcome:
-        assert len(self.began) == len(self.ended), "two passes at a time"
+        assert len(self.began) == len(self.ended), "two reconciliations at a time"
         assert wake.next_resync_at is not None
         self.resyncs_at.append(wake.next_resync_at - self.start)
         self.wakes.append(replace(wake, next_resync_at=None))
@@ -73,7 +73,7 @@ class Stage:
                 self.stop.set()
                 await asyncio.wait({self.task})
                 await settle()
-                assert self.clock.sleepers == 0, "a task was left behind"
+                assert self.clock.sleepers == 0, "a task is still running"
 
         asyncio.run(run())
 

@@ -95,7 +95,7 @@ def test_an_invalid_commit_is_refused_as_a_whole_and_the_last_valid_one_stays_in
     assert watched.telemetry.revisions[-1] == ("prod", good, True)
     errors = messages_of(caplog, logging.ERROR)
     assert errors[0] == f"{bad[:12]} is refused; {good[:12]} stays in force"
-    assert len(errors) == 2, "each problem once, however often the branch is looked at"
+    assert len(errors) == 2, "each problem once, for any number of polls"
     assert "quotas/all.yaml:" in errors[1]
 
 
@@ -132,7 +132,7 @@ def test_a_secret_file_that_appears_later_needs_no_new_commit(
         watched.look()
     assert watched.in_force == ""
     errors = messages_of(caplog, logging.ERROR)
-    assert len(errors) == 2, "each problem once, however often the branch is looked at"
+    assert len(errors) == 2, "each problem once, for any number of polls"
     secret.write_text("id=kquota\n")
     watched.look()
     assert watched.in_force == good

@@ -94,8 +94,8 @@ class Yard:
                 await settle()
                 await asyncio.wait({self.task})
                 await settle()
-                assert self.clock.sleepers == 0, "a task was left behind"
-                assert sorted(self.opened) == sorted(self.closed), "a session was left open"
+                assert self.clock.sleepers == 0, "a task is still running"
+                assert sorted(self.opened) == sorted(self.closed), "a session is still open"
 
         asyncio.run(run())
 
@@ -266,9 +266,7 @@ def test_an_unreachable_cluster_does_not_stop_the_others(yard: Yard):
         yard.cluster("prod").faults.before = lambda request: None
         await yard.clock.turn(60.0)
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
-        assert yard.opened.count("prod") == 1, (
-            "a broker that was down is no reason for a new client"
-        )
+        assert yard.opened.count("prod") == 1, "a broker outage does not cause a new client"
 
     yard.play(story)
 

@@ -41,9 +41,9 @@ def reasons_of(document: Mapping[str, Any]) -> list[str]:
         try:
             from_resource(document)
         except DocumentDeclined:
-            assert reasons, "a document is declined without a reason"
+            assert reasons, "a document is refused without a reason"
         else:
-            assert not reasons, f"a document is read in spite of {reasons}"
+            assert not reasons, f"a document is accepted in spite of {reasons}"
     return reasons
 
 
@@ -113,14 +113,14 @@ def judge(api: Api, document: Mapping[str, Any]) -> bool:
     assert answer.status in {201, 400, 422}, answer.message
     reasons = reasons_of(document)
     if not reasons:
-        assert answer.ok, f"we accept, the server says: {answer.message}"
-        assert is_accepted(answer.body), "accepted in a file, and declined when read back"
+        assert answer.ok, f"kquota accepts, the server responds: {answer.message}"
+        assert is_accepted(answer.body), "accepted in a file, and refused when read back"
     elif answer.ok and lost(document):
         assert not is_accepted(as_stored(document))
     else:
         stored = as_stored(document)
         accepted = json.dumps(stored) != json.dumps(document) and is_accepted(stored)
         same = accepted is answer.ok or (not answer.ok and pointed(document))
-        assert same, f"we say {reasons}, the server says {answer.message}"
-        assert not answer.ok or is_accepted(answer.body), f"stored and declined: {reasons}"
+        assert same, f"kquota: {reasons}, the server responds {answer.message}"
+        assert not answer.ok or is_accepted(answer.body), f"stored and refused: {reasons}"
     return answer.ok

@@ -136,7 +136,7 @@ def test_a_spec_is_written_without_status_and_a_status_without_spec(
     after = kube.api.call("PATCH", f"{path}/status", both, kind=MERGE_PATCH).need()
     assert after["status"] == {"entity": "user=alice"}
     assert "suspend" not in after["spec"]
-    assert after["metadata"]["generation"] == 1, "a status is no new generation"
+    assert after["metadata"]["generation"] == 1, "a status does not change the generation"
 
 
 @pytest.mark.parametrize(

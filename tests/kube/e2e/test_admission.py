@@ -101,7 +101,7 @@ def test_kubectl_shows_the_message_of_the_broker_from_either_replica(world: Worl
             code, text = kubectl(world, "apply", larger)
             assert code == 0, text
             assert "configured (server dry run)" in text
-            assert kubectl(world, "diff", larger)[0] == 1, "there is a difference, and no refusal"
+            assert kubectl(world, "diff", larger)[0] == 1, "there is a difference, and no error"
 
         failure = BrokerFailure(code=42, message=WORDS)
         broker.fail(Fault(effect=Refuse(failure=failure), api=ALTER_CLIENT_QUOTAS, times=FOREVER))

@@ -170,7 +170,7 @@ def test_a_quotacluster_that_is_deleted_and_created_again_keeps_its_ownership(wo
         world.becomes("alice", "Synced")
         counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
         assert (counts["owned"], counts["orphaned"], counts["unmanaged"]) == (3, 2, 0)
-        assert sent(proxy) == before, "taking up again what it owned wrote to Kafka"
+        assert sent(proxy) == before, "adopting its own limits again wrote to Kafka"
         assert orphans(world) == orphaned_pairs
         world.delete("alice")
         eventually(lambda: set(world.live()) == {"bob", "kept"}, what="alice's quota to be removed")
@@ -198,7 +198,7 @@ def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(
     world.becomes("alice", "ClusterNotFound")
     assert set(world.live()) == {"alice", "bob"}
     for name, kind in (("foreign", "quotacluster"), ("carol", "clientquota")):
-        assert "status" not in world.get(name, kind=kind), "it is another operator's"
+        assert "status" not in world.get(name, kind=kind), "it belongs to another operator"
     world.kube.kubectl("delete", "quotacluster", "twin")
     world.becomes("bob", "ClusterNotFound")
     world.start("--operator-class=blue", "--no-leader-elect")

@@ -115,6 +115,6 @@ def test_disabled_reports_no_drift_and_correct_writes_back_until_another_writer_
     assert world.live()["alice"] == {"producer_byte_rate": 9 * MIB}
     assert world.condition("alice", "Stalled")["status"] == "True"
     assert _event_count(world, "alice", "FoughtOver") == 1
-    assert world.reason("bob") == "Synced", "others are corrected as before"
+    assert world.reason("bob") == "Synced", "other values are corrected as before"
     corrections = [entry for entry in audited(operator) if "alice" in str(entry["entity"])]
     assert len(corrections) == 1 + 3

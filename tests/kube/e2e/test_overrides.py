@@ -72,11 +72,11 @@ def test_an_override_is_in_force_until_it_expires_despite_other_changes(
             "--yes",
         )
         assert "override recorded" in output
-        assert rate(world, "alice") == 50 * MIB, "it returned when a pass was over"
+        assert rate(world, "alice") == 50 * MIB, "it returned at the end of a reconciliation"
         obj = world.becomes("alice", "OverrideActive")
         key = obj["status"]["keys"][0]
         assert "INC-1" in str(obj["status"])
-        assert key["desired"] in {1048576, "1048576", "1Mi"}, "what is declared is shown beside it"
+        assert key["desired"] in {1048576, "1048576", "1Mi"}, "the declared value is shown, too"
         assert "INC-1" in kquota(world, "list")
         _ = kquota(
             world,

@@ -82,7 +82,7 @@ def test_a_killed_leader_is_replaced_within_seconds_and_nothing_is_written_twice
         first, second = pair(world)
         set_limits(world, "1Mi")
         all_synced(world)
-        assert audited(second) == [], "a standby touches nothing"
+        assert audited(second) == [], "a standby writes nothing"
 
         # It is killed after the broker executed the request and before the response.
         fault = proxy.plant(Fault(action=Action.HOLD_ANSWER, api_key=ALTER_CLIENT_QUOTAS))
@@ -116,7 +116,7 @@ def test_a_killed_leader_is_replaced_within_seconds_and_nothing_is_written_twice
         for name in NAMES:
             assert world.condition(name, "Drifted").get("status", "False") == "False", name
         assert not [event for event in world.events() if "Drift" in event["reason"]]
-        assert sent(proxy) == altered, "nothing was asked for since"
+        assert sent(proxy) == altered, "there was no request since"
 
         # An ordered stop: SIGTERM releases the Lease.
         third = world.start()
@@ -145,7 +145,7 @@ def test_a_leader_that_hung_ends_without_writing_when_it_continues(world: World)
         all_synced(world)
     finally:
         os.kill(first.child.process.pid, signal.SIGCONT)
-    assert first.child.ended_within(15), "it goes on without its Lease"
+    assert first.child.ended_within(15), "it continues without its Lease"
     assert first.child.process.returncode == 1
     assert changes(first) == sorted((name, MIB) for name in NAMES)
     assert len(changes(second)) == 2 * len(NAMES)
@@ -172,7 +172,7 @@ def test_a_leader_that_loses_the_lease_ends_and_the_standby_leads(world: World) 
 
         # It ends when it can read that it lost the Lease.
         way.heal()
-        assert first.child.ended_within(60), "it goes on although another operator leads"
+        assert first.child.ended_within(60), "it continues although another operator leads"
         assert first.child.process.returncode == 1
 
         # Deleted by another client: it is created again, because no other operator has it.

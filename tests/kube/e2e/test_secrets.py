@@ -107,7 +107,7 @@ def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(
     assert status["secret"]["resourceVersion"] == version
     world.quota("alice", limits={"producerByteRate": "2Mi"})
     world.becomes("alice", "Synced")
-    assert world.live() == {"alice": {"producer_byte_rate": 2 * MIB}}, "the old session works on"
+    assert world.live() == {"alice": {"producer_byte_rate": 2 * MIB}}, "the old session still works"
     events = [event for event in world.events("default") if event["reason"] == "SecretRejected"]
     assert len(events) == 1
 
@@ -163,7 +163,7 @@ def test_every_unusable_secret_has_one_condition_and_does_not_delay_other_cluste
     with world.counted() as writes:
         passes = operator.metric("kquota_passes_total")
         eventually(lambda: operator.metric("kquota_passes_total") > passes + 2 * len(bad))
-    assert writes == {}, "what stays wrong is told once"
+    assert writes == {}, "a persistent error is reported once"
     events = [
         (event["regarding"]["name"], event["reason"])
         for event in world.events("default")

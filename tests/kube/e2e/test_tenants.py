@@ -139,7 +139,7 @@ def test_each_namespace_declares_what_it_was_granted_and_is_not_informed_of_othe
         assert "Conflict" in text
         assert "NotGranted" in text
         for secret in (platform, rival, stranger, "of-platform", "winner", "duplicate"):
-            assert secret not in text, f"{secret} is nothing of theirs"
+            assert secret not in text, f"{secret} belongs to another tenant"
         whose = world.kube.kubeconfig_for(world.team, "member")
         for kind, where in (("clientquotas", rival), ("configmaps", world.place.namespace)):
             denied = world.kube.kubectl("get", kind, "-n", where, kubeconfig=whose, check=False)

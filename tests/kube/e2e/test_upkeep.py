@@ -64,7 +64,7 @@ def test_a_namespace_blocked_by_a_stopped_operator_is_deleted_after_a_release(wo
         lambda: world.kube.api.get(f"/api/v1/namespaces/{namespace_to_go}").status == 404,
         what="the namespace to go",
     )
-    assert set(world.live()) == {"alice", "bob", "carol"}, "quotas stay as they are"
+    assert set(world.live()) == {"alice", "bob", "carol"}, "quotas stay unchanged"
     assert orphans(world) == {"user=alice producer_byte_rate"}
     assert has_finalizer(world.get("carol")), "only one namespace was released"
 
@@ -76,7 +76,7 @@ def test_a_namespace_blocked_by_a_stopped_operator_is_deleted_after_a_release(wo
     assert set(world.live()) == {"alice", "bob", "carol"}
     world.quota("alice", deletionPolicy="Delete")
     world.becomes("alice", "Synced")
-    assert audited(second) == [], "what is so already is not written"
+    assert audited(second) == [], "an unchanged object is not written"
     for name in ("alice", "carol"):
         world.delete(name)
     eventually(lambda: set(world.live()) == {"bob"}, what="what was adopted to be removed")

@@ -74,7 +74,7 @@ def owner(documents: DocumentPresence, key: Key = RATE) -> tuple[str, DeletionPo
 
 def test_the_limits_of_a_document_whose_deletion_was_not_observed_are_kept() -> None:
     assert owner(presence()) == (NAME, DeletionPolicy.RETAIN)
-    assert owner(presence(complete=False)) == (NAME, DeletionPolicy.DELETE), "perhaps not listed"
+    assert owner(presence(complete=False)) == (NAME, DeletionPolicy.DELETE), "possibly not listed"
 
 
 def test_a_document_whose_deletion_was_observed_is_handled_by_its_record() -> None:

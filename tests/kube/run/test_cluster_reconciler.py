@@ -404,7 +404,7 @@ def test_the_window_of_the_guards_follows_the_current_spec():
     world.kafka.clock.advance(3700)
     world.delete("b")
     world.turn()
-    assert world.exists("b"), "two hours are not over"
+    assert world.exists("b"), "two hours have not passed"
     obj = world.api.find(QUOTA_CLUSTERS, None, "prod")
     obj["spec"]["guards"]["window"] = "0s"
     obj["metadata"]["generation"] += 1
@@ -454,7 +454,7 @@ def test_a_deletion_while_the_cluster_is_suspended_is_executed_later_by_another_
     world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["suspend"] = True
     world.delete("a")
     _ = world.turn(resync=True)
-    assert not world.exists("a"), "a suspended cluster holds no document back"
+    assert not world.exists("a"), "a suspended cluster delays no document"
     assert world.live().keys() == {ALICE, BOB}, "and nothing is removed"
     world.begin()  # before anything else is recorded
     del world.api.find(QUOTA_CLUSTERS, None, "prod")["spec"]["suspend"]

@@ -207,7 +207,7 @@ def test_the_listing_at_the_start_is_used_for_one_reconciliation_without_changes
         assert await listing.for_cluster("prod", lambda: True)
         assert running.listings()[2:] == ["memory"]
         assert await listing.for_cluster("prod", lambda: True)
-        assert running.listings()[3:] == [""], "it serves one reconciliation only"
+        assert running.listings()[3:] == [""], "it is used by one reconciliation only"
         assert await listing.start(lambda _: True)
         assert await listing.for_cluster("prod", lambda: False)
         assert running.listings()[4:] == ["memory", ""], "there is something to do"

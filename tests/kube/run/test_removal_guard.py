@@ -124,7 +124,9 @@ def test_the_definition_is_read_once_per_reconciliation_with_removals_of_deleted
     world.turn(resync=True)
     world.change("alice", limits={"producerByteRate": 2048})
     world.turn(resync=True)
-    assert world.live()[ALICE] != world.live()[BOB], "a key that leaves its document is removed"
+    assert world.live()[ALICE] != world.live()[BOB], (
+        "a key that is deleted from its document is removed"
+    )
     assert gets(world) == 0
     world.delete("alice")
     world.turn(resync=True)

@@ -72,7 +72,7 @@ def test_a_document_with_an_unreadable_selector_stays_in_the_clusters_of_its_sta
     broken = selecting(clusterSelector={"matchExpressions": 5}) | {"status": status}
     views = projections(broken, PROD)
     assert list(views) == ["eu-1"]
-    assert views["eu-1"]["spec"] == broken["spec"], "so that its own mistake is named"
+    assert views["eu-1"]["spec"] == broken["spec"], "so that its own mistake is reported"
 
 
 def test_a_document_with_unreadable_items_stays_in_its_clusters() -> None:
@@ -134,4 +134,4 @@ def test_only_a_readable_selector_can_deselect_a_cluster() -> None:
     assert cache.deselected("lab", {"payments/a": "another"}) == {}
     assert cache.deselected("eu-1", owners) == {}
     _ = observed(cache, selecting(clusterSelector={"matchExpressions": 5}), "2")
-    assert cache.deselected("eu-1", owners) == {}, "what it selects is not known"
+    assert cache.deselected("eu-1", owners) == {}, "its selection is unknown"

@@ -49,4 +49,4 @@ def _json(answer: "subprocess.CompletedProcess[str]") -> Any:
     try:
         return json.loads(answer.stdout)
     except ValueError as error:
-        raise AssertionError(f"conftest said {answer.stdout!r} {answer.stderr!r}") from error
+        raise AssertionError(f"conftest printed {answer.stdout!r} {answer.stderr!r}") from error

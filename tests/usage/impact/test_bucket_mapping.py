@@ -301,7 +301,7 @@ def test_exact_results_are_exact_bounds_hold_and_every_used_bucket_has_a_result(
                 assert (limit[1] if limit else None) == mapping.limit
     for mapping in named.values():
         if mapping.bucket not in new and mapping.answer is Identifiability.EXACT:
-            pytest.fail(f"{mapping} is said to be used exactly, and nobody used it")
+            pytest.fail(f"{mapping} has exact use, but no client used it")
 
 
 def fits(mapping, bucket) -> bool:

@@ -150,7 +150,7 @@ def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
             ImpactVerdict.WORSE,
             FigureBound.AT_LEAST,
             180_000,
-            id="a backlog that outlives the evidence",
+            id="a backlog at the end of the evidence",
         ),
         pytest.param(
             Identifiability.BOUND,
@@ -180,7 +180,7 @@ def impact_of(answer, samples, now, then, *, kind=QuotaType.PRODUCE):
             ImpactVerdict.NOT_IDENTIFIABLE,
             FigureBound.AT_MOST,
             None,
-            id="a bound of censored rates bounds nothing",
+            id="a bound of censored rates is not a bound",
         ),
         pytest.param(
             Identifiability.BOUND,

@@ -148,7 +148,7 @@ def test_the_last_week_before_the_test_week_is_sized_separately(usual):
         pytest.param(
             [sample._replace(rate_units=0) for sample in week(1)], END, id="nothing was used"
         ),
-        pytest.param(week(1), END + WEEK_MS, id="nothing to prove it on"),
+        pytest.param(week(1), END + WEEK_MS, id="no week to prove it"),
     ],
 )
 def test_insufficient_evidence_is_reported(series, to_ms):
@@ -198,7 +198,7 @@ EMPTY = case()
             5_001,
             1380,
             (SizingRule.IGNORED,),
-            id="what was raised is kept",
+            id="a raised limit is kept",
         ),
         pytest.param(
             {}, {"bumped": True, "current": 1380}, 5_000, 1150, (), id="not censored any more"
@@ -209,7 +209,7 @@ EMPTY = case()
             5_001,
             4500,
             (SizingRule.CUT,),
-            id="far above what was raised",
+            id="far above the raised limit",
         ),
         pytest.param(
             {},
@@ -217,7 +217,7 @@ EMPTY = case()
             5_001,
             1380,
             (),
-            id="kept as far as raising would go",
+            id="kept up to the maximum raise",
         ),
         pytest.param(
             {},
@@ -269,7 +269,7 @@ EMPTY = case()
             0,
             900,
             (SizingRule.FLOOR, SizingRule.BUDGET),
-            id="the budget goes first",
+            id="the budget has precedence",
         ),
         pytest.param({}, {"current": 1046}, 0, 1046, (SizingRule.IGNORED,), id="hardly a change"),
         pytest.param(
