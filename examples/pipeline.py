@@ -195,7 +195,7 @@ def prepared(folder: Path, number: int) -> dict[str, Any]:
 def compare(rows: Sequence[dict[str, Any]], number: int) -> None:
     """Print the forecast with the measured throttling of the broker."""
     sys.path.insert(0, str(ROOT))
-    from tests.recording import fixture, truth  # noqa: PLC0415 - beside the package, in its repository only
+    from tests.recording import fixture, truth  # noqa: PLC0415 - outside of the package, in its repository only
 
     print("\nWhat the broker then did to the same clients, under these limits")
     print(f"  {'':8} {'limit':>10}  {'throttled: plan, true':>22}  {'worst delay: plan, true':>24}")

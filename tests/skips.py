@@ -24,7 +24,7 @@ def skipped(report: Path) -> dict[str, str]:
     """``class::name`` of each skipped case in a JUnit report, with pytest's message."""
     messages: dict[str, str] = {}
     # pytest has just written the report, on this machine.
-    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own file, not from outside
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - a file of this project
         mark = case.find("skipped")
         if mark is not None:
             messages[f"{case.get('classname')}::{case.get('name')}"] = mark.get("message", "")

@@ -57,7 +57,7 @@ def text() -> str:
 
 
 def _sections(command: click.Command | None, parent: click.Context, name: str) -> list[str]:
-    assert command is not None, name  # noqa: S101 - the table is ours
+    assert command is not None, name  # noqa: S101 - an internal table
     context = click.Context(command, info_name=name, parent=parent)
     sections = [_section(context.command_path, command.get_help(context))]
     if isinstance(command, click.Group):

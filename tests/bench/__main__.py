@@ -299,7 +299,7 @@ def used(targets: list[str], scale: use.Scale) -> Iterator[use.Measured]:
         say(f"{target}: {use.TARGETS[target][0]}")
         try:
             yield from use.measured(target, scale)
-        except (SystemExit, Exception) as error:  # noqa: BLE001 - hours of other figures would be lost
+        except (SystemExit, Exception) as error:  # noqa: BLE001 - other figures took hours
             say(f"{target} could not be measured: {error!r}")
 
 

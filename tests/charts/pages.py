@@ -13,7 +13,7 @@ BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One command, and its output: `...` stands for anything."""
+    """One command, and its output: `...` matches anything."""
 
     command: str
     output: str

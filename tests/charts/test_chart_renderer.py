@@ -25,7 +25,7 @@ from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
 
-WRITABLE = "/tmp"  # noqa: S108 - the one folder that a pod of ours may write to
+WRITABLE = "/tmp"  # noqa: S108 - the only writable folder of a pod
 FULLNAME = f"{RELEASE}-kafka-quota-reconciler"
 CLUSTER_SCOPED = {
     "ClusterRole",

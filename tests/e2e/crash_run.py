@@ -40,7 +40,7 @@ def desired() -> DesiredState:
 
 
 class Fatal:
-    """Ends the process at the chosen moment."""
+    """Raised to end the process at the chosen moment."""
 
     def __init__(self, moment: str) -> None:
         self._moment = moment

@@ -23,7 +23,6 @@ def milliseconds(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     argument_parser = argparse.ArgumentParser(prog="python -m tests.fleet", description=__doc__)
     for name, value in (("clusters", 2), ("brokers", 3), ("groups", 8), ("days", 2), ("seed", 1)):
         argument_parser.add_argument(f"--{name}", type=int, default=value)

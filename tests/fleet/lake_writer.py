@@ -39,7 +39,6 @@ class Written:
 
     @property
     def total(self) -> int:
-        """All rows."""
         return sum(self.rows.values())
 
 

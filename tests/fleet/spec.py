@@ -122,7 +122,6 @@ class Fleet:
         return np.random.default_rng([self.seed, *what])
 
     def cluster_id(self, cluster: int) -> str:
-        """The id of a cluster."""
         return f"fleet-{self.seed}-{cluster:03d}"
 
     def level(self, cluster: int) -> GroupKind:

@@ -169,7 +169,7 @@ class Workbench:
         return self.git("rev-parse", "HEAD")
 
     def branch(self, name: str, start: str = "origin/main") -> None:
-        """Begin a branch."""
+        """Create a branch."""
         self.git("fetch", "-q", "origin")
         self.git("checkout", "-q", "-B", name, start)
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StoredCommit:
-    """A commit."""
-
     message: str
     tree: str
     parents: tuple[str, ...]
@@ -49,7 +47,6 @@ class GitStore:
         return self.branches[branch]
 
     def add_commit(self, message: str, tree: str, parents: tuple[str, ...]) -> str:
-        """Store a commit."""
         commit = StoredCommit(message, tree, parents)
         sha = _digest("commit", [message, tree, parents, len(self.commits)])
         self.commits[sha] = commit

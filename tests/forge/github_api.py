@@ -39,8 +39,6 @@ class Account:
 
 @dataclass
 class Pull:
-    """A pull request."""
-
     number: int
     head_repo: str | None
     head_branch: str

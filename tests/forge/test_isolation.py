@@ -20,7 +20,7 @@ from tests.forge.test_workflows import PROJECT
 from tests.git.commits import git, repository
 
 ACTIONS = ROOT / ".github" / "actions"
-SECRET = "planted-password"  # noqa: S105 - what must not get out
+SECRET = "planted-password"  # noqa: S105 - a planted secret
 BARE = re.compile(
     r"(?<![\w.-])(?:\$\{?\w*(?:PYTHON|python)\w*\}?\"?|python3?(?:\.\d+)?)\"?\s+(?!-I\b)(?:-\s|-m\b|-c\b|\S*\.py\b)"
     r"|(?<![\w.-])(?<!-m )(?:bin/)?pip3?\s+(?:install|wheel|download)\b"
@@ -168,7 +168,7 @@ def test_the_token_for_the_records_is_in_the_environment_of_one_step_and_not_on_
         'env >"${RUNNER_TEMP}/env"; git config --get-all http.https://github.com/.extraheader >"${RUNNER_TEMP}/header"; exit 1',
     )
     git(checkout.folder, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: old")
-    answer = checkout.step("drift/drift.sh", path=path, RECORDS_TOKEN="ghs_secret")  # noqa: S106 - a token of no host
+    answer = checkout.step("drift/drift.sh", path=path, RECORDS_TOKEN="ghs_secret")  # noqa: S106 - not a token of a real host
     basic = base64.b64encode(b"x-access-token:ghs_secret").decode()
     assert "ghs_secret" not in (checkout.temp / "env").read_text()
     # An empty value removes the setting of the checkout; the script's own value follows.

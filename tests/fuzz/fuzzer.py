@@ -127,7 +127,7 @@ def fuzz(reader: FuzzedReader, *, seconds: float, seed: int, inputs: int = 10**9
             _ = reader.read(content)
         except KquotaError:
             pass
-        except Exception as error:  # noqa: BLE001 - whatever else comes is the finding
+        except Exception as error:  # noqa: BLE001 - any other error is the result
             sys.settrace(before)
             words = f"{type(error).__name__}: {error}"
             return FuzzResult(reader.name, count, len(reached), content, words)

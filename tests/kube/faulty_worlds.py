@@ -120,7 +120,6 @@ class FaultyWorld(World):
         self.declared.limits[name] = dict(limits)
 
     def remove(self, name: str) -> None:
-        """Delete a document."""
         self.history.append(f"delete {name}")
         self.delete(name)
         if self.exists(name):

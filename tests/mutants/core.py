@@ -45,13 +45,13 @@ FAULTS: tuple[Fault, ...] = (
             LAW,
         ),
         (
-            "nothing is ever held",
+            "no change is held",
             "            if waits:\n",
             "            if waits and not obstacles and len(waits) > 99:\n",
             LAW,
         ),
         (
-            "what was refused holds nothing",
+            "a refused change does not hold others",
             "            waits = self._failed.blocking_entities(alteration)\n",
             "            waits: set[Entity] = set()\n",
             LAW,
@@ -63,31 +63,31 @@ FAULTS: tuple[Fault, ...] = (
             LAW,
         ),
         (
-            "an entity of unknown fate is written again",
+            "an entity of unknown outcome is written again",
             "            self._unsure.add(alteration.entity)\n",
             "            self._unsure.discard(alteration.entity)\n",
             ORDER,
         ),
         (
-            "what an earlier batch never settled is forgotten",
+            "unsettled changes of an earlier batch are forgotten",
             "                if (earlier_batch.removes, alteration.entity) not in self._settled:\n",
             "                if (earlier_batch.removes, alteration.entity) in self._settled:\n",
             ORDER,
         ),
         (
-            "obstacles on a named user are not seen from the default user",
+            "the default user does not wait for changes of named users",
             '        yield side + "second", None, second_name\n',
             '        yield side + "second", second_name, None\n',
             ORDER,
         ),
         (
-            "ip entities hold user entities",
+            "user entities wait for ip entities",
             '    return "client " if subject[2] is ABSENT else "ip "',
             '    return "client "',
             ORDER,
         ),
         (
-            "a chunk holds one operation too many",
+            "a chunk contains one operation too many",
             "> MAX_OPERATIONS:",
             "> MAX_OPERATIONS + 1:",
             ORDER,
@@ -96,13 +96,13 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/three_way_table",
         (
-            "taking over is taken for adopting",
+            "a takeover is reported as an adoption",
             "Cause.ADOPT if same_value(key, desired, live) else Cause.TAKEOVER",
             "Cause.ADOPT",
             TABLE,
         ),
         (
-            "a change over drift is not told apart",
+            "a change over drift is reported as a plain change",
             "Cause.SPEC if same_value(key, live, applied) else Cause.SPEC_OVER_DRIFT",
             "Cause.SPEC",
             TABLE,
@@ -117,13 +117,13 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/intent_settlement",
         (
-            "a write that landed is not recorded",
+            "an executed write is not recorded",
             "    if same_value(key, intent.value, value):\n        if",
             "    if False:\n        if",
             SETTLEMENT,
         ),
         (
-            "an intended removal that happened is not recorded",
+            "an executed removal is not recorded",
             "        if intent.value is None:\n",
             "        if intent.value == 0.0:\n",
             SETTLEMENT,
@@ -135,7 +135,7 @@ FAULTS: tuple[Fault, ...] = (
             REMOVALS,
         ),
         (
-            "an intent from a clock that runs ahead does not end",
+            "an intent of a clock that is ahead does not end",
             "    elif intent.at > now:\n",
             "    elif now < 0:\n",
             SETTLEMENT,
@@ -243,31 +243,31 @@ FAULTS: tuple[Fault, ...] = (
             CASES,
         ),
         (
-            "entities that only others know are not looked at",
+            "entities of other writers only are ignored",
             "            if len(entities) > in_sync + sum(subject in entities for subject in known_entities):",
             "            if len(entities) > in_sync + sum(subject in entities for subject in known_entities) + 1:",
             PLAN,
         ),
         (
-            "an owner that changed goes unnoticed in an entity in sync",
+            "a changed owner of an entity in sync is ignored",
             "                and owner.document == claim.document\n",
             "",
             CASES,
         ),
         (
-            "an expired override gives back nothing",
+            "an expired override restores no value",
             "        return override.before\n",
             "        return view.live\n",
             CASES,
         ),
         (
-            "what an override alone owned is pruned",
+            "a value that only an override owned is pruned",
             "        return _ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN",
             "        return _ENDS[owner.deletion_policy]",
             CASES,
         ),
         (
-            "records change while a write may still land",
+            "records change while a write may still be executed",
             "            case Action.RECORD if view.unsettled:",
             "            case Action.RECORD if view is None:",
             CASES,
@@ -288,13 +288,13 @@ FAULTS: tuple[Fault, ...] = (
             CASES,
         ),
         (
-            "a write is given up a second too early",
+            "a write is given up one second too early",
             "        return now < self.at + SETTLING_SECONDS",
             "        return now < self.at + SETTLING_SECONDS - 1",
             CASES,
         ),
         (
-            "drift forgets when it was first seen",
+            "drift loses the time of its first observation",
             "                    _ = self._drift.setdefault((entity, key), at)",
             "                    self._drift[entity, key] = at",
             ("tests/quota/test_ownership.py",),
@@ -303,13 +303,13 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/desired_state",
         (
-            "one of two claims wins silently",
+            "one of two claims wins without a conflict",
             "        columns.append(declarations[0].limits[column] if len(declarations) == 1 else None)",
             "        columns.append(declarations[0].limits[column] if declarations else None)",
             ("tests/quota/planner/test_desired_state.py",),
         ),
         (
-            "a suspended document claims",
+            "a suspended document declares claims",
             "    silent = {candidate.document for candidate in everything if candidate.suspended}",
             "    silent = {candidate.document for candidate in everything if candidate.document is None}",
             ("tests/quota/planner/test_desired_state.py",),
@@ -324,13 +324,13 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/removal_budgets",
         (
-            "one tenant uses up what another may remove",
+            "one tenant uses the removal budget of another",
             "[removal for removal in self.history if removal.tenant == tenant]",
             "list(self.history)",
             ("tests/quota/planner/test_removal_budgets.py",),
         ),
         (
-            "a share is one of what is left",
+            "a share is computed from the remaining pairs",
             "            return removal.owned_by_all if self._together else removal.owned",
             "            return self._owned",
             ("tests/quota/planner/test_removal_budgets.py",),
@@ -345,13 +345,13 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/guards",
         (
-            "one removal too many",
+            "one removal too many is permitted",
             "    if count > guards.max_removals:",
             "    if count > guards.max_removals + 1:",
             GUARDS,
         ),
         (
-            "the share is asked of the smallest inventory",
+            "the share is checked for the smallest inventory",
             "    if owned_pairs >= MIN_SHARE_FROM and",
             "    if owned_pairs >= 1 and",
             GUARDS,
@@ -370,13 +370,13 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "a maximum switches the guard against slips off",
+            "a maximum disables the guard against wrong units",
             "        if bound.minimum is None and value < rule.slip",
             "        if bound.minimum is bound.maximum and value < rule.slip",
             GUARDS,
         ),
         (
-            "an override is guarded",
+            "an override is checked by guards",
             "if change.cause is not Cause.OVERRIDE)",
             "if change.cause is not None)",
             GUARDS,
@@ -388,7 +388,7 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "the last protection says why",
+            "the last protection gives the reason",
             "                violations.append(_of(change, Guard.PROTECTED_ENTITIES, message))\n                break",
             "                violations[:] = [*violations[:-1], _of(change, Guard.PROTECTED_ENTITIES, message)]",
             GUARDS,
@@ -400,7 +400,7 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "labels are asked of every entity",
+            "labels are required for every entity",
             "for rule in rules if rule.entities.matches(change.entity) for name in rule.labels",
             "for rule in rules for name in rule.labels",
             GUARDS,
@@ -418,13 +418,13 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "an exception below its default may be as small as one above it may be large",
+            "the bound above a default also applies below it",
             "    return own_limit > default\n",
             "    return True\n",
             GUARDS,
         ),
         (
-            "an approval is not asked for",
+            "an approval is not required",
             " or is_approved(change, guards.bounds, guards.granted):",
             ":",
             GUARDS,
@@ -433,19 +433,19 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/value_ranges",
         (
-            "a range that holds a value and its slip approves both",
+            "a range that contains a value and its wrong unit approves both",
             "            and self.maximum < UNIT_STEP * self.minimum\n",
             "",
             ("tests/quota/planner/test_value_ranges.py", *GUARDS),
         ),
         (
-            "a bound of everything approves",
+            "a bound for everything approves",
             "            self.entities != EVERYTHING\n            and self.minimum",
             "            self.minimum",
             ("tests/quota/planner/test_value_ranges.py",),
         ),
         (
-            "a tenant approves what another namespace declares",
+            "a tenant approves declarations of another namespace",
             "            and (not self.namespaces or _namespace(change) in self.namespaces)\n",
             "",
             ("tests/quota/planner/test_value_ranges.py",),
@@ -454,7 +454,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/effects",
         (
-            "a client that was named already counts as one with a default alone",
+            "a client that had a named limit counts as one with only a default",
             "        and DEFAULT in wider\n",
             "",
             ("tests/quota/planner/test_effects.py", *GUARDS),
@@ -463,31 +463,31 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/impact",
         (
-            "a bucket that is split is joined",
+            "a split bucket is reported as joined",
             "        if was < will:\n            return BucketSharing.SPLIT",
             "        if will < was:\n            return BucketSharing.SPLIT",
             IMPACT,
         ),
         (
-            "a limit of the same bucket begins one",
+            "a limit of the same bucket is reported as a new bucket",
             "return BucketSharing.ENDED if self.before.bucket else BucketSharing.BEGUN",
             "return BucketSharing.BEGUN if self.before.bucket else BucketSharing.ENDED",
             IMPACT,
         ),
         (
-            "rules of client-ids are not hidden",
+            "limits of client-ids are not hidden",
             "            total += len(by_client[kind])\n",
             "",
             IMPACT,
         ),
         (
-            "an orphan hides rules as they were before the plan",
+            "an orphan hides limits as of before the plan",
             "hiding=_hiding(plan, after, desired or DesiredState())",
             "hiding=_hiding(plan, live, desired or DesiredState())",
             IMPACT,
         ),
         (
-            "rules that one orphan hides are those that every orphan hides",
+            "every orphan hides the same limits",
             "            kind = (key, type(subject[0]))",
             "            kind = (key, str)",
             IMPACT,
@@ -496,7 +496,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "precedence",
         (
-            "a bare client-id comes before users",
+            "a client-id alone has precedence over users",
             "    candidates: list[Entity] = []\n    for name in users:\n",
             "    candidates: list[Entity] = [Entity((ABSENT, client, ABSENT)) for client in client_ids]\n    for name in users:\n",
             ("tests/quota/test_precedence.py",),
@@ -547,7 +547,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "keys",
         (
-            "near whole numbers are other numbers",
+            "almost whole numbers are different numbers",
             "    return whole_if_near(first) == whole_if_near(second)",
             "    return first == second",
             ("tests/quota/test_keys.py",),
@@ -577,7 +577,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "state",
         (
-            "an emptied entity stays",
+            "an entity without limits stays",
             "            if changed == NO_LIMITS and subject not in self.foreign_values:",
             "            if changed is None:",
             ("tests/quota/test_state.py",),
@@ -595,7 +595,7 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "grants",
         (
-            "a grant holds for every namespace",
+            "a grant applies to every namespace",
             "        and namespace in tenant.namespaces\n",
             "        and tenant.namespaces\n",
             ("tests/quota/test_grants.py",),

@@ -40,7 +40,6 @@ DIGEST = "sha256:" + "ab" * 32
 
 
 def run_of(job: str, name: str) -> str:
-    """The script of a step."""
     (script,) = [step["run"] for step in JOBS[job]["steps"] if step.get("name") == name]
     return str(script)
 

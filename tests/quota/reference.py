@@ -28,7 +28,7 @@ class Sides:
 
 
 def target_of(world: World) -> QuotaState:
-    """The state after a perfect apply."""
+    """The state after an apply without errors."""
     subjects = {*world.desired.limits, *world.owned.records, *world.live.limits}
     return world.live.with_values(
         (subject, key, target(world, subject, key)) for subject in subjects for key in COLUMNS

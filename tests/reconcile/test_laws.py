@@ -257,7 +257,7 @@ DOCUMENTED = st.sampled_from([10.0, 50.0, 99.0, 101.0, 5_000.0])
 def test_the_end_of_an_override_writes_no_new_value_that_guards_would_refuse_without_it(
     subject, old, new, value, is_renewed
 ):
-    """While an override is in force, a new declared value is not planned, so guards have not judged it yet."""
+    """While an override is in effect, a new declared value is not planned, so guards have not checked it yet."""
     guards = replace(OPEN, max_change_factor=10.0, protect_defaults=True)
 
     def refusals(world: World) -> list[Guard]:

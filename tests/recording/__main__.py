@@ -17,7 +17,6 @@ from tests.recording.runs import RUNS
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
     argument_parser = argparse.ArgumentParser(prog="python -m tests.recording", description=__doc__)
     argument_parser.add_argument(
         "--runs",

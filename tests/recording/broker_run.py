@@ -33,7 +33,7 @@ PHASE_SECONDS: Final = 310
 READY_SECONDS: Final = 90
 """Maximum time from the start of the driver to its first record: a JVM, and all connections."""
 
-PASSWORD: Final = "not-a-secret"  # noqa: S105 - of users that live as long as the broker
+PASSWORD: Final = "not-a-secret"  # noqa: S105 - of users of a temporary broker
 KEYS: Final = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
 
 
@@ -232,7 +232,7 @@ def drive(cluster: KafkaCluster, run: Run, phase: str, seconds: int) -> Phase:
             records = tuple(_record(owners, row) for row in csv.reader(rows))
     start = records[0].due_ms - streams[0]["dueMs"][0]
     stop = start + seconds * 1000
-    pause = stop / 1000 - time.time()  # noqa: TID251 - the phase lasts as long as it lasts
+    pause = stop / 1000 - time.time()  # noqa: TID251 - the real duration of the phase
     threading.Event().wait(max(0.0, pause))
     return Phase(from_ms=start, to_ms=stop, records=records)
 

@@ -115,7 +115,7 @@ def samples(
         scrape_ms: The scrape step.
     """
     moments = set(scrapes)
-    throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - NaN alone is not itself
+    throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - true only for NaN
     readings = [
         UntimedSample(ts, units, throttle.get(ts))
         for ts, value in rates

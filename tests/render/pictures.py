@@ -103,7 +103,7 @@ def declared(
 
 
 def past(documents: dict[str, Declaration]) -> ChangeHistory:
-    """Some weeks of changes."""
+    """The audit log of some weeks."""
     return ChangeHistory(
         entries=tuple(
             PastChange(

@@ -28,6 +28,6 @@ def test_a_world_finds_sets_that_are_sent_in_the_wrong_order():
 
 
 def test_a_fault_that_no_world_reaches_is_counted_as_missed():
-    done = search("a chunk holds one operation too many")
+    done = search("a chunk contains one operation too many")
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.startswith("not in 1 ")

@@ -81,7 +81,6 @@ class LawViolated(Exception):
 
 
 def owned_of(state: PairState) -> OwnershipRecords:
-    """The records of a state."""
     return _owned(state.changes)
 
 
@@ -116,7 +115,6 @@ def canonical(owned: OwnershipRecords) -> tuple[RecordChange, ...]:
 
 @cache
 def desired_of(declared: Value, policy: DeletionPolicy | None, suspended: bool) -> DesiredState:
-    """The document of a state."""
     if declared is None:
         return merge(())
     return merge(
@@ -134,7 +132,6 @@ def desired_of(declared: Value, policy: DeletionPolicy | None, suspended: bool) 
 
 @cache
 def live_of(value: Value) -> QuotaState:
-    """The brokers of a state."""
     return QuotaState() if value is None else QuotaState(limits={ALICE: limits_of({RATE: value})})
 
 

@@ -358,7 +358,7 @@ def test_describe_responses_equal_the_bytes_of_kafka(vector: dict[str, object]) 
             version, entries=DESCRIBED, throttle_time_ms=3
         )
         nan, *tail = described.entries[LONG, "app", False][2], described.throttle_time_ms
-        assert nan != nan  # noqa: PLR0124 - that is what NaN is
+        assert nan != nan  # noqa: PLR0124 - true only for NaN
         assert tail == [3]
         assert described.entries[False, False, None][4] == float("inf")
         assert str(described.entries["", False, False][0]) == "-0.0"

@@ -36,7 +36,6 @@ ALICES = quota("alices", "producerByteRate: 10000")
 
 
 def options_of(clusters: ClusterSelection, target: str | None = "new") -> RecommendOptions:
-    """A command line."""
     return RecommendOptions(
         lake="lake",
         clusters=clusters,

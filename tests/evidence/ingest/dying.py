@@ -61,7 +61,7 @@ def main() -> None:
     different = [
         copy for copy in range(killed) if rows(ingest(folder / str(copy), path)) != expected
     ]
-    print(json.dumps({"killed": killed, "different": different}))  # noqa: T201 - what the test reads
+    print(json.dumps({"killed": killed, "different": different}))  # noqa: T201 - the test reads it
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def test_everything_is_fetched_once_for_any_limit_of_the_server(
     try:
         chunks, counts = fetch(server, T, T + WINDOW)
     except TelemetryError as wrong:
-        assert "a single series of m" in wrong.message  # noqa: PT017 - whether it raises is not known
+        assert "a single series of m" in wrong.message  # noqa: PT017 - it may or may not raise
         return
     assert fetched(chunks) == expected
     assert bool(counts[DropReason.SPLITS]) is (len(expected) > most)

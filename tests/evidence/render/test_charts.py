@@ -25,7 +25,7 @@ def text_of(value: int) -> str:
 
 
 def drawn(text: str) -> ET.Element:
-    return ET.fromstring(text)  # noqa: S314 - our own text
+    return ET.fromstring(text)  # noqa: S314 - text of this test
 
 
 def chart(points, **options) -> ET.Element:

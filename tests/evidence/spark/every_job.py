@@ -75,7 +75,7 @@ class Clock:
 
 def package_of_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The file from which a worker imports `reconciler`, and one delay by its kernel, once for each partition."""
-    import reconciler.usage.kernel.throttling  # noqa: PLC0415 - in the worker, which has the package from us
+    import reconciler.usage.kernel.throttling  # noqa: PLC0415 - in the worker, which received the package
 
     for _ in batches:
         delay = reconciler.usage.kernel.throttling.delay_ms(12345, 7)

@@ -87,7 +87,7 @@ def main() -> None:
             os._exit(0)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code == 0:
-            print(number + 1)  # noqa: T201 - what the test reads
+            print(number + 1)  # noqa: T201 - the test reads it
             return
         if code != -signal.SIGKILL:
             raise SystemExit(f"the work failed in copy {number}")

@@ -26,7 +26,6 @@ OTHER_FINALIZER = "another.finalizer/x"
 
 
 def quota_with_finalizer(name: str, *, finalizers: Any = (FINALIZER,), **metadata: Any) -> Any:
-    """A ClientQuota."""
     obj = quota(name)
     obj["metadata"] |= {"finalizers": list(finalizers), **metadata}
     obj["metadata"].pop("uid")

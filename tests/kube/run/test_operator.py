@@ -98,7 +98,7 @@ class RunningOperator:
         _ = await stop.wait()
 
     def run(self, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A story while it runs."""
+        """Run a story with the running operator."""
 
         async def both() -> None:
             asyncio.get_running_loop().set_default_executor(Inline())
@@ -231,7 +231,6 @@ def applied_documents(*names: str) -> RunningOperator:
 
 
 def change_document(running: RunningOperator, limit: int) -> None:
-    """Alice declares another limit."""
     obj = running.api.find(CLIENT_QUOTAS, "team", "alice")
     obj["metadata"] |= {
         "generation": obj["metadata"]["generation"] + 1,

@@ -248,7 +248,7 @@ class KubeCluster:
     def kubectl(
         self,
         *arguments: str,
-        input: str | None = None,  # noqa: A002 - the word of subprocess.run
+        input: str | None = None,  # noqa: A002 - the name in subprocess.run
         check: bool = True,
         kubeconfig: Path | None = None,
     ) -> "subprocess.CompletedProcess[str]":
@@ -263,7 +263,7 @@ class KubeCluster:
     def helm(
         self,
         *arguments: str,
-        input: str | None = None,  # noqa: A002 - the word of subprocess.run
+        input: str | None = None,  # noqa: A002 - the name in subprocess.run
         check: bool = True,
         kubeconfig: Path | None = None,
     ) -> "subprocess.CompletedProcess[str]":

@@ -12,7 +12,7 @@ def _fault(what: str, file: str, old: str, new: str) -> Fault:
 
 OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
-        "a Lease of another holder is taken at once",
+        "a Lease of another holder is acquired at once",
         "leadership/election.py",
         "return self._clock.monotonic() - observed.since >= duration",
         "return self._clock.monotonic() - observed.since >= 0",
@@ -30,7 +30,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "if self._leads is None:",
     ),
     _fault(
-        "a reconciliation that broke off releases every deleted document",
+        "an aborted reconciliation releases every deleted document",
         "records/finalizers.py",
         "if planned is None or pair in planned:",
         "if planned is not None and pair in planned:",
@@ -48,7 +48,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "if True:",
     ),
     _fault(
-        "a status speaks of the newest spec, not of the compared one",
+        "a status refers to the newest spec, not to the compared one",
         "run/cluster_reconciler.py",
         "compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))",
         "compared[document] = replace(eligibility, obj=obj)",
@@ -60,13 +60,13 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         'owner_fields = ("name", "uid")',
     ),
     _fault(
-        "an older event takes the place of a newer object",
+        "an older event replaces a newer object",
         "watch/resource_cache.py",
         "return uid_of(obj) in self._ended or (current is not None and is_before(obj, current))",
         "return uid_of(obj) in self._ended",
     ),
     _fault(
-        "a deleted object comes back with an older event",
+        "a deleted object is restored by an older event",
         "watch/resource_cache.py",
         "            self._ended[uid] = None\n",
         "            pass\n",
@@ -84,7 +84,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "            removals=(),",
     ),
     _fault(
-        "a conflict of records overwrites what another writer wrote",
+        "a conflict of records overwrites another writer's update",
         "records/inventory.py",
         "overrides=now.with_changes(self._overrides).overrides,",
         "overrides=own.overrides,",
@@ -108,13 +108,13 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "                    del owning",
     ),
     _fault(
-        "a start takes the API server's memory for complete",
+        "a start treats the API server's memory as complete",
         "watch/resource_listing.py",
         "            if is_recorded():\n",
         "            if True:\n",
     ),
     _fault(
-        "a document is judged as it was before its deletion",
+        "a document is judged by its state before its deletion",
         "watch/resource_cache.py",
         "        deletion_requested_at(obj),\n        labels_of(obj),",
         "        labels_of(obj),",

@@ -87,7 +87,7 @@ class History:
         self.laws.recorded_uids = {owner.document: self.server.objects[PLACE]["metadata"]["uid"]}
 
     def announce(self, value: float | None) -> None:
-        """Record an intent beside the present records."""
+        """Record an intent in addition to the current records."""
         intent = Intent(value=value, owner=Owner(document=f"{TEAM}/{NAME_OF[ALICE]}"), at=self.now)
         started = IntentStarted(entity=ALICE, key=RATE, intent=intent)
         self.laws.recorded_as(self.now, "operator", self.laws.records.with_changes([started]))

@@ -210,7 +210,7 @@ def test_random_bytes_raise_only_the_readers_error(content: bytes, ending: str) 
         try:
             read(path)
         except TelemetryError as wrong:
-            assert "points." in wrong.message  # noqa: PT017 - whether it raises is not known
+            assert "points." in wrong.message  # noqa: PT017 - it may or may not raise
 
 
 @given(st.binary(max_size=60))
@@ -221,4 +221,4 @@ def test_random_rows_below_a_valid_header_raise_only_the_readers_error(content: 
         try:
             read(path)
         except TelemetryError as wrong:
-            assert "points." in wrong.message  # noqa: PT017 - whether it raises is not known
+            assert "points." in wrong.message  # noqa: PT017 - it may or may not raise

@@ -211,4 +211,4 @@ def test_random_bytes_raise_only_the_readers_error(content: bytes) -> None:
         try:
             read(Path(folder), content)
         except TelemetryError as wrong:
-            assert "metrics.txt" in wrong.message  # noqa: PT017 - whether it raises is not known
+            assert "metrics.txt" in wrong.message  # noqa: PT017 - it may or may not raise

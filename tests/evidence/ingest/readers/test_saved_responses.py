@@ -182,7 +182,7 @@ def test_random_bytes_raise_only_the_readers_error(content: bytes) -> None:
         try:
             read(Path(folder), content)
         except TelemetryError as wrong:
-            assert "saved.json" in wrong.message  # noqa: PT017 - whether it raises is not known
+            assert "saved.json" in wrong.message  # noqa: PT017 - it may or may not raise
 
 
 @given(
@@ -204,7 +204,7 @@ def test_any_json_is_read_or_refused(content: object) -> None:
         try:
             read(Path(folder), content)
         except TelemetryError as wrong:
-            assert "saved.json" in wrong.message  # noqa: PT017 - whether it raises is not known
+            assert "saved.json" in wrong.message  # noqa: PT017 - it may or may not raise
 
 
 def test_a_large_file_is_read_element_by_element(tmp_path: Path) -> None:
