@@ -389,10 +389,9 @@ class LeaseLost(KquotaError):
 
 
 class CredentialsError(ConfigError):
-    """A Secret with client properties is missing, incomplete or unusable. Its contents are never shown.
+    """A Secret with client properties is missing, incomplete or unusable. The message never has its contents.
 
     Args:
-        message: What is wrong, without any value.
         reason: ``SecretNotFound``, ``SecretKeyMissing`` or ``SecretInvalid``.
         keys: The affected keys of the Secret.
     """
@@ -438,10 +437,7 @@ class PlanRefused(KquotaError):
 
 
 class StalePlan(KquotaError):
-    """A plan no longer matches cluster, inventory, manifests or clock; ``differences`` has the details.
-
-    A saved one has to be reviewed again; a loop plans again.
-    """
+    """A plan no longer matches cluster, inventory, manifests or clock (``differences``): it is made again."""
 
     exit_code = 4
     retriable = True
