@@ -105,7 +105,7 @@ def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
         yield OverrideEnded(entity=change.entity, key=change.key)
 
 
-def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[RecordChange, ...]:
+def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[DriftObserved, ...]:
     """Return first-seen times of drift that is only reported, and the end of drift that is over.
 
     Drift that is about to be corrected ends when the correction is recorded, not before.

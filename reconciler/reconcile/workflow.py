@@ -377,10 +377,11 @@ def bookkeeping(prepared: PreparedPlan, options: ReconcileOptions) -> tuple[Reco
     """Return record changes other than intents and results: adopted, converged, gone, overrides, drift times."""
     if rules_for(options, prepared.observation).in_force is Policy.OBSERVE:
         return ()
+    only = options.only
     times = (
-        ownership_records.drift_times(prepared.plan, prepared.observation.owned)
-        if options.only is None
-        else ()
+        time
+        for time in ownership_records.drift_times(prepared.plan, prepared.observation.owned)
+        if only is None or only(time.entity, time.key)
     )
     return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
 

@@ -197,6 +197,16 @@ def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
     drift={},
     live={},
 )
+@example(
+    steps=[
+        [("declare", "c", entity(user="u"), 4096, {})],
+        [("foreign", "c", 2048)],
+        [("declare", "c", entity(user="u"), 4096, {})],
+    ],
+    policy="CreateOnly",
+    drift={},
+    live={},
+)
 def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
     steps: list[list[tuple[Any, ...]]],
     policy: str,
