@@ -181,18 +181,11 @@ class _Comparison:
         self.owned_elsewhere += desired_limits.count(None) - record.applied.count(None)
         rare = subject in self.special
         intents, overrides = self.owned.intents, self.owned.overrides
-        for column, key in enumerate(COLUMNS):
-            declared, live, applied = (
-                desired_limits[column],
-                live_limits[column],
-                record.applied[column],
-            )
+        rows = zip(COLUMNS, desired_limits, live_limits, record.applied, record.owners, strict=True)
+        for key, declared, live, applied, owner in rows:
             if declared is None and live is None and applied is None and not rare:
                 continue
             intent = intents.get((subject, key)) if rare else None
-            owner = record.owners[column]
-            if intent is not None and owner is None:
-                owner = intent.owner
             view = PairView(
                 entity=subject,
                 key=key,
@@ -201,7 +194,7 @@ class _Comparison:
                 live=live,
                 intent=intent,
                 claim=self.desired.claim(subject, key) if declared is not None else None,
-                owner=owner,
+                owner=intent.owner if intent is not None and owner is None else owner,
                 now=self.now,
             )
             self._pair(view, overrides.get((subject, key)) if rare else None)
