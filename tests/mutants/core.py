@@ -256,7 +256,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "an expired override restores no value",
-            "        return override.before\n",
+            "        return view.live if stays else override.before\n",
             "        return view.live\n",
             CASES,
         ),

@@ -360,9 +360,7 @@ class _Comparison:
         """Return to the declared value or, if there is none, to the value that the override replaced."""
         after = self._after_override(view, override)
         if same_value(view.key, after, view.live):
-            if (
-                not view.unsettled
-            ):  # otherwise its write may still take effect, and then has to be reverted
+            if not view.unsettled:  # Else its write may still take effect and have to be reverted.
                 self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
             is_of_override = view.owner is not None and not view.owner.document
             if is_of_override and view.declared is None and not view.unsettled:
@@ -386,12 +384,9 @@ class _Comparison:
             return view.live
         if view.declared is not None:
             return view.declared
-        if override.value is not None and not same_value(view.key, view.applied, override.value):
-            # The override was never applied: another writer set the same value, which stays.
-            return view.live
+        # If it was never applied, another writer set the same value, which stays.
+        is_foreign = view.live is not None and not same_value(view.key, view.applied, view.live)
         prunable = view.owner is not None and view.owner.document
-        if override.ends_with_document or (
-            prunable and self._action(view, Cause.PRUNE) is Action.WRITE
-        ):
-            return view.live
-        return override.before
+        is_pruned = prunable and self._action(view, Cause.PRUNE) is Action.WRITE
+        stays = is_foreign or is_pruned or override.ends_with_document
+        return view.live if stays else override.before
