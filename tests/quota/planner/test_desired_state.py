@@ -86,10 +86,12 @@ def test_two_documents_with_different_keys_of_one_entity_do_not_conflict():
     assert desired.claim(entity(user="bob"), RATE) is None
 
 
-def test_equal_values_for_one_pair_are_a_conflict_with_both_places():
+def test_equal_values_for_one_pair_are_a_conflict_with_both_places_and_no_limit():
     declaration = document("t/one", line=9, producer_byte_rate=1.0)
     two = document("t/two", line=3, producer_byte_rate=1.0)
-    (conflict,) = merge([declaration, two]).conflicts
+    desired = merge([declaration, two])
+    assert dict(set_values(desired.limits[ALICE])) == {}
+    (conflict,) = desired.conflicts
     assert [claim.place(RATE) for claim in conflict.claims] == ["a.yaml:8", "a.yaml:14"]
 
 
