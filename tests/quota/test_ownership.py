@@ -197,3 +197,45 @@ def test_the_records_of_some_entities_and_of_the_others_are_all_records(owned, d
     assert {**part.overrides, **remainder.overrides} == {**owned.overrides}
     assert not {*part.records} & {*remainder.records}
     assert part.cluster_id == owned.cluster_id
+
+
+BOB = entity(user="bob")
+EVERY_KIND = after(
+    recorded(),
+    Recorded(entity=BOB, key=RATE, value=3.0, owner=TWO),
+    intend(),
+    IntentStarted(entity=BOB, key=RATE, intent=Intent(value=4.0, owner=TWO)),
+    DriftObserved(entity=ALICE, key=RATE, at=9.0),
+    Orphaned(entity=BOB, key=RATE),
+    OverrideSet(override=override()),
+)
+
+
+def test_a_part_has_the_records_of_its_entities_and_no_others():
+    part = EVERY_KIND.part({ALICE})
+    assert (list(part.records), list(part.intents)) == ([ALICE], [PAIR])
+    assert (list(part.drift_since), list(part.overrides)) == ([PAIR], [PAIR])
+    assert part.orphaned == frozenset()
+    assert EVERY_KIND.part({BOB}).orphaned == {(BOB, RATE)}
+    assert EVERY_KIND.orphan_count == 1
+
+
+def test_an_unchanged_part_leaves_the_same_records():
+    again = EVERY_KIND.with_part({ALICE}, EVERY_KIND.part({ALICE}))
+    assert again == EVERY_KIND
+    assert again.records is EVERY_KIND.records
+
+
+def test_a_part_that_lost_everything_removes_its_entities_only():
+    remaining = EVERY_KIND.with_part({ALICE}, EMPTY)
+    assert remaining == replace(EVERY_KIND.part({BOB}), is_known=True)
+
+
+@given(inventories(), inventories(), st.sets(pairs, max_size=4))
+def test_with_a_part_each_entity_has_the_records_of_one_side(owned, other, some_pairs):
+    entities = {subject for subject, _ in some_pairs} | set(list(other.records)[:1])
+    merged = owned.with_part(entities, other.part(entities))
+    others = (owned.records.keys() | other.records.keys()) - entities
+    assert merged.part(entities).records == other.part(entities).records
+    assert merged.part(others).records == owned.part(others).records
+    assert merged.part(others).intents == owned.part(others).intents

@@ -1,6 +1,6 @@
 """Guards check the end of an override exactly if it writes another value than the override replaced."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
@@ -30,6 +30,8 @@ def change(cause: Cause, after: float | None, *, is_declared: bool = True) -> Qu
 
 
 @given(VALUES, VALUES, VALUES, st.booleans(), st.booleans())
+@example(declared=1.0, before=2.0, after=7.0, is_declared=True, ends_with_document=False)
+@example(declared=None, before=2.0, after=2.0, is_declared=True, ends_with_document=False)
 def test_an_end_is_judged_if_it_writes_a_new_declared_value(
     declared, before, after, is_declared, ends_with_document
 ):

@@ -11,6 +11,7 @@ from reconciler.quota.planner.plan import (
     RESTRICTABLE,
     Finding,
     Plan,
+    PlanRemainder,
     QuotaChange,
     apply_to,
     effect_digest,
@@ -151,3 +152,22 @@ def test_live_limits_equal_to_the_declared_ones_are_adopted():
     adopted, converged = finding(Cause.ADOPT), finding(Cause.CONVERGED)
     plan = Plan(cluster_id="c", findings=(adopted, finding(Cause.GONE), converged))
     assert plan.adopted == (adopted, converged)
+
+
+def test_a_remainder_adds_findings_and_counts_and_keeps_the_changes():
+    part = Plan(
+        cluster_id="c",
+        changes=(change(),),
+        findings=(finding(Cause.DRIFT),),
+        documents=1,
+        desired_pairs=2,
+        in_sync=1,
+    )
+    rest = PlanRemainder(
+        documents=10, desired_pairs=20, in_sync=19, findings=(finding(Cause.UNMANAGED),)
+    )
+    plan = rest.added_to(part)
+    assert plan.changes == part.changes
+    assert [item.cause for item in plan.findings] == [Cause.DRIFT, Cause.UNMANAGED]
+    assert (plan.documents, plan.desired_pairs, plan.in_sync) == (11, 22, 20)
+    assert PlanRemainder().added_to(part) == part
