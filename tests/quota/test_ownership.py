@@ -232,10 +232,10 @@ def test_a_part_that_lost_everything_removes_its_entities_only():
 
 
 @given(inventories(), inventories(), st.sets(pairs, max_size=4))
-def test_with_a_part_each_entity_has_the_records_of_one_side(owned, other, some_pairs):
-    entities = {subject for subject, _ in some_pairs} | set(list(other.records)[:1])
-    merged = owned.with_part(entities, other.part(entities))
-    others = (owned.records.keys() | other.records.keys()) - entities
-    assert merged.part(entities).records == other.part(entities).records
-    assert merged.part(others).records == owned.part(others).records
-    assert merged.part(others).intents == owned.part(others).intents
+def test_with_a_part_each_entity_has_the_records_of_one_side(owned, replacement, some_pairs):
+    entities = {subject for subject, _ in some_pairs} | set(list(replacement.records)[:1])
+    merged = owned.with_part(entities, replacement.part(entities))
+    unchanged = (owned.records.keys() | replacement.records.keys()) - entities
+    assert merged.part(entities).records == replacement.part(entities).records
+    assert merged.part(unchanged).records == owned.part(unchanged).records
+    assert merged.part(unchanged).intents == owned.part(unchanged).intents

@@ -163,10 +163,10 @@ def test_a_remainder_adds_findings_and_counts_and_keeps_the_changes():
         desired_pairs=2,
         in_sync=1,
     )
-    rest = PlanRemainder(
+    remainder = PlanRemainder(
         documents=10, desired_pairs=20, in_sync=19, findings=(finding(Cause.UNMANAGED),)
     )
-    plan = rest.added_to(part)
+    plan = remainder.added_to(part)
     assert plan.changes == part.changes
     assert [item.cause for item in plan.findings] == [Cause.DRIFT, Cause.UNMANAGED]
     assert (plan.documents, plan.desired_pairs, plan.in_sync) == (11, 22, 20)
