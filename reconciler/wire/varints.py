@@ -12,6 +12,9 @@ MAX_VARINT: Final = 2**31 - 1
 
 MAX_VARINT_BYTES: Final = 5
 
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
+"""The encoding of the small numbers, which nearly all lengths are."""
+
 
 def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
     """Return the unsigned varint at ``offset`` and the offset after it.
@@ -52,6 +55,8 @@ def skip_tags(body: bytes | bytearray, offset: int) -> int:
 
 def encode_varint(value: int) -> bytes:
     """Encode ``value`` (0 to 2^31 - 1) in its shortest form."""
+    if 0 <= value <= 0x7F:
+        return _ONE_BYTE[value]
     if not 0 <= value <= MAX_VARINT:
         raise EncodeError(f"{value} does not fit in a varint length")
     octets = bytearray()

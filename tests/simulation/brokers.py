@@ -5,16 +5,18 @@ import contextlib
 import contextvars
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.connection import ServerConnection
 from reconciler.sandbox.faults import CutAfter, CutBefore, Delay, Effect, Faults, Refuse, Throttle
+from reconciler.sandbox.sasl_session import SaslReply
 from reconciler.sandbox.settings import Listener, SandboxSettings
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from reconciler.wire.error_codes import NOT_CONTROLLER, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR
+from reconciler.wire.frames import RequestHeader
 from tests.simulation.network import Network, NetworkConnection
 
 NODES = (1, 2, 3)
@@ -109,6 +111,44 @@ def _refusal(code: int, message: str) -> Refuse:
     return Refuse(failure=BrokerFailure(code=code, message=message))
 
 
+Question = tuple[object, ...]
+"""A request that changes nothing, and the state of the cluster that its response depends on."""
+
+MOST_ANSWERS = 1_000
+"""Responses that are remembered before all are forgotten."""
+
+
+@dataclass(kw_only=True)
+class RememberingConnection(ServerConnection):
+    """A connection to a broker that computes each response once, for all brokers and connections in the same state.
+
+    Attributes:
+        answers: Question -> the image that it depends on, and the response.
+    """
+
+    answers: dict[Question, tuple[Image, SaslReply]] = field(repr=False)
+
+    async def _reply(
+        self, header: RequestHeader, body: bytes, principal: str, effects: tuple[Effect, ...]
+    ) -> SaslReply:
+        if effects or header.api_key == ALTER_CLIENT_QUOTAS.key:
+            return await super()._reply(header, body, principal, effects)
+        image = self.broker.visible_image
+        state: tuple[object, ...] = (id(image),)
+        if header.api_key != DESCRIBE_CLIENT_QUOTAS.key:
+            running = (broker.node for broker in self.cluster.live())
+            state = (self.broker.node, *running)
+        question = (header.api_key, header.api_version, body, principal, *state)
+        answer = self.answers.get(question)
+        if answer is None:
+            if len(self.answers) >= MOST_ANSWERS:
+                self.answers.clear()
+            # The image is kept, so that no other one gets its identity.
+            answer = image, await super()._reply(header, body, principal, effects)
+            self.answers[question] = answer
+        return answer[1]
+
+
 class SimulatedBrokers:
     """The cluster on the simulated network."""
 
@@ -124,6 +164,7 @@ class SimulatedBrokers:
             broker.ports["PLAINTEXT"] = 9092 + node
             broker.running = True
         network.serve = self._serve
+        self._remembered: dict[Question, tuple[Image, SaslReply]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -178,7 +219,8 @@ class SimulatedBrokers:
         end.context = contextvars.copy_context()
         end.begin(protocol)
         writer = asyncio.StreamWriter(end, protocol, reader, loop)
-        server = ServerConnection(
+        server = RememberingConnection(
+            answers=self._remembered,
             cluster=self.cluster,
             broker=broker,
             listener=self.cluster.settings.listeners[0],

@@ -132,13 +132,18 @@ def names_of(entity: Entity) -> Names:
 
 
 NAMES: Mapping[Entity, Names] = {entity: names_of(entity) for entity in MATCHED}
+CLIENT_NAMES: Mapping[str, tuple[Names, ...]] = {
+    client: tuple(NAMES[entity] for entity in entities) for client, entities in CLIENTS.items()
+}
+"""Client -> the names in the log of the entities that can apply to it, highest precedence first."""
 
 
 def limit(image: Image, client: str, key: Key) -> float | None:
     """Return the limit that a broker with this image enforces."""
-    for entity in CLIENTS[client]:
-        value = image.values.get(NAMES[entity], {}).get(key)
-        if value is not None:
+    values_of = image.values.get
+    for names in CLIENT_NAMES[client]:
+        values = values_of(names)
+        if values is not None and (value := values.get(key)) is not None:
             return whole(key, value)
     return None
 
@@ -180,7 +185,7 @@ class Laws:
         self.runs = [old for old in self.runs if old.ended is None or old.ended > horizon]
         self.runs.append(run)
         self.overridden |= run.overrides
-        self._adopt(run.documents)
+        self._adopt(run.documents.values())
 
     def completed(self, run: Run) -> None:
         """Record that a run described the cluster and recorded it without an error."""
@@ -227,7 +232,12 @@ class Laws:
                 self.ours[pair] = self.ours[pair] & {whole(pair[1], recorded)} | {value}
                 self.removed_at.pop(pair, None)
         if self.runs:
-            self._adopt(self.runs[-1].documents)
+            entities = {pair[0] for pair, _ in changes}
+            self._adopt(
+                document
+                for document in self.runs[-1].documents.values()
+                if document.entity in entities
+            )
 
     def audited(self, at: float, process: str, content: bytes) -> None:
         """Check and record lines that were appended to the audit log."""
@@ -495,11 +505,11 @@ class Laws:
     def _run_of(self, process: str) -> Run | None:
         return next((run for run in reversed(self.runs) if run.process == process), None)
 
-    def _adopt(self, documents: Mapping[str, Declaration]) -> None:
-        for document in documents.values():
+    def _adopt(self, documents: Iterable[Declaration]) -> None:
+        """Count declared values that are live as ours."""
+        for document in documents:
             self.retained[document.document] = document.deletion_policy
-            for column, key in enumerate(COLUMNS):
-                value = document.limits[column]
+            for key, value in zip(COLUMNS, document.limits, strict=True):
                 if value is not None and self.live((document.entity, key)) == value:
                     self.ours[document.entity, key].add(value)
                     # Another writer restored the value after the product removed it, and a document declares it.

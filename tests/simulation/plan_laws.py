@@ -1,6 +1,6 @@
 """Laws of plans and outcomes: each plan follows the rules, and each outcome reports the result of each change."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from itertools import product
 
@@ -41,16 +41,22 @@ class PlanLaws:
     def __init__(self, laws: Laws, brokers: SimulatedBrokers) -> None:
         self._laws, self._brokers = laws, brokers
         self._holds = HoldModel(dict(CLIENTS))
-        self._last: tuple[object, ...] = ()
+        self._recent: deque[tuple[object, ...]] = deque(maxlen=3)
 
     def prepared(self, inputs: PlanInputs, preview: Preview, guards: Guards) -> None:
-        """Check a plan and the violations of its guards. A plan of the same inputs as the last one must equal it."""
-        owned, plan = inputs.owned, preview.plan
-        depends_on_time = owned.intents or owned.overrides or inputs.rules.ignore
-        compared = (inputs.documents, owned, inputs.live, inputs.rules, inputs.only, guards, plan)
-        if not depends_on_time and compared == self._last:
+        """Check a plan and the violations of its guards, unless one of the last had the same inputs and result."""
+        owned, rules = inputs.owned, inputs.rules
+        compared = (
+            *(inputs.documents, owned, inputs.live, rules, inputs.only),
+            *(guards, preview.plan, preview.violations),
+            # What depends on the time of the describe:
+            [inputs.at < override.until for override in owned.overrides.values()],
+            [inputs.at < intent.at + SETTLING for intent in owned.intents.values()],
+            [rule.until is None or inputs.at < rule.until for rule in rules.ignore],
+        )
+        if compared in self._recent:
             return
-        self._last = compared
+        self._recent.append(compared)
         model = PlanModel(inputs)
         problem = model.contradiction(preview.plan)
         if problem:

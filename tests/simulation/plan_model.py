@@ -3,12 +3,13 @@
 It shares no code with the planner, and goes through one quota key after the other. Docs: ``docs/semantics.md``.
 """
 
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import Intent, Override, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import Plan
@@ -121,11 +122,25 @@ class PlanInputs:
         }.union(self.owned.intents, self.owned.overrides)
 
 
+class _DocumentIndex:
+    """The documents of a plan: their names, the suspended ones, and those that declare each quota key."""
+
+    def __init__(self, documents: Collection[Declaration]) -> None:
+        self.names = {document.document for document in documents}
+        self.suspended = {document.document for document in documents if document.suspended}
+        self.claims: dict[Pair, list[Declaration]] = defaultdict(list)
+        for document in documents:
+            for key, value in zip(COLUMNS, document.limits, strict=True):
+                if value is not None:
+                    self.claims[document.entity, key].append(document)
+
+
 class PairDecision:
     """The decision about one quota key, and its record afterwards.
 
     Args:
         inputs: The inputs.
+        documents: Its documents.
         pair: The quota key.
 
     Attributes:
@@ -135,10 +150,10 @@ class PairDecision:
         has_override: Whether its override is still recorded.
     """
 
-    def __init__(self, inputs: PlanInputs, pair: Pair) -> None:
-        self.inputs, self.pair = inputs, pair
+    def __init__(self, inputs: PlanInputs, documents: _DocumentIndex, pair: Pair) -> None:
+        self.inputs, self.documents, self.pair = inputs, documents, pair
         entity, key = pair
-        column = COLUMNS.index(key)
+        column = COLUMN_OF[key]
         stored = stored_value(inputs.owned, pair)
         record = inputs.owned.records.get(entity)
         self.live = inputs.live.limits[entity][column] if entity in inputs.live.limits else None
@@ -158,11 +173,7 @@ class PairDecision:
             owner = self.owner.document, self.owner.deletion_policy
             self.settled = OwnedValue(self.applied, *owner, self.is_orphan)
         self.record = self.settled
-        claims = [
-            document
-            for document in inputs.documents
-            if document.entity == entity and document.limits[column] is not None
-        ]
+        claims = documents.claims.get(pair, [])
         active = [document for document in claims if not document.suspended]
         self.is_halted = len(active) < len(claims)
         self.is_contested = len(active) > 1
@@ -196,13 +207,12 @@ class PairDecision:
         ]
 
     def _decide(self, override: Override | None) -> None:
-        at, frozen = self.inputs.at, {d.document for d in self.inputs.documents if d.suspended}
-        if override is not None and at < override.until:
+        if override is not None and self.inputs.at < override.until:
             is_rollback_over = override.ends_with_document and override.declared != self.declared
             if not is_rollback_over:
                 self._override(override)
                 return
-        is_owner_frozen = self.owner is not None and self.owner.document in frozen
+        is_owner_frozen = self.owner is not None and self.owner.document in self.documents.suspended
         if (
             is_owner_frozen
             or (self.is_halted and self.cause in {"", "Unmanaged"})
@@ -242,7 +252,7 @@ class PairDecision:
         rank, owner = self.inputs.rank, self.owner
         if owner is None or not owner.document:
             return "orphan"
-        if owner.document in {document.document for document in self.inputs.documents}:
+        if owner.document in self.documents.names:
             return "write" if rank >= 2 else "report"
         if owner.deletion_policy is DeletionPolicy.DELETE and not self.is_orphan:
             return "write" if rank >= 2 else "report"
@@ -333,7 +343,7 @@ class PairDecision:
 
 def stored_value(owned: OwnershipRecords, pair: Pair) -> OwnedValue | None:
     """Return the record of a quota key."""
-    record, column = owned.records.get(pair[0]), COLUMNS.index(pair[1])
+    record, column = owned.records.get(pair[0]), COLUMN_OF[pair[1]]
     if record is None or (owner := record.owners[column]) is None:
         return None
     value = record.applied[column]
@@ -350,7 +360,8 @@ class PlanModel:
 
     def __init__(self, inputs: PlanInputs) -> None:
         self.inputs = inputs
-        self.decisions = {pair: PairDecision(inputs, pair) for pair in inputs.pairs()}
+        documents = _DocumentIndex(inputs.documents)
+        self.decisions = {pair: PairDecision(inputs, documents, pair) for pair in inputs.pairs()}
 
     @property
     def owned_pairs(self) -> int:

@@ -165,7 +165,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- abstract methods of BaseEventLoop --------------------------------------------------------
 
     def _run_once(self) -> None:
-        self._drop_cancelled_timers()
+        if self._timer_cancelled_count:
+            self._drop_cancelled_timers()
         ready, timers, random_share = self._ready, self._scheduled, self._chance.random
         if not ready and not self._stopping:
             if not timers:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -71,6 +72,13 @@ class _Address:
     namespace: str | None
     name: str
     subresource: str
+
+
+@lru_cache(maxsize=1_000)
+def _target(url: str) -> tuple[_Address, Mapping[str, str]]:
+    """Return the parts of the path and the query of a URL."""
+    parts = urlsplit(url)
+    return _address(parts.path), dict(parse_qsl(parts.query))
 
 
 def _address(path: str) -> _Address:
@@ -185,8 +193,7 @@ class ApiServer:
         return HttpResponse(status=200, body=text.encode())
 
     def _carry_out(self, request: HttpRequest, writer: str) -> str:
-        url = urlsplit(request.url)
-        address, query = _address(url.path), dict(parse_qsl(url.query))
+        address, query = _target(request.url)
         place = address.plural, address.namespace or "", address.name
         body = json.loads(request.body) if request.body else None
         if request.method == "GET":
