@@ -22,6 +22,7 @@ from reconciler.usage.impact.result_rows import (
 )
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
+from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
 from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import (
     CapacityRow,
@@ -223,9 +224,56 @@ def hostile_report() -> UsageReport:
     )
 
 
+def client_page() -> ClientReport:
+    """A client that was throttled for two hours, and an hour around the time in question."""
+    throttled = ThrottledRow(
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of("etl", "loader"),
+        broker_id="1",
+        begin_ms=FROM + 5 * HOUR,
+        end_ms=FROM + 7 * HOUR,
+        limit_units=20 * MIB,
+        source_entity=IMPACT.source_entity,
+        level=1,
+        delay_ms=1_200,
+        rate_units=30 * MIB,
+        least_units=23 * MIB,
+    )
+    limits = ClientLimitRow(
+        quota_type=QuotaType.PRODUCE,
+        bucket=bucket_of("etl", "loader"),
+        limit_units=20 * MIB,
+        source_entity=IMPACT.source_entity,
+        level=1,
+        brokers=1,
+        peak_units=30 * MIB,
+        covered_ms=14 * DAY_MS,
+        throttled_ms=2 * HOUR,
+        least_units=23 * MIB,
+        target_units=32 * MIB,
+    )
+    short = replace(curve(), points=curve().points[:3], span_ms=HOUR, after_units=32 * MIB)
+    return ClientReport(
+        cluster_id="prod-id",
+        user="etl",
+        client_id="loader",
+        ip="",
+        from_ms=FROM,
+        to_ms=TO,
+        step_ms=30_000,
+        coverage_ppm=990_000,
+        is_partial=False,
+        at_ms=FROM + 6 * HOUR,
+        throttled=(throttled,),
+        limits=(limits,),
+        curves=(replace(curve(), after_units=32 * MIB), short),
+        patches=("---\napiVersion: kafka-quotas.io/v1alpha1\nkind: ClientQuota\n",),
+    )
+
+
 def page_files() -> UsePageFiles:
     return UsePageFiles(frame=joined_files(FRAME), style=joined_files(*STYLES))
 
 
-def page(report: UsageReport) -> str:
+def page(report: UsageReport | ClientReport) -> str:
     return use_page(report, page_files(), made_ms=TO, tool_version="1.2.3")

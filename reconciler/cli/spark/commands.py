@@ -13,6 +13,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Show broker budgets, the share committed by limits, and use above a fair share.",
     ),
     "report": ("reports", "Write one page of use, capacity, what-if and recommendations."),
+    "client": ("reports", "Write one page for one client: when and why it was throttled."),
     "resolve": ("fleet", "Show which limit each client gets, and which limits apply to no client."),
     "plan": ("fleet", "Show what would change on all clusters."),
     "history": ("fleet", "Show what changed, when, and whether the change came from kquota."),
@@ -29,7 +30,7 @@ COMMANDS: Final = {
 
 HELP: Final = """Ingest and analyse recorded use: what clients sent, what new limits would do, which limits clients need.
 
-ingest and expire need the extra `usage`, and so does simulate up to four million samples, which it replays itself; the
+ingest, client and expire need the extra `usage`, and so does simulate up to four million samples, which it replays itself; the
 others run on PySpark, extra `spark`, with Java 17.
 
 \b

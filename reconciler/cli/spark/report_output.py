@@ -14,7 +14,8 @@ from reconciler.cli.options.shared import OptionPack, out_option
 from reconciler.errors import QuotaValueError
 
 if TYPE_CHECKING:
-    from reconciler.usage.reports.fleet import FleetReport
+    from reconciler.evidence.render.report_text import Report
+    from reconciler.usage.reports.client import ClientReport
     from reconciler.usage.reports.pseudonyms import Pseudonyms
     from reconciler.usage.reports.usage import UsageReport
 
@@ -75,7 +76,7 @@ class ReportOutput:
             self.out_path.suffix.lower() if self.out_path else "", "text"
         )
 
-    def show(self, console: Console, report: "UsageReport | FleetReport") -> None:
+    def show(self, console: Console, report: "Report") -> None:
         """Print a report or write it to the file.
 
         Raises:
@@ -88,16 +89,17 @@ class ReportOutput:
         write_text(self.out_path, text, private=True)
         console.note(f"written to {self.out_path}")
 
-    def _text(self, console: Console, report: "UsageReport | FleetReport") -> str:
+    def _text(self, console: Console, report: "Report") -> str:
         from reconciler.evidence.render.report_json import report_document
         from reconciler.evidence.render.report_text import report_markdown, report_text
         from reconciler.render.json_values import dump
+        from reconciler.usage.reports.fleet import FleetReport
         from reconciler.usage.reports.usage import UsageReport
 
-        if isinstance(report, UsageReport):
-            report = self.pseudonymise.report(report) if self.pseudonymise else report
-            if self.format == "html":
-                return page_of(report)
+        if isinstance(report, UsageReport) and self.pseudonymise:
+            report = self.pseudonymise.report(report)
+        if self.format == "html" and not isinstance(report, FleetReport):
+            return page_of(report)
         if self.format == "json":
             return dump(report_document(report))
         if self.format == "markdown":
@@ -111,12 +113,7 @@ def showing_options() -> Callable[[F], F]:
         "showing",
         ReportOutput,
         [
-            click.option(
-                "--format",
-                "output",
-                type=click.Choice(FORMATS),
-                help="Output format  [default: by the suffix of --out, else text].",
-            ),
+            _page_format_option(),
             out_option(),
             click.option(
                 "--pseudonymise",
@@ -125,6 +122,20 @@ def showing_options() -> Callable[[F], F]:
                 help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published.",
             ),
         ],
+    )
+
+
+def client_options() -> Callable[[F], F]:
+    """Return ``--format`` and ``--out`` of a page, passed as ``showing``."""
+    return OptionPack("showing", ReportOutput, [_page_format_option(), out_option()])
+
+
+def _page_format_option() -> Callable[[F], F]:
+    return click.option(
+        "--format",
+        "output",
+        type=click.Choice(FORMATS),
+        help="Output format  [default: by the suffix of --out, else text].",
     )
 
 
@@ -154,7 +165,7 @@ def fleet_options() -> Callable[[F], F]:
     )
 
 
-def page_of(report: "UsageReport") -> str:
+def page_of(report: "UsageReport | ClientReport") -> str:
     """Return the HTML page of a report, with the current time."""
     from reconciler.app.html_page import joined_files
     from reconciler.base.clock import SystemClock

@@ -1,4 +1,4 @@
-"""``kquota spark usage``, ``capacity`` and ``report``: run a job over a time window and show its report."""
+"""``kquota spark usage``, ``capacity``, ``report`` and ``client``: make a report over a time window and show it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -18,12 +18,14 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import OptionPack
 from reconciler.cli.spark.options import (
+    InstantParameter,
     clusters_options,
     lake_option,
+    most_option,
     running_options,
     window_options,
 )
-from reconciler.cli.spark.report_output import ReportOutput, showing_options
+from reconciler.cli.spark.report_output import ReportOutput, client_options, showing_options
 
 if TYPE_CHECKING:
     from reconciler.usage.reports.usage import UsageReport
@@ -234,3 +236,62 @@ def report(
 ) -> ExitCode:
     """Run the job and show its report."""
     return report_request.run(console, "report", budgets, curves=curves)
+
+
+CLIENT_HELP: Final = """Write one page for one client: when brokers throttled it, by which limit, and the smallest limit that would not have.
+
+It has the limit and its level, the clients that share it, the recorded delay, charts, and a ClientQuota with the proposed
+limit; no name of another client. So it can be given to the client's team. Give all names that limits are set for: user,
+client id, or both. Spark and Java are not needed.
+
+\b
+Example:
+  kquota spark client --cluster prod --lake ./lake --user alice --at 2026-11-21T14:03
+  kquota spark client --cluster prod --lake ./lake --user alice --client-id checkout --from 7d --out checkout.html"""
+
+
+@command(help=CLIENT_HELP)
+@lake_option()
+@clusters_options()
+@click.option("--user", metavar="NAME", help="Name of the principal, without the prefix User:.")
+@click.option("--client-id", metavar="NAME", help="Client id, as the client sends it.")
+@click.option("--ip", metavar="ADDRESS", help="Address that the client connects from.")
+@click.option(
+    "--at",
+    "at_ms",
+    type=InstantParameter(),
+    metavar="WHEN",
+    help="Time in question; the window is an hour before and after it, unless --from or --to is given.",
+)
+@window_options()
+@most_option(50, "Maximum number of times to show.")
+@client_options()
+@click.pass_obj
+def client(
+    console: Console,
+    *,
+    lake: str,
+    clusters: ClusterSelection,
+    user: str | None,
+    client_id: str | None,
+    ip: str | None,
+    at_ms: int | None,
+    window: WindowOptions,
+    most: int,
+    showing: ReportOutput,
+) -> ExitCode:
+    """Make the report and show it."""
+    from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
+
+    options = ClientReportOptions(
+        lake=lake,
+        clusters=clusters,
+        window=window,
+        user=user,
+        client_id=client_id,
+        ip=ip,
+        at_ms=at_ms,
+        max_rows=most,
+    )
+    showing.show(console, run_client_report(console, options))
+    return ExitCode.DONE

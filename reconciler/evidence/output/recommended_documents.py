@@ -17,6 +17,7 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import NO_LIMITS, replaced
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import own_entity
+from reconciler.usage.reports.client import ClientLimitRow
 from reconciler.usage.samples import KEY_OF, QuotaType, in_kafka_units
 
 
@@ -93,6 +94,28 @@ def documents(
     )
 
 
+def limit_patch(row: ClientLimitRow, declared: DeclaredDocuments) -> str:
+    """Render a ClientQuota that sets one limit to its target, named as the document that declares it; "" without a target.
+
+    Raises:
+        UsageError: A recorded name cannot be written in a document.
+    """
+    subject = own_entity(row.bucket)
+    if subject is None or row.target_units is None:
+        return ""
+    key = KEY_OF[row.quota_type]
+    declarations = sorted(declared.declarations, key=_preferred)
+    owner = _owner([each for each in declarations if each.entity == subject], key)
+    names = {declaration.document for declaration in declarations}
+    value = in_kafka_units(row.quota_type, row.target_units)
+    declaration = Declaration(
+        document=_new_name(subject, names) if owner is None else owner.document,
+        entity=subject,
+        limits=replaced(NO_LIMITS, key, value),
+    )
+    return _document_text(declaration, declared.cluster)
+
+
 def _preferred(declaration: Declaration) -> tuple[bool, str, int, str]:
     return declaration.suspended, declaration.path, declaration.line, declaration.document
 
@@ -130,12 +153,17 @@ def _document(
     ]
     lines += [f"# {line}" for line in _window_lines(evidence)]
     lines += [f"# {line}" for row in change.rows for line in _evidence_lines(row)]
-    try:
-        text = document_text(replace(base, limits=limits), cluster=declared.cluster)
-    except QuotaValueError as wrong:
-        raise UsageError(f"{entity_text(subject)} cannot be written: {wrong.message}") from wrong
+    text = _document_text(replace(base, limits=limits), declared.cluster)
     head, _, remainder = text.partition("\n")
     return "\n".join((head, *map(_comment_text, lines), remainder))
+
+
+def _document_text(declaration: Declaration, cluster: str) -> str:
+    try:
+        return document_text(declaration, cluster=cluster)
+    except QuotaValueError as wrong:
+        subject = entity_text(declaration.entity)
+        raise UsageError(f"{subject} cannot be written: {wrong.message}") from wrong
 
 
 def _origin_text(declaration: Declaration | None) -> str:

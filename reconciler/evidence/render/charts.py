@@ -4,21 +4,46 @@ Every chart has a text description (``role="img"`` with a title), takes its colo
 no inline style, so it conforms to a strict content security policy. Chart texts are escaped here.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped
-from reconciler.evidence.render.units import day_text
+from reconciler.evidence.render.units import axis_text
 from reconciler.usage.samples import DAY_MS
 
-WIDTH: Final = 760
 HEIGHT: Final = 190
-LEFT, RIGHT, TOP, BOTTOM = 92, 12, 14, 26
-NAMES: Final = 250
-"""Width of the column for names in a bar chart."""
+RIGHT, TOP, BOTTOM = 12, 14, 26
+BAR_TEXT: Final = 110
+"""Width beside the longest bar, for its text."""
+
+_STEPS_MS: Final = tuple(
+    minutes * 60_000 for minutes in (1, 2, 5, 10, 20, 30, 60, 180, 360, 720, 1440)
+)
+"""Distances of times on an axis, up to a day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartLayout:
+    """Sizes of a chart for one kind of screen, on which its texts are as large as those of the page.
+
+    Attributes:
+        css: The class that shows it on these screens only.
+        left: Width of the texts of the vertical axis.
+        names: Width of the column for names in a bar chart; 0 = names are above their bars.
+        most_times: Maximum number of times on an axis.
+    """
+
+    css: str
+    width: int
+    left: int
+    names: int
+    most_times: int
+
+
+WIDE: Final = ChartLayout(css="wide", width=760, left=92, names=250, most_times=8)
+NARROW: Final = ChartLayout(css="narrow", width=340, left=72, names=0, most_times=4)
 
 TickText: TypeAlias = Callable[[int], str]
 """Formats a value of the vertical axis."""
@@ -73,20 +98,24 @@ class BarRow:
     bars: Sequence[Bar]
     details: Sequence[str] = ()
 
-    @property
-    def lines(self) -> int:
-        """The number of lines of the row."""
-        return max(1, len(self.bars), 1 + len(self.details))
+
+def for_every_screen(draw: Callable[[ChartLayout], str]) -> str:
+    """Return a chart for wide screens and the same for phones; the style shows one of both."""
+    return draw(WIDE) + draw(NARROW)
 
 
-def curve_chart(plot: Plot, tick_text: TickText) -> str:
+def curve_chart(plot: Plot, tick_text: TickText, layout: ChartLayout = WIDE) -> str:
     """Draw the mean and the largest rate over time with limits."""
     peak = max(1, *(maximum for _, _, maximum in plot.points))
     visible_levels = [level for level in plot.levels if level.value <= 3 * peak]
     top = max(peak, *(level.value for level in visible_levels)) if visible_levels else peak
     scale = _Scale(
-        from_ms=plot.points[0][0], to_ms=plot.points[-1][0] + plot.span_ms, top=top * 1.06
+        layout=layout,
+        from_ms=plot.points[0][0],
+        to_ms=plot.points[-1][0] + plot.span_ms,
+        top=top * 1.06,
     )
+    end = layout.width - RIGHT
     parts = [_axes(scale, top, tick_text)]
     for run in _runs(plot):
         parts.append(_band(run, scale, plot.span_ms))
@@ -102,59 +131,67 @@ def curve_chart(plot: Plot, tick_text: TickText) -> str:
         at = max(y - 4, last + 12)  # texts never overlap
         last = at
         parts.append(
-            f'<line class="{level_line.css}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="c-level" x="{WIDTH - RIGHT}" y="{at:.1f}" text-anchor="end">{_text(level_line.text)}</text>'
+            f'<line class="{level_line.css}" x1="{layout.left}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="c-level" x="{end}" y="{at:.1f}" text-anchor="end">{_text(level_line.text)}</text>'
         )
     above = [level for level in plot.levels if level.value > 3 * peak]
     words = "; ".join([plot.title, *(f"{level.text} lies above the chart" for level in above)])
     parts += [
-        f'<text class="c-level" x="{WIDTH - RIGHT}" y="{last + 14 + 12 * n:.1f}" text-anchor="end">{_text(level.text)} ↑</text>'
+        f'<text class="c-level" x="{end}" y="{last + 14 + 12 * n:.1f}" text-anchor="end">{_text(level.text)} ↑</text>'
         for n, level in enumerate(above)
     ]
-    return _svg(words, HEIGHT, parts)
+    return _svg(words, layout, HEIGHT, parts)
 
 
-def bar_chart(title: str, rows: Sequence[BarRow], *, mark: float | None = None) -> str:
+def bar_chart(
+    title: str, rows: Sequence[BarRow], layout: ChartLayout = WIDE, *, mark: float | None = None
+) -> str:
     """Draw rows of bars on one scale; ``mark`` is the share at which a vertical line is drawn (a limit, a budget).
 
     Bars beyond the scale are cut at its end; their text has the number.
     """
-    room = WIDTH - NAMES - 110
-    height = TOP + sum(row.lines * 16 + 10 for row in rows) + 6
+    is_beside = layout.names > 0
+    left = layout.names or 4
+    room = layout.width - left - BAR_TEXT
+    anchor, names_x = ("end", left - 8) if is_beside else ("start", left)
     parts: list[str] = []
     y = float(TOP)
     for row in rows:
+        labels = [("c-name", row.name), *(("c-tick", detail) for detail in row.details)]
         parts += [
-            f'<text class="{css}" x="{NAMES - 8}" y="{y + 11 + 16 * n:.1f}" text-anchor="end">{_text(_short(line))}</text>'
-            for n, (css, line) in enumerate(
-                [("c-name", row.name), *(("c-tick", detail) for detail in row.details)]
-            )
+            f'<text class="{css}" x="{names_x}" y="{y + 11 + 16 * n:.1f}" text-anchor="{anchor}">{_text(_short(line))}</text>'
+            for n, (css, line) in enumerate(labels)
         ]
+        if not is_beside:
+            y += 16 * len(labels)
         for n, bar in enumerate(row.bars):
             width = max(1.0, min(1.0, bar.share) * room)
             parts.append(
-                f'<rect class="{bar.css}" x="{NAMES}" y="{y + 16 * n:.1f}" width="{width:.1f}" height="12" rx="2"/>'
-                f'<text class="c-tick" x="{NAMES + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
+                f'<rect class="{bar.css}" x="{left}" y="{y + 16 * n:.1f}" width="{width:.1f}" height="12" rx="2"/>'
+                f'<text class="c-tick" x="{left + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
             )
-        y += row.lines * 16 + 10
+        y += 16 * (max(len(labels), len(row.bars)) if is_beside else len(row.bars)) + 10
+    height = y + 6
     if mark is not None:  # first, so that texts are drawn over it
-        x = NAMES + mark * room
+        x = left + mark * room
         parts.insert(
             0,
             f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>',
         )
-    return _svg(title, height, parts)
+    return _svg(title, layout, height, parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
+    layout: ChartLayout
     from_ms: int
     to_ms: int
     top: float
 
     def x(self, at_ms: int) -> float:
         span = max(1, self.to_ms - self.from_ms)
-        return LEFT + (at_ms - self.from_ms) / span * (WIDTH - LEFT - RIGHT)
+        layout = self.layout
+        return layout.left + (at_ms - self.from_ms) / span * (layout.width - layout.left - RIGHT)
 
     def y(self, value: float) -> float:
         return HEIGHT - BOTTOM - value / self.top * (HEIGHT - TOP - BOTTOM)
@@ -190,21 +227,30 @@ def _line(run: Sequence[tuple[int, int, int]], scale: _Scale, span_ms: int) -> s
 
 def _axes(scale: _Scale, top: int, tick_text: TickText) -> str:
     parts: list[str] = []
+    left, end = scale.layout.left, scale.layout.width - RIGHT
     for value in _ticks(top):
         y = scale.y(value)
         parts.append(
-            f'<line class="c-grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="c-tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(tick_text(value))}</text>'
+            f'<line class="c-grid" x1="{left}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="c-tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(tick_text(value))}</text>'
         )
-    days = range(-(-scale.from_ms // DAY_MS) * DAY_MS, scale.to_ms, DAY_MS)
-    every = max(1, math.ceil(len(days) / 8))
-    for at in days[::every]:
+    for at in _times(scale):
         x = scale.x(at)
         parts.append(
             f'<line class="c-grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
-            f'<text class="c-tick" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_text(day_text(at))}</text>'
+            f'<text class="c-tick" x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_text(axis_text(at))}</text>'
         )
     return "".join(parts)
+
+
+def _times(scale: _Scale) -> list[int]:
+    """Return round times of the axis, as many as fit, none so near the end that its text is cut off."""
+    span_ms, most = scale.to_ms - scale.from_ms, scale.layout.most_times
+    days_ms = -(-span_ms // most // DAY_MS) * DAY_MS
+    step_ms = next((step for step in _STEPS_MS if span_ms <= step * most), days_ms)
+    first = -(-scale.from_ms // min(step_ms, DAY_MS)) * min(step_ms, DAY_MS)
+    last_x = scale.layout.width - RIGHT - 6
+    return [at for at in range(first, scale.to_ms, step_ms) if scale.x(at) < last_x]
 
 
 def _ticks(top: int) -> list[int]:
@@ -215,10 +261,10 @@ def _ticks(top: int) -> list[int]:
     return list(range(0, top + 1, step))
 
 
-def _svg(title: str, height: float, parts: Sequence[str]) -> str:
+def _svg(title: str, layout: ChartLayout, height: float, parts: Sequence[str]) -> str:
     words = _text(title)
     return (
-        f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {height:.0f}" aria-label="{words}">'
+        f'<svg class="chart {layout.css}" role="img" viewBox="0 0 {layout.width} {height:.0f}" aria-label="{words}">'
         f"<title>{words}</title>{''.join(parts)}</svg>"
     )
 

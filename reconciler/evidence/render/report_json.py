@@ -3,16 +3,21 @@
 from typing import Final
 
 from reconciler.codecs.row_values import row_document
-from reconciler.evidence.render.report_text import headline
+from reconciler.evidence.render.report_text import Report, headline
 from reconciler.render.json_values import Json
+from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.reports.usage import UsageReport
 
-KINDS: Final = {UsageReport: "kquota-use", FleetReport: "kquota-fleet"}
+KINDS: Final = {
+    UsageReport: "kquota-use",
+    FleetReport: "kquota-fleet",
+    ClientReport: "kquota-client",
+}
 FORMAT: Final = 1
 
 
-def report_document(report: UsageReport | FleetReport) -> dict[str, Json]:
+def report_document(report: Report) -> dict[str, Json]:
     """Return the whole report. Keys of rows are the columns of their tables, so names contain the units."""
     return {
         "kind": KINDS[type(report)],

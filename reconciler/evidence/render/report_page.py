@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from reconciler.base.escaping import escaped
+from reconciler.base.escaping import escaped, escaped_lines
 from reconciler.evidence.render.charts import (
     Bar,
     BarRow,
@@ -17,9 +17,11 @@ from reconciler.evidence.render.charts import (
     Plot,
     bar_chart,
     curve_chart,
+    for_every_screen,
 )
-from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, present_sign, sheets
-from reconciler.evidence.render.report_text import headline
+from reconciler.evidence.render.client_tables import PATCH_DESCRIPTION, PATCH_TITLE
+from reconciler.evidence.render.report_tables import BOUNDS, ReportTable, present_sign
+from reconciler.evidence.render.report_text import headline, patches, report_notes, report_tables
 from reconciler.evidence.render.units import (
     between_per_day_text,
     bucket_text,
@@ -33,6 +35,7 @@ from reconciler.render.html.frame import framed
 from reconciler.render.units import PER_BROKER
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.usage import (
     CapacityRow,
     UsageCurve,
@@ -61,7 +64,9 @@ class UsePageFiles:
     style: str
 
 
-def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_version: str) -> str:
+def use_page(
+    report: UsageReport | ClientReport, files: UsePageFiles, *, made_ms: int, tool_version: str
+) -> str:
     """Render the page.
 
     Args:
@@ -78,9 +83,15 @@ def use_page(report: UsageReport, files: UsePageFiles, *, made_ms: int, tool_ver
     )
 
 
-def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
-    sections = [*_charts(report), *(_section(report_table) for report_table in sheets(report))]
-    notes = "".join(f"<li>{_text(note)}</li>" for note in report.notes)
+def _body(report: UsageReport | ClientReport, made_ms: int, tool_version: str) -> str:
+    tables = [_section(report_table) for report_table in report_tables(report)]
+    sections = [*_charts(report), *tables]
+    if documents := patches(report):
+        inner = f'<p class="quiet small">{_text(PATCH_DESCRIPTION)}</p>' + "".join(
+            f"<pre tabindex='0'>{escape(escaped_lines(document))}</pre>" for document in documents
+        )
+        sections.append(("patches", PATCH_TITLE, inner))
+    notes = "".join(f"<li>{_text(note)}</li>" for note in report_notes(report))
     links = "".join(f'<li><a href="#{name}">{_text(title)}</a></li>' for name, title, _ in sections)
     return (
         f'<header><div class="head"><h1>Recorded use of Kafka quotas</h1><p class="small quiet">{_text(PER_BROKER)}</p>'
@@ -96,7 +107,9 @@ def _body(report: UsageReport, made_ms: int, tool_version: str) -> str:
     )
 
 
-def _tone(report: UsageReport) -> str:
+def _tone(report: UsageReport | ClientReport) -> str:
+    if isinstance(report, ClientReport):
+        return "warn" if report.throttled_at else "plain"
     if any(evidence.stale for evidence in report.evidence):
         return "warn"
     simulation = report.simulation
@@ -109,14 +122,14 @@ def _tone(report: UsageReport) -> str:
     )
 
 
-def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
+def _charts(report: UsageReport | ClientReport) -> list[tuple[str, str, str]]:
     """Return charts as ``(anchor, title, HTML)``; parts without rows have none."""
+    if isinstance(report, ClientReport):
+        return _curves(report.curves, "limit proposed")
     chart_parts: list[tuple[str, str, str]] = []
     if report.simulation is not None and (rows := _throttled(report.simulation.rows)):
         chart_parts.append(("before-after", "Throttled time now and then", _before_after(rows)))
-    if report.curves:
-        figures = "".join(map(_figure, report.curves[:MOST_CURVES]))
-        chart_parts.append(("curves", "Use against limits over time", figures))
+    chart_parts += _curves(report.curves, "limit then")
     limited = [row for row in report.usage if row.limit_units]
     if limited:
         chart_parts.append(("headroom", "Headroom", _headroom(limited[:MOST_BARS])))
@@ -124,6 +137,12 @@ def _charts(report: UsageReport) -> list[tuple[str, str, str]]:
     if budgeted:
         chart_parts.append(("capacity", "Capacity", _capacity(budgeted[:MOST_BARS])))
     return chart_parts
+
+
+def _curves(curves: Sequence[UsageCurve], word: str) -> list[tuple[str, str, str]]:
+    """Return the charts of curves; ``word``: the new limit."""
+    figures = "".join(_figure(curve, word) for curve in curves[:MOST_CURVES])
+    return [("curves", "Use against limits over time", figures)] if figures else []
 
 
 def _throttled(rows: Sequence[ImpactRow]) -> list[ImpactRow]:
@@ -179,17 +198,17 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
     title = (
         "Throttled time for each day of evidence, under the limit of today and the limit to come"
     )
-    return legend + bar_chart(title, bar_rows)
+    return legend + for_every_screen(lambda layout: bar_chart(title, bar_rows, layout))
 
 
-def _figure(curve: UsageCurve) -> str:
+def _figure(curve: UsageCurve, word: str) -> str:
     kind = curve.quota_type
     name = f"{bucket_text(curve.bucket)} · {type_text(kind)} · broker {curve.broker_id}"
     levels = [
-        Level(value=value, text=f"{word} {units_text(kind, value)}", css=css)
-        for value, word, css in (
+        Level(value=value, text=f"{meaning} {units_text(kind, value)}", css=css)
+        for value, meaning, css in (
             (curve.before_units, "limit now", "c-limit"),
-            (curve.after_units, "limit then", "c-limit-then"),
+            (curve.after_units, word, "c-limit-then"),
         )
         if value is not None and (css == "c-limit" or value != curve.before_units)
     ]
@@ -202,7 +221,9 @@ def _figure(curve: UsageCurve) -> str:
         levels=levels,
         marked=curve.throttled,
     )
-    chart = curve_chart(plot, lambda value: units_text(kind, value))
+    chart = for_every_screen(
+        lambda layout: curve_chart(plot, lambda value: units_text(kind, value), layout)
+    )
     caption = f"{_text(name)}, cluster {_text(curve.cluster_id)}"
     return f"<figure><figcaption>{caption}</figcaption>{chart}</figure>"
 
@@ -242,7 +263,8 @@ def _headroom(rows: Sequence[UsageRow]) -> str:
         )
         for row in rows
     ]
-    return bar_chart("Use as a share of the limit; the line is the limit", bar_rows, mark=0.8)
+    title = "Use as a share of the limit; the line is the limit"
+    return for_every_screen(lambda layout: bar_chart(title, bar_rows, layout, mark=0.8))
 
 
 def _capacity(rows: Sequence[CapacityRow]) -> str:
@@ -261,11 +283,8 @@ def _capacity(rows: Sequence[CapacityRow]) -> str:
         )
         for row in rows
     ]
-    return bar_chart(
-        "Limits and use as a share of the budget of each broker; the line is the budget",
-        bar_rows,
-        mark=0.5,
-    )
+    title = "Limits and use as a share of the budget of each broker; the line is the budget"
+    return for_every_screen(lambda layout: bar_chart(title, bar_rows, layout, mark=0.5))
 
 
 def _section(report_table: ReportTable) -> tuple[str, str, str]:

@@ -1,27 +1,32 @@
 """Reports of use and of fleets for terminals and as Markdown, from the same tables; and their headline."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from reconciler.base.escaping import escaped, markdown, prose
-from reconciler.evidence.render import fleet_tables
+from reconciler.evidence.render import client_tables, fleet_tables
 from reconciler.evidence.render.report_tables import ReportTable, sheets
 from reconciler.render.table import Cell, Style, table
 from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
+from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.fleet import FleetReport
 from reconciler.usage.reports.usage import UsageReport
+
+Report: TypeAlias = UsageReport | FleetReport | ClientReport
 
 PLAIN = Style()
 
 _HELD_BACK: Final = "may get worse (what was recorded was held back)"
 
 
-def headline(report: UsageReport | FleetReport) -> str:
+def headline(report: Report) -> str:
     """Return the headline of a report: its result, or why there is none."""
     if isinstance(report, FleetReport):
         return fleet_tables.headline(report)
+    if isinstance(report, ClientReport):
+        return client_tables.headline(report)
     stale = [evidence for evidence in report.evidence if evidence.stale]
     if report.evidence and len(stale) == len(report.evidence):
         return f"no evidence counts: {stale[0].stale}"
@@ -69,11 +74,11 @@ def _simulated(simulation: Simulation) -> str:
     return f"{rows}: {', '.join(counts) or 'nothing changes for any client'}{refused_text}"
 
 
-def report_text(report: UsageReport | FleetReport, *, style: Style = PLAIN) -> str:
+def report_text(report: Report, *, style: Style = PLAIN) -> str:
     """Render the report for a terminal; ends with a line break."""
     lines = [style.paint(escaped(headline(report)), "bold")]
-    lines += [f"note: {escaped(note)}" for note in report.notes]
-    for report_table in _tables(report):
+    lines += [f"note: {escaped(note)}" for note in report_notes(report)]
+    for report_table in report_tables(report):
         lines += [
             "",
             style.paint(report_table.title, "bold"),
@@ -82,6 +87,13 @@ def report_text(report: UsageReport | FleetReport, *, style: Style = PLAIN) -> s
         ]
         if report_table.more:
             lines.append(f"  {report_table.more}")
+    if documents := patches(report):
+        lines += [
+            "",
+            style.paint(client_tables.PATCH_TITLE, "bold"),
+            client_tables.PATCH_DESCRIPTION,
+        ]
+        lines += [escaped(line) for document in documents for line in document.splitlines()]
     return "\n".join(lines) + "\n"
 
 
@@ -93,14 +105,30 @@ def _rows(report_table: ReportTable, style: Style) -> list[str]:
     return table(rows, heads=report_table.heads, style=style, indent="  ")
 
 
-def _tables(report: UsageReport | FleetReport) -> Sequence[ReportTable]:
-    return fleet_tables.sheets(report) if isinstance(report, FleetReport) else sheets(report)
+def report_tables(report: Report) -> Sequence[ReportTable]:
+    """Return all tables of a report with content, in display order."""
+    if isinstance(report, FleetReport):
+        return fleet_tables.sheets(report)
+    return client_tables.sheets(report) if isinstance(report, ClientReport) else sheets(report)
 
 
-def report_markdown(report: UsageReport | FleetReport, *, max_rows: int | None = None) -> str:
+def patches(report: Report) -> tuple[str, ...]:
+    """Return the documents that a report proposes."""
+    return report.patches if isinstance(report, ClientReport) else ()
+
+
+def report_notes(report: Report) -> tuple[str, ...]:
+    """Return the sentences about a report as a whole."""
+    return () if isinstance(report, ClientReport) else report.notes
+
+
+def report_markdown(report: Report, *, max_rows: int | None = None) -> str:
     """Render the report as Markdown; each table shows at most ``max_rows`` rows (``None`` = all its rows) and the number of others."""
-    parts = [f"**{prose(headline(report))}**", *(f"> {prose(note)}" for note in report.notes)]
-    for report_table in _tables(report):
+    parts = [
+        f"**{prose(headline(report))}**",
+        *(f"> {prose(note)}" for note in report_notes(report)),
+    ]
+    for report_table in report_tables(report):
         parts += [
             f"### {report_table.title}",
             report_table.description,
@@ -111,6 +139,9 @@ def report_markdown(report: UsageReport | FleetReport, *, max_rows: int | None =
         )
         if left_out:
             parts.append(f"… and {count(left_out, 'more row')}")
+    if documents := patches(report):
+        parts += [f"### {client_tables.PATCH_TITLE}", client_tables.PATCH_DESCRIPTION]
+        parts += [f"```yaml\n{''.join(documents)}```"]
     return "\n\n".join(parts) + "\n"
 
 

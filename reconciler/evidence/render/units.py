@@ -163,6 +163,7 @@ def moment_text(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def day_text(at_ms: int) -> str:
-    """Return ``11-21``: a day of an axis."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%m-%d")
+def axis_text(at_ms: int) -> str:
+    """Return ``11-21``, a day of an axis, or a time of a day: ``18:30``."""
+    pattern = "%H:%M" if at_ms % DAY_MS else "%m-%d"
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime(pattern)

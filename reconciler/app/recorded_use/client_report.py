@@ -1,0 +1,101 @@
+"""Makes the report on one client from the lake: which limit throttled it, when, and documents with limits that would not have."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reconciler.app.clusters.targets import target
+from reconciler.app.notices import TextReceiver
+from reconciler.app.recorded_use.recommendation import declared
+from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
+from reconciler.app.recorded_use.simulation import opened, policy_for
+from reconciler.app.requests import TargetRequest
+from reconciler.base.clock import SystemClock
+from reconciler.base.installation import needs
+from reconciler.errors import UsageError
+from reconciler.evidence.output.recommended_documents import DeclaredDocuments, limit_patch
+from reconciler.quota.ip_aliases import canonical_address
+from reconciler.quota.precedence import Principal
+
+if TYPE_CHECKING:
+    from reconciler.usage.reports.client import ClientReport
+
+AROUND_MS = 3_600_000
+"""The window before and after a time in question, unless a window is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientReportOptions:
+    """The options of the command line.
+
+    Attributes:
+        at_ms: The time in question; negative = milliseconds ago; ``None`` = the whole window.
+        max_rows: Maximum number of times shown.
+    """
+
+    lake: str
+    clusters: ClusterSelection
+    window: WindowOptions
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+    at_ms: int | None = None
+    max_rows: int = 50
+
+    @property
+    def client(self) -> Principal:
+        """The names of the client.
+
+        Raises:
+            UsageError: No name was given.
+        """
+        if not (self.user or self.client_id or self.ip):
+            raise UsageError(
+                "specify a client with --user, --client-id or --ip",
+                hint="for example --user alice --client-id checkout",
+            )
+        address = canonical_address(self.ip) if self.ip else None
+        return Principal(user=self.user, client_id=self.client_id, ip=address or self.ip)
+
+
+def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "ClientReport":
+    """Return the report on a client of one cluster.
+
+    Raises:
+        UsageError: The options do not name one client and one cluster.
+        KquotaError: An error of a file or the lake.
+    """
+    needs("usage", "kquota spark client")
+    from reconciler.evidence.store.client_evidence import client_evidence
+    from reconciler.usage.reports.client import client_report
+
+    client = options.client
+    clusters = options.clusters.select()
+    if len(clusters) != 1:
+        raise UsageError("a report is about one client of one cluster; choose it with --cluster")
+    (cluster,) = clusters
+    clock = SystemClock()
+    at_ms, window = options.at_ms, options.window
+    if at_ms is not None:
+        at_ms = at_ms if at_ms >= 0 else round(clock.now() * 1000) + at_ms
+        if not window.is_given:
+            end_ms = min(at_ms + AROUND_MS, round(clock.now() * 1000))
+            window = WindowOptions(from_ms=max(0, at_ms - AROUND_MS), to_ms=end_ms)
+    from_ms, to_ms = window.span(clock)
+    evidence = client_evidence(opened(options.lake), cluster.id, client, from_ms, to_ms)
+    documents = DeclaredDocuments(cluster=cluster.name)
+    if cluster.name:
+        documents = declared(
+            notices, target(TargetRequest(project=options.clusters.project, cluster=cluster.name))
+        )
+    policy = policy_for(notices, options.clusters.project, {cluster.id: documents.declarations})
+    report = client_report(
+        client,
+        evidence,
+        lambda bucket: policy.tier_of(cluster.id, bucket).tier,
+        at_ms=at_ms,
+        max_rows=options.max_rows,
+    )
+    if not cluster.name:  # a document refers to its cluster by name
+        return report
+    patches = (limit_patch(row, documents) for row in report.limits)
+    return replace(report, patches=tuple(filter(None, patches)))

@@ -1,0 +1,158 @@
+"""The report on one client as tables of plain cells, and its headline."""
+
+from typing import Final
+
+from reconciler.evidence.render.report_tables import (
+    BOUNDS,
+    ReportTable,
+    TableForm,
+    name,
+    number,
+    text,
+)
+from reconciler.evidence.render.units import (
+    bucket_text,
+    length_text,
+    moment_text,
+    per_day_text,
+    share_text,
+    source_text,
+    type_text,
+    units_text,
+)
+from reconciler.quota.entity import LEVEL_NAMES
+from reconciler.quota.precedence import Principal
+from reconciler.render.cluster_state import principal_text
+from reconciler.render.units import UNSET, count
+from reconciler.usage.demand_bounds import FigureBound
+from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import Bucket, GroupKind
+
+_SHARED_BY: Final = {
+    GroupKind.USER: "all client ids of this user",
+    GroupKind.CLIENT: "all users with this client id",
+    GroupKind.PAIR: "all connections with this user and client id",
+    GroupKind.IP: "all connections from this address",
+}
+PATCH_TITLE: Final = "Proposed limits"
+PATCH_DESCRIPTION: Final = (
+    "The smallest limit with the margin of the client's tier, as a ClientQuota. Nothing is applied. If a document of this"
+    " name exists, change only this limit in it."
+)
+
+
+def client_text(report: ClientReport) -> str:
+    """Return the names of the client: ``user=alice client-id=shop``."""
+    names = (report.user or None, report.client_id or None, report.ip or None)
+    return principal_text(Principal(user=names[0], client_id=names[1], ip=names[2]))
+
+
+def headline(report: ClientReport) -> str:
+    """Return the answer in one sentence."""
+    client = client_text(report)
+    if not report.limits:
+        return f"{client}: no broker recorded these names; where limits are for each user and client id, both names are needed"
+    if report.at_ms is None:
+        times = count(len(report.throttled) + report.left_out, "time")
+        return f"{client}: throttled {times}" if report.throttled else f"{client}: never throttled"
+    when = moment_text(report.at_ms)
+    if report.throttled_at:
+        return f"{client}: throttled at {when} {_cause(report.throttled_at[0])}"
+    nearest = f"; the nearest time is {_times(report.throttled[0])}" if report.throttled else ""
+    return f"{client}: not throttled at {when}{nearest}"
+
+
+def _cause(row: ThrottledRow) -> str:
+    limit = f"{units_text(row.quota_type, row.limit_units)} of {source_text(row.source_entity)}"
+    delay = length_text(row.delay_ms)
+    return f"on broker {row.broker_id}: {type_text(row.quota_type)}, limit {limit}; requests waited {delay} on average"
+
+
+def sheets(report: ClientReport) -> tuple[ReportTable, ...]:
+    """Return the tables with content, in display order."""
+    tables = (
+        THROTTLED.of(report.throttled, report.left_out),
+        LIMITS.of(report.limits),
+        EVIDENCE.of([report]),
+    )
+    return tuple(table for table in tables if table.rows)
+
+
+def _times(row: ThrottledRow) -> str:
+    return f"{moment_text(row.begin_ms)} for {length_text(row.end_ms - row.begin_ms)}"
+
+
+def _level(level: int | None) -> str:
+    return f"{level}: {LEVEL_NAMES[level]}" if level else UNSET
+
+
+def _shared_by(bucket: Bucket) -> str:
+    return _SHARED_BY[bucket.kind]
+
+
+def _at_least(kind: QuotaType, units: int | None) -> str:
+    return UNSET if units is None else BOUNDS[FigureBound.AT_LEAST] + units_text(kind, units)
+
+
+THROTTLED: Final[TableForm[ThrottledRow]] = TableForm(
+    "throttled",
+    "When and why",
+    "Times in which a broker recorded delays; the record lasts up to a minute longer than the delay. A lower limit than the"
+    " last column would have delayed the same requests.",
+    (
+        name("who", lambda row: bucket_text(row.bucket)),
+        text("when", lambda row: moment_text(row.begin_ms)),
+        number("for", lambda row: length_text(row.end_ms - row.begin_ms)),
+        name("broker", lambda row: row.broker_id),
+        text("what", lambda row: type_text(row.quota_type)),
+        number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
+        name("limit of", lambda row: source_text(row.source_entity)),
+        text("level", lambda row: _level(row.level)),
+        text("shared by", lambda row: _shared_by(row.bucket)),
+        number("mean delay", lambda row: length_text(row.delay_ms)),
+        number("largest rate", lambda row: units_text(row.quota_type, row.rate_units)),
+        number("smallest limit", lambda row: _at_least(row.quota_type, row.least_units)),
+    ),
+)
+"""One row for each time in which a broker throttled a bucket."""
+
+LIMITS: Final[TableForm[ClientLimitRow]] = TableForm(
+    "limits",
+    "Limits of the client",
+    "At the end of the window; each applies on every broker by itself. The smallest limit is a lower bound (≥): a throttled"
+    " client wanted more than was recorded.",
+    (
+        name("who", lambda row: bucket_text(row.bucket)),
+        text("what", lambda row: type_text(row.quota_type)),
+        number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
+        name("limit of", lambda row: source_text(row.source_entity)),
+        text("level", lambda row: _level(row.level)),
+        text("shared by", lambda row: _shared_by(row.bucket)),
+        number("brokers", lambda row: f"{row.brokers:,}"),
+        number("largest rate", lambda row: units_text(row.quota_type, row.peak_units)),
+        number("throttled", lambda row: per_day_text(row.throttled_ms, row.covered_ms)),
+        number("smallest limit", lambda row: _at_least(row.quota_type, row.least_units)),
+        number(
+            "proposed",
+            lambda row: (
+                UNSET if row.target_units is None else units_text(row.quota_type, row.target_units)
+            ),
+        ),
+    ),
+)
+"""One row for each bucket and quota type."""
+
+EVIDENCE: Final[TableForm[ClientReport]] = TableForm(
+    "evidence",
+    "Evidence",
+    "What was recorded, and how much of the time it covers.",
+    (
+        name("cluster", lambda report: report.cluster_id),
+        text("from", lambda report: moment_text(report.from_ms)),
+        text("to", lambda report: moment_text(report.to_ms)),
+        number("read every", lambda report: length_text(report.step_ms)),
+        number("covers", lambda report: share_text(report.coverage_ppm)),
+        text("state", lambda report: "incomplete" if report.is_partial else "whole"),
+    ),
+)

@@ -1,0 +1,76 @@
+"""The report on one client in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.evidence.render.client_tables import headline, sheets
+from reconciler.evidence.render.report_text import report_markdown, report_text
+from tests.render.use_reports import HOUR, client_page, page
+
+REPORT = client_page()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {},
+            (
+                "user=etl client-id=loader: throttled at 2026-11-18 06:00 UTC on broker 1: produce,"
+                " limit 20 MiB/s of user=etl,client-id=loader; requests waited 1 s on average"
+            ),
+        ),
+        (
+            {"at_ms": REPORT.from_ms},
+            (
+                "user=etl client-id=loader: not throttled at 2026-11-18 00:00 UTC;"
+                " the nearest time is 2026-11-18 05:00 UTC for 2 h"
+            ),
+        ),
+        ({"at_ms": None, "left_out": 2}, "user=etl client-id=loader: throttled 3 times"),
+        ({"at_ms": None, "throttled": ()}, "user=etl client-id=loader: never throttled"),
+        (
+            {"limits": (), "user": ""},
+            (
+                "client-id=loader: no broker recorded these names; where limits are for each user and"
+                " client id, both names are needed"
+            ),
+        ),
+    ],
+)
+def test_the_first_sentence_answers_the_question(changes, sentence) -> None:
+    assert headline(replace(REPORT, **changes)) == sentence
+
+
+def test_a_row_has_the_reason_and_what_would_have_avoided_it() -> None:
+    (row,) = sheets(REPORT)[0].rows
+    assert row == (
+        "user=etl,client-id=loader",
+        "2026-11-18 05:00 UTC",
+        "2 h",
+        "1",
+        "produce",
+        "20 MiB/s",
+        "user=etl,client-id=loader",
+        "1: user + client-id",
+        "all connections with this user and client id",
+        "1 s",
+        "30 MiB/s",
+        "≥ 23 MiB/s",
+    )
+
+
+def test_every_output_ends_with_the_documents() -> None:
+    document = REPORT.patches[0].strip()
+    assert report_text(REPORT).strip().endswith(document)
+    assert report_markdown(REPORT).strip().endswith(f"```yaml\n{document}\n```")
+    assert f"{document}\n</pre>" in page(REPORT)
+    without = replace(REPORT, patches=())
+    assert "Proposed limits" not in report_text(without) + report_markdown(without) + page(without)
+
+
+def test_a_short_window_has_times_of_the_day_on_its_axis() -> None:
+    curve = replace(REPORT.curves[1], points=((REPORT.from_ms + HOUR, 5, 9),))
+    text = page(replace(REPORT, curves=(curve,)))
+    assert ">01:10</text>" in text
