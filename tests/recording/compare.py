@@ -43,7 +43,7 @@ class Row:
     unstated: ForecastRange
 
     def line(self) -> str:
-        """A row of the table in the documentation."""
+        """A row of the table."""
         case = self.case
         who = f"{self.run} | {case.kind} {case.shape}, {case.connections} x {case.record:,} B | {case.limit / 1000:.0f}"
         return (

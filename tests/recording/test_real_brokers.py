@@ -1,7 +1,7 @@
 """T12: the model's forecast from recorded use, against real brokers with the same records. Needs no broker.
 
 The bounds of T12 are 15 % of throttled time and 20 % of the worst delay, run by run. For consumers the size of their
-fetches is stated. docs/evidence-quality.md has every number and explains the remaining error.
+fetches is stated. docs/recorded-use.md has the results and explains the remaining error.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""The generated parts of docs/telemetry.md: `python -m tests.evidence.ingest.telemetry_docs --write`."""
+"""The generated parts of docs/recorded-use-operations.md: `python -m tests.evidence.ingest.telemetry_docs --write`."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect
 from reconciler.evidence.ingest.drop_reasons import PARTIAL, SENTENCES, DropReason
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "telemetry.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "recorded-use-operations.md"
 NOTHING = "nothing"
 
 ADVICE: dict[DropReason, str] = {
@@ -94,4 +94,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         DOCUMENT.write_text(replaced(document), encoding="utf-8")
     elif replaced(document) != document:
-        sys.exit("docs/telemetry.md: python -m tests.evidence.ingest.telemetry_docs --write")
+        sys.exit("docs/recorded-use-operations.md: python -m tests.evidence.ingest.telemetry_docs --write")

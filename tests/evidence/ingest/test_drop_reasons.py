@@ -15,7 +15,7 @@ from reconciler.evidence.ingest.drop_reasons import (
 )
 from tests.evidence.ingest.telemetry_docs import ADVICE
 
-PAGE = Path(__file__).parents[3] / "docs" / "telemetry.md"
+PAGE = Path(__file__).parents[3] / "docs" / "recorded-use-operations.md"
 COUNTED = st.dictionaries(st.sampled_from(DropReason), st.integers(1, 1000))
 
 
