@@ -61,11 +61,11 @@ def test_documents_records_and_rules_of_every_cluster_are_read(tmp_path: Path) -
     inputs = fleet_inputs(
         Console.of_process({}), project(tmp_path, a=QUOTA.format(name="a", value="10Mi"))
     )
-    assert sorted(inputs.intended) == sorted(inputs.guards) == ["c1", "c2"]
-    assert inputs.intended["c1"].desired.pair_count == 1
-    assert inputs.intended["c2"].desired.pair_count == 0
-    assert inputs.intended["c1"].owned.cluster_id == "c1"
-    assert not inputs.intended["c1"].rules.removals_known
+    assert sorted(inputs) == ["c1", "c2"]
+    assert inputs["c1"].desired.pair_count == 1
+    assert inputs["c2"].desired.pair_count == 0
+    assert inputs["c1"].owned.cluster_id == "c1"
+    assert not inputs["c1"].rules.removals_known
 
 
 def test_problems_of_shared_files_are_reported_once(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from reconciler.render.json_values import dump
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.result_rows import Simulation
 from reconciler.usage.impact.verdict import ImpactVerdict
-from reconciler.usage.reports.profiles import UsageState
-from reconciler.usage.reports.usage import ResultOrigin, UsageReport
+from reconciler.usage.reports.usage import ResultOrigin, UsageReport, UsageState
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import bucket_of
 from tests.render.use_reports import (

@@ -23,7 +23,6 @@ from reconciler.usage.impact.result_rows import (
 from reconciler.usage.impact.verdict import ImpactVerdict, ToleranceBreach
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
-from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import (
     CapacityRow,
     NoisyRow,
@@ -31,6 +30,7 @@ from reconciler.usage.reports.usage import (
     UsageCurve,
     UsageReport,
     UsageRow,
+    UsageState,
 )
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import Bucket, bucket_of

@@ -13,7 +13,7 @@ from reconciler.app.requests import RecommendationsRequest
 from reconciler.base.escaping import markdown
 from reconciler.base.text_files import read_text
 from reconciler.errors import UsageError
-from reconciler.evidence.render.report_reader import read_recommendations
+from reconciler.evidence.render.report_json import read_recommendations
 from reconciler.evidence.render.report_text import report_markdown
 from reconciler.forge import github, gitlab
 from reconciler.forge.github_pulls import GitHubPulls

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,19 +19,12 @@ from reconciler.quota.results.report import RunOrigin
 
 if TYPE_CHECKING:
     from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
-    from reconciler.quota.planner.guards import Guards
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetInputs:
-    """The inputs of a fleet plan, by cluster id."""
-
-    intended: "dict[str, ClusterPlanInput]"
-    guards: "dict[str, Guards]"
-
-
-def fleet_inputs(notices: TextReceiver, clusters: ClusterSelection) -> FleetInputs:
-    """Read the documents and records of all clusters.
+def fleet_inputs(
+    notices: TextReceiver, clusters: ClusterSelection
+) -> "dict[str, ClusterPlanInput]":
+    """Read the documents and records of all clusters, by cluster id.
 
     Two documents that claim one pair are no error here: they become rows.
 
@@ -41,11 +33,11 @@ def fleet_inputs(notices: TextReceiver, clusters: ClusterSelection) -> FleetInpu
         ManifestErrors: Every problem of every file of every cluster.
         InventoryError: Records cannot be read.
     """
-    inputs = FleetInputs(intended={}, guards={})
+    inputs: dict[str, ClusterPlanInput] = {}
     problems: list[Problem] = []
     for cluster in clusters.select():
         try:
-            _read(notices, cluster, _target(cluster, clusters), inputs)
+            inputs[cluster.id] = _read(notices, cluster, _target(cluster, clusters))
         except ManifestErrors as error:
             problems += error.problems
     if problems:
@@ -54,11 +46,8 @@ def fleet_inputs(notices: TextReceiver, clusters: ClusterSelection) -> FleetInpu
 
 
 def _read(
-    notices: TextReceiver,
-    cluster: SelectedCluster,
-    cluster_target: ClusterTarget,
-    inputs: FleetInputs,
-) -> None:
+    notices: TextReceiver, cluster: SelectedCluster, cluster_target: ClusterTarget
+) -> "ClusterPlanInput":
     from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
 
     loaded = load_loosely(cluster_target, ())
@@ -75,12 +64,12 @@ def _read(
         removals_known=owned.is_known,
         origin=RunOrigin(),
     )
-    inputs.guards[cluster.id] = options.guards
-    inputs.intended[cluster.id] = ClusterPlanInput(
+    return ClusterPlanInput(
         desired=merge(loaded.of(cluster_target.name)),
         owned=owned,
         rules=options.rules,
         day=datetime.fromtimestamp(clock.now(), UTC).date(),
+        guards=options.guards,
     )
 
 

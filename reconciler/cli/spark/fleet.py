@@ -85,8 +85,7 @@ def plan(
         lambda spark, lake, settings, progress: jobs.planned(
             spark,
             lake,
-            inputs.intended,
-            inputs.guards,
+            inputs,
             to_ms=to_ms,
             max_rows=settings,
             progress=progress,

@@ -15,7 +15,7 @@ from reconciler.usage.samples import DAY_MS
 
 HEIGHT: Final = 190
 RIGHT, TOP, BOTTOM = 12, 14, 26
-BAR_TEXT: Final = 110
+BAR_TEXT: Final = 160
 """Width beside the longest bar, for its text."""
 
 _STEPS_MS: Final = tuple(
@@ -30,20 +30,20 @@ class ChartLayout:
 
     Attributes:
         css: The class that shows it on these screens only.
-        left: Width of the texts of the vertical axis.
+        axis_width: Width of the texts of the vertical axis.
         names: Width of the column for names in a bar chart; 0 = names are above their bars.
         most_times: Maximum number of times on an axis.
     """
 
     css: str
     width: int
-    left: int
+    axis_width: int
     names: int
     most_times: int
 
 
-WIDE: Final = ChartLayout(css="wide", width=760, left=92, names=250, most_times=8)
-NARROW: Final = ChartLayout(css="narrow", width=340, left=72, names=0, most_times=4)
+WIDE: Final = ChartLayout(css="wide", width=760, axis_width=92, names=250, most_times=8)
+NARROW: Final = ChartLayout(css="narrow", width=300, axis_width=66, names=0, most_times=4)
 
 TickText: TypeAlias = Callable[[int], str]
 """Formats a value of the vertical axis."""
@@ -131,7 +131,7 @@ def curve_chart(plot: Plot, tick_text: TickText, layout: ChartLayout = WIDE) -> 
         at = max(y - 4, last + 12)  # texts never overlap
         last = at
         parts.append(
-            f'<line class="{level_line.css}" x1="{layout.left}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<line class="{level_line.css}" x1="{layout.axis_width}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text class="c-level" x="{end}" y="{at:.1f}" text-anchor="end">{_text(level_line.text)}</text>'
         )
     above = [level for level in plot.levels if level.value > 3 * peak]
@@ -151,9 +151,9 @@ def bar_chart(
     Bars beyond the scale are cut at its end; their text has the number.
     """
     is_beside = layout.names > 0
-    left = layout.names or 4
-    room = layout.width - left - BAR_TEXT
-    anchor, names_x = ("end", left - 8) if is_beside else ("start", left)
+    start_x = layout.names or 4
+    room = layout.width - start_x - BAR_TEXT
+    anchor, names_x = ("end", start_x - 8) if is_beside else ("start", start_x)
     parts: list[str] = []
     y = float(TOP)
     for row in rows:
@@ -167,13 +167,13 @@ def bar_chart(
         for n, bar in enumerate(row.bars):
             width = max(1.0, min(1.0, bar.share) * room)
             parts.append(
-                f'<rect class="{bar.css}" x="{left}" y="{y + 16 * n:.1f}" width="{width:.1f}" height="12" rx="2"/>'
-                f'<text class="c-tick" x="{left + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
+                f'<rect class="{bar.css}" x="{start_x}" y="{y + 16 * n:.1f}" width="{width:.1f}" height="12" rx="2"/>'
+                f'<text class="c-tick" x="{start_x + width + 6:.1f}" y="{y + 16 * n + 10:.1f}">{_text(bar.text)}</text>'
             )
         y += 16 * (max(len(labels), len(row.bars)) if is_beside else len(row.bars)) + 10
     height = y + 6
     if mark is not None:  # first, so that texts are drawn over it
-        x = left + mark * room
+        x = start_x + mark * room
         parts.insert(
             0,
             f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>',
@@ -191,7 +191,9 @@ class _Scale:
     def x(self, at_ms: int) -> float:
         span = max(1, self.to_ms - self.from_ms)
         layout = self.layout
-        return layout.left + (at_ms - self.from_ms) / span * (layout.width - layout.left - RIGHT)
+        return layout.axis_width + (at_ms - self.from_ms) / span * (
+            layout.width - layout.axis_width - RIGHT
+        )
 
     def y(self, value: float) -> float:
         return HEIGHT - BOTTOM - value / self.top * (HEIGHT - TOP - BOTTOM)
@@ -227,12 +229,12 @@ def _line(run: Sequence[tuple[int, int, int]], scale: _Scale, span_ms: int) -> s
 
 def _axes(scale: _Scale, top: int, tick_text: TickText) -> str:
     parts: list[str] = []
-    left, end = scale.layout.left, scale.layout.width - RIGHT
+    start_x, end = scale.layout.axis_width, scale.layout.width - RIGHT
     for value in _ticks(top):
         y = scale.y(value)
         parts.append(
-            f'<line class="c-grid" x1="{left}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="c-tick" x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(tick_text(value))}</text>'
+            f'<line class="c-grid" x1="{start_x}" x2="{end}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="c-tick" x="{start_x - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(tick_text(value))}</text>'
         )
     for at in _times(scale):
         x = scale.x(at)

@@ -30,10 +30,10 @@ def client_evidence(
     """
     window = recorded_window.opened(lake, cluster_id, from_ms, to_ms)
     names = (client.user, client.client_id, client.ip)
-    wanted = (pc.field("ts_ms") >= from_ms) & (pc.field("ts_ms") < to_ms)
+    row_filter = (pc.field("ts_ms") >= from_ms) & (pc.field("ts_ms") < to_ms)
     for column, name in zip(_NAMES, names, strict=True):
-        wanted &= pc.field(column).isin(pa.array(["", *([name] if name else [])], pa.string()))
-    rows = lake.read(window.samples, [*_SERIES, *COLUMNS], wanted, table=USAGE_SAMPLE)
+        row_filter &= pc.field(column).isin(pa.array(["", *([name] if name else [])], pa.string()))
+    rows = lake.read(window.samples, [*_SERIES, *COLUMNS], row_filter, table=USAGE_SAMPLE)
     buckets_by_type = {
         kind: {bucket for bucket in set().union(*buckets.values()) if is_own(client, bucket)}
         for kind, buckets in sample_columns.buckets_by_type(rows).items()

@@ -10,9 +10,19 @@ from reconciler.usage.impact.result_rows import (
     RecommendationRow,
     Simulation,
 )
-from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
+
+
+class UsageState(StrEnum):
+    """The use of a bucket on one broker relative to its limit."""
+
+    UNUSED = "unused"  # recorded, without any use
+    IDLE = "idle"  # used, never above a tenth of its limit
+    USED = "used"
+    NEAR_LIMIT = "near_limit"  # at nine tenths of its limit or above, and not throttled
+    THROTTLED = "throttled"
+    NO_DATA = "no_data"  # the broker does not record this type
 
 
 class TrafficDirection(StrEnum):

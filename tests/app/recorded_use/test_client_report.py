@@ -65,7 +65,7 @@ def test_a_page_has_no_name_of_another_client(project: Path) -> None:
         assert client("--user", "alice", *DAY, "--out", name) == 0
         text = (project / name).read_text()
         assert "alice" in text
-        assert not [other for other in ("bob", "carol", "dave") if other in text]
+        assert not [user for user in ("bob", "carol", "dave") if user in text]
 
 
 @pytest.mark.usefixtures("project")

@@ -94,4 +94,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         DOCUMENT.write_text(replaced(document), encoding="utf-8")
     elif replaced(document) != document:
-        sys.exit("docs/recorded-use-operations.md: python -m tests.evidence.ingest.telemetry_docs --write")
+        sys.exit(
+            "docs/recorded-use-operations.md: python -m tests.evidence.ingest.telemetry_docs --write"
+        )

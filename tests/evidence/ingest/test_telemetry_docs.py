@@ -20,9 +20,7 @@ def test_the_tables_of_the_document_equal_those_of_the_program() -> None:
 
 
 def test_every_decoder_and_replica_label_is_documented() -> None:
-    assert [
-        name for name in (*DECODERS, *REPLICA_LABELS) if f"`{name}`" not in TEXT
-    ] == []
+    assert [name for name in (*DECODERS, *REPLICA_LABELS) if f"`{name}`" not in TEXT] == []
 
 
 def test_the_example_of_a_cluster_is_read() -> None:

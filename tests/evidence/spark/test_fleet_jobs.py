@@ -214,7 +214,13 @@ def intended() -> dict[str, ClusterPlanInput]:
     ]
     rules = Rules(policy=Policy.SYNC, sync_confirmed=True)
     return {
-        "c1": ClusterPlanInput(desired=merge(claims[:1]), owned=owned, rules=rules, day=FIRST),
+        "c1": ClusterPlanInput(
+            desired=merge(claims[:1]),
+            owned=owned,
+            rules=rules,
+            day=FIRST,
+            guards=Guards(max_removals=0),
+        ),
         "c2": ClusterPlanInput(
             desired=merge(claims), owned=OwnershipRecords(cluster_id="c2"), rules=rules, day=FIRST
         ),
@@ -222,9 +228,8 @@ def intended() -> dict[str, ClusterPlanInput]:
 
 
 def run_plan(spark: SparkSession, lake: Lake, **more: object) -> FleetReport:
-    guards = {"c1": Guards(max_removals=0)}
     arguments = {"to_ms": NOW, "max_rows": 50, "progress": silent} | more
-    return plan.planned(spark, lake, intended(), guards, **arguments)
+    return plan.planned(spark, lake, intended(), **arguments)
 
 
 def test_a_fleet_plan_equals_the_plan_of_each_cluster_with_its_guards_and_conflicts(
@@ -283,10 +288,8 @@ def test_a_cluster_without_a_snapshot_is_named_and_never_planned(
 ) -> None:
     fleet = {"never": replace(intended()["c1"], owned=OwnershipRecords(cluster_id="never"))}
     with pytest.raises(UsageError, match="no complete snapshot"):
-        plan.planned(spark, lake, fleet, {}, to_ms=NOW, max_rows=5, progress=silent)
-    report = plan.planned(
-        spark, lake, fleet | intended(), {}, to_ms=NOW, max_rows=5, progress=silent
-    )
+        plan.planned(spark, lake, fleet, to_ms=NOW, max_rows=5, progress=silent)
+    report = plan.planned(spark, lake, fleet | intended(), to_ms=NOW, max_rows=5, progress=silent)
     assert [totals.cluster_id for totals in report.clusters] == ["c1", "c2"]
     assert report.notes == ("never: no complete snapshot in the lake, so it is not in this report",)
 

@@ -17,8 +17,7 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
-from reconciler.usage.reports.profiles import UsageState
-from reconciler.usage.reports.usage import TrafficDirection
+from reconciler.usage.reports.usage import TrafficDirection, UsageState
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import CAPACITY_ROW, IMPACT_ROW, NOISY_ROW, RECOMMENDATION, USAGE_ROW
 from reconciler.usage.tags import bucket_of

@@ -90,9 +90,9 @@ def test_each_time_has_the_limit_in_force_then_and_its_level() -> None:
 
 
 def test_the_nearest_time_comes_first_and_the_one_in_question_is_marked() -> None:
-    asked = report(THROTTLED, at_ms=125_000)
-    assert [row.begin_ms for row in asked.throttled] == [120_000, 30_000]
-    assert [row.begin_ms for row in asked.throttled_at] == [120_000]
+    at_time = report(THROTTLED, at_ms=125_000)
+    assert [row.begin_ms for row in at_time.throttled] == [120_000, 30_000]
+    assert [row.begin_ms for row in at_time.throttled_at] == [120_000]
     assert report(THROTTLED, at_ms=60_000).throttled_at == ()
     cut = report(THROTTLED, max_rows=1)
     assert (len(cut.throttled), cut.left_out) == (1, 1)
@@ -174,18 +174,18 @@ snapshots = st.dictionaries(entities, st.integers(1, 10**6).map(float), max_size
 )
 def test_no_format_has_a_name_of_another_client(client, recorded, states, at_ms) -> None:
     limits = [(60_000 * at, limits) for at, limits in enumerate(states)]
-    made = report(evidence(recorded, *limits), client, at_ms=at_ms)
-    assert {row.bucket for row in made.limits} == {
+    client_page = report(evidence(recorded, *limits), client, at_ms=at_ms)
+    assert {row.bucket for row in client_page.limits} == {
         bucket for bucket in recorded if is_own(client, bucket)
     }
     declared = DeclaredDocuments(cluster="prod")
-    patches = filter(None, (limit_patch(row, declared) for row in made.limits))
-    made = replace(made, patches=tuple(patches))
+    patches = filter(None, (limit_patch(row, declared) for row in client_page.limits))
+    client_page = replace(client_page, patches=tuple(patches))
     texts = [
-        report_text(made),
-        report_markdown(made),
-        page(made),
-        json.dumps(report_document(made)),
+        report_text(client_page),
+        report_markdown(client_page),
+        page(client_page),
+        json.dumps(report_document(client_page)),
     ]
     for text in texts:
         assert OTHER not in text

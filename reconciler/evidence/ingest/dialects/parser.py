@@ -113,7 +113,9 @@ class _DialectFile:
         self._where = source
 
     def wrong(self, message: str) -> TelemetryError:
-        return TelemetryError(message, location=self._where, hint="see docs/recorded-use-operations.md")
+        return TelemetryError(
+            message, location=self._where, hint="see docs/recorded-use-operations.md"
+        )
 
     def only(self, table: Mapping[str, Any], known_words: frozenset[str], description: str) -> None:
         unknown = sorted(set(table) - known_words)

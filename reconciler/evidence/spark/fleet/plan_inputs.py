@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from reconciler.quota.ownership import (
     Pair,
 )
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import DeletionPolicy, Rules
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY
@@ -46,12 +47,18 @@ class PlanFrames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlanInput:
-    """The inputs of one cluster's plan, besides its live quotas."""
+    """The inputs of one cluster's plan, besides its live quotas.
+
+    Attributes:
+        rules: Policy, drift mode, scope and the rest.
+        guards: Guards on counts are checked; the others are not.
+    """
 
     desired: DesiredState
     owned: OwnershipRecords
     rules: Rules
     day: dt.date
+    guards: Guards = field(default_factory=Guards)
 
 
 def sides(

@@ -1,7 +1,6 @@
 """The job ``plan``: the changes of all clusters as ``quota.planner.comparison.compare`` plans them; writes ``plan_row`` and ``plan_conflict``."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +21,6 @@ from reconciler.quota.planner.guards import (
     nothing_declared,
     too_many_removals,
 )
-from reconciler.quota.policy import Rules
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
     ConflictRow,
@@ -42,24 +40,10 @@ OLDEST_DAYS: Final = 400
 """Maximum age of a snapshot in days."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanConstraints:
-    """Constraints of one cluster's plan.
-
-    Attributes:
-        rules: Policy, drift mode, scope and the rest.
-        guards: Guards on counts are checked; the others are not.
-    """
-
-    rules: Rules
-    guards: Guards
-
-
 def planned(
     spark: SparkSession,
     lake: Lake,
     fleet: Mapping[str, ClusterPlanInput],
-    guards: Mapping[str, Guards],
     *,
     to_ms: int,
     max_rows: int,
@@ -83,13 +67,7 @@ def planned(
         _ = result_writer.commit_results(
             lake, day_rows, table, view.names, span=view.span, progress=progress
         )
-    ordered = {
-        cluster_id: PlanConstraints(
-            rules=fleet[cluster_id].rules, guards=guards.get(cluster_id, Guards())
-        )
-        for cluster_id in fleet
-    }
-    return _planned(view, frames, ordered, max_rows, progress)
+    return _planned(view, frames, fleet, max_rows, progress)
 
 
 class _ObservedFleet:
@@ -124,7 +102,7 @@ class _ObservedFleet:
 def _planned(
     view: _ObservedFleet,
     frames: PlanFrames,
-    ordered: Mapping[str, PlanConstraints],
+    fleet: Mapping[str, ClusterPlanInput],
     max_rows: int,
     progress: Progress,
 ) -> FleetReport:
@@ -132,7 +110,7 @@ def _planned(
     day = view.span.last_day
     different = plan.differences(frames).cache()
     _ = different.count()  # computes the persisted frame, so that Spark knows its size
-    rules = {cluster_id: constraints.rules for cluster_id, constraints in ordered.items()}
+    rules = {cluster_id: of_cluster.rules for cluster_id, of_cluster in fleet.items()}
     joined_pairs = plan.laid_out(different, frames)
     decided = plan.decided(joined_pairs, rules, now=view.span.to_ms / 1000, day=day).cache()
     rows = plan.rows(decided).cache()
@@ -143,7 +121,7 @@ def _planned(
         )
     sums = _sums(view.names, frames, different, decided)
     report = _build_report(
-        view, ordered, sums, rows=rows, conflict_rows=conflict_rows, max_rows=max_rows
+        view, fleet, sums, rows=rows, conflict_rows=conflict_rows, max_rows=max_rows
     )
     for frame in (rows, conflict_rows, decided, different):
         _ = frame.unpersist()
@@ -168,7 +146,7 @@ def _sums(
 
 def _build_report(
     view: _ObservedFleet,
-    ordered: Mapping[str, PlanConstraints],
+    fleet: Mapping[str, ClusterPlanInput],
     sums: Mapping[str, Mapping[str, int]],
     *,
     rows: DataFrame,
@@ -191,7 +169,7 @@ def _build_report(
                 cluster_id=cluster_id,
                 look_ms=view.snapshot_times_ms[cluster_id],
                 counts=sums[cluster_id],
-                violations=violations(sums[cluster_id], ordered[cluster_id].guards),
+                violations=violations(sums[cluster_id], fleet[cluster_id].guards),
             )
             for cluster_id in view.names
         ),

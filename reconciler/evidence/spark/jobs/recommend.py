@@ -17,7 +17,6 @@ from reconciler.evidence.spark.usage import (
     impact_query,
     recommendation,
     report_rows,
-    sample_windows,
 )
 from reconciler.evidence.spark.usage.impact_query import BUCKET
 from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
@@ -116,7 +115,7 @@ def advised(
     if not counting:
         return RecommendationResult(report=UsageReport(evidence=notes), changes=())
     names = [window.cluster_id for window in counting]
-    samples = sample_windows.samples(spark, lake, counting)
+    samples = reader.samples_of(spark, lake, counting)
     cases = _cases(spark, lake, samples, counting, work).persist()
     try:
         progress("buckets to size", 0, 0)

@@ -12,7 +12,7 @@ from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import capacity, usage
 from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.spark.tables.time_window import TimeWindow
-from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
+from reconciler.evidence.spark.usage import facts, report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
 from reconciler.render.units import count
@@ -69,15 +69,8 @@ def run(
         )
         if amount
     }
-    drawn = _curves(spark, lake, settings, span, impacts)
-    drawn_series = {
-        (curve.cluster_id, curve.quota_type, curve.bucket, curve.broker_id) for curve in drawn
-    }
-    remaining_curves = tuple(
-        curve
-        for curve in used.curves
-        if (curve.cluster_id, curve.quota_type, curve.bucket, curve.broker_id) not in drawn_series
-    )
+    drawn = {_series(curve): curve for curve in _curves(spark, lake, settings, span, impacts)}
+    drawn |= {_series(curve): curve for curve in used.curves if _series(curve) not in drawn}
     return replace(
         used,
         simulation=simulation,
@@ -85,7 +78,7 @@ def run(
         recommendations=advice,
         capacity=carried.capacity,
         noisy=carried.noisy,
-        curves=(*drawn, *remaining_curves)[:MOST_CURVES],
+        curves=tuple(drawn.values())[:MOST_CURVES],
         left_out=left_out,
         notes=(*used.notes, *carried.notes, *_other_windows(origins)),
     )
@@ -170,6 +163,10 @@ def _newest(
     return tuple(manifests_by_cluster[cluster_id] for cluster_id in sorted(manifests_by_cluster))
 
 
+def _series(curve: UsageCurve) -> tuple[object, ...]:
+    return curve.cluster_id, curve.quota_type, curve.bucket, curve.broker_id
+
+
 def _curves(
     spark: SparkSession,
     lake: Lake,
@@ -178,28 +175,15 @@ def _curves(
     rows: Sequence[ImpactRow],
 ) -> tuple[UsageCurve, ...]:
     """Return curves of the first impact rows, each with the limits before and after."""
-    drawn_rows = [
-        impact_row for impact_row in rows if impact_row.broker_id and not impact_row.any_name
-    ][: settings.curves]
-    if not drawn_rows:
-        return ()
+    drawn_rows = [row for row in rows if row.broker_id and not row.any_name][: settings.curves]
     limits: report_rows.Limits = {
-        (impact_row.cluster_id, impact_row.quota_type, impact_row.bucket, impact_row.broker_id): (
-            impact_row.before_units,
-            impact_row.after_units,
+        (row.cluster_id, row.quota_type, row.bucket, row.broker_id): (
+            row.before_units,
+            row.after_units,
         )
-        for impact_row in drawn_rows
+        for row in drawn_rows
     }
-    five_minutes = reader.frame(
-        spark,
-        lake,
-        USAGE_5M,
-        sorted({impact_row.cluster_id for impact_row in drawn_rows}),
-        **facts.days(span),
-    )
-    length = usage.span_of(span)
+    clusters = sorted({row.cluster_id for row in drawn_rows})
+    five_minutes = reader.frame(spark, lake, USAGE_5M, clusters, **facts.days(span))
     in_window = (fn.col("bucket_ms") >= span.from_ms) & (fn.col("bucket_ms") < span.to_ms)
-    spans = limit_usage.curves(
-        five_minutes.where(in_window), usage.series_frame(spark, limits), length
-    )
-    return report_rows.curves(spans, limits, length, usage.MOST_POINTS * len(limits))
+    return usage.curves(spark, five_minutes.where(in_window), limits, span)

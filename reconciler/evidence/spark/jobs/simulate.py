@@ -9,7 +9,6 @@ from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import impact_query, impact_summary, simulation
-from reconciler.evidence.spark.usage import sample_windows as windows_
 from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
@@ -41,7 +40,7 @@ def simulated(
     counting = [pair for pair in zip(work.candidates, windows, strict=True) if not pair[1].reason]
     if not counting:
         return Simulation(evidence=notes, rows=())
-    samples = windows_.samples(spark, lake, [window for _, window in counting])
+    samples = reader.samples_of(spark, lake, [window for _, window in counting])
     changes = {window.cluster_id: _change(candidate, window) for candidate, window in counting}
     asked_rows = impact_query.questions(samples, changes).persist()
     try:

@@ -66,7 +66,7 @@ def run(
     report = UsageReport(
         evidence=notes,
         usage=first,
-        curves=curves(spark, five_minutes, first, span, settings.curves),
+        curves=curves(spark, five_minutes, limits_of_rows(first, settings.curves), span),
         left_out={USAGE_ROW.name: left_out} if left_out else {},
     )
     _ = rows.unpersist()
@@ -75,49 +75,35 @@ def run(
 
 
 def curves(
-    spark: SparkSession,
-    five_minutes: DataFrame,
-    rows: Sequence[UsageRow],
-    span: TimeWindow,
-    max_rows: int,
+    spark: SparkSession, five_minutes: DataFrame, limits: report_rows.Limits, span: TimeWindow
 ) -> tuple[UsageCurve, ...]:
-    """Return the curves of the first rows that have a broker.
+    """Return the curves of some buckets on brokers.
 
     Args:
         spark: The session.
         five_minutes: ``usage_5m`` of the window.
-        rows: Rows of the report.
+        limits: The limits of each curve.
         span: The window.
-        max_rows: Maximum number of curves.
     """
-    drawn_rows = [usage_row for usage_row in rows if usage_row.broker_id][:max_rows]
-    if not drawn_rows:
+    if not limits:
         return ()
-    limits: report_rows.Limits = {
-        (usage_row.cluster_id, usage_row.quota_type, usage_row.bucket, usage_row.broker_id): (
-            usage_row.limit_units,
-            usage_row.limit_units,
-        )
-        for usage_row in drawn_rows
-    }
-    return report_rows.curves(
-        limit_usage.curves(five_minutes, series_frame(spark, limits), span_of(span)),
-        limits,
-        span_of(span),
-        MOST_POINTS * len(limits),
-    )
-
-
-def series_frame(spark: SparkSession, limits: report_rows.Limits) -> DataFrame:
-    """Return the series of the requested curves as a frame."""
+    # A multiple of five minutes that keeps a curve within MOST_POINTS points.
+    length_ms = -(-(span.to_ms - span.from_ms) // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
     names = [
         (cluster, str(kind), str(bucket.kind), bucket.user, bucket.client_id, bucket.ip, broker)
         for cluster, kind, bucket, broker in limits
     ]
-    return spark.createDataFrame(names, ", ".join(f"{name} string" for name in limit_usage.SERIES))
+    drawn = spark.createDataFrame(names, ", ".join(f"{name} string" for name in limit_usage.SERIES))
+    points = limit_usage.curves(five_minutes, drawn, length_ms)
+    return report_rows.curves(points, limits, length_ms, MOST_POINTS * len(limits))
 
 
-def span_of(span: TimeWindow) -> int:
-    """Return the length of a point in ms: a multiple of five minutes that keeps a curve within :data:`MOST_POINTS` points."""
-    window_ms = span.to_ms - span.from_ms
-    return -(-window_ms // (MOST_POINTS - 1) // INTERVAL_MS) * INTERVAL_MS
+def limits_of_rows(rows: Sequence[UsageRow], max_curves: int) -> report_rows.Limits:
+    """Return the limits of the first rows that have a broker, which get a curve."""
+    return {
+        (row.cluster_id, row.quota_type, row.bucket, row.broker_id): (
+            row.limit_units,
+            row.limit_units,
+        )
+        for row in [row for row in rows if row.broker_id][:max_curves]
+    }

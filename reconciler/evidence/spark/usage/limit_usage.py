@@ -1,6 +1,6 @@
 """Use against limits: percentiles from daily histograms, sums from five-minute intervals, a state for each bucket on each broker.
 
-States are :class:`reconciler.usage.reports.profiles.UsageState`, bounds :data:`reconciler.usage.histogram.BOUNDS`.
+States are :class:`reconciler.usage.reports.usage.UsageState`, bounds :data:`reconciler.usage.histogram.BOUNDS`.
 """
 
 import datetime as dt
@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.usage import integer_columns
-from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.reports.usage import UsageState
 from reconciler.usage.samples import MILLION
 from reconciler.usage.tables import USAGE_ROW
 

@@ -21,12 +21,12 @@ from reconciler.usage.impact.result_rows import (
 )
 from reconciler.usage.impact.verdict import MINUTES_PER_DAY, ImpactVerdict
 from reconciler.usage.recommendation.limit_sizes import Advice
-from reconciler.usage.reports.profiles import UsageState
 from reconciler.usage.reports.usage import (
     CapacityRow,
     NoisyRow,
     UsageCurve,
     UsageRow,
+    UsageState,
 )
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket, bucket_of_row

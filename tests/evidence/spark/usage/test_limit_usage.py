@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import limit_usage
-from reconciler.usage.reports.profiles import UsageState
+from reconciler.usage.reports.usage import UsageState
 from reconciler.usage.samples import Censored, QuotaType
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D
 from reconciler.usage.tags import bucket_of

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.evidence.render.report_json import report_document
-from reconciler.evidence.render.report_reader import read_recommendations
+from reconciler.evidence.render.report_json import read_recommendations, report_document
 from reconciler.render.json_values import dump
 from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.reports.usage import UsageReport
