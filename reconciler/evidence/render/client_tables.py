@@ -35,6 +35,7 @@ _SHARED_BY: Final = {
     GroupKind.PAIR: "all connections with this user and client id",
     GroupKind.IP: "all connections from this address",
 }
+_NO_SERIES: Final = "no broker recorded these names; where limits are for each user and client id, both names are needed"
 PATCH_TITLE: Final = "Proposed limits"
 PATCH_DESCRIPTION: Final = (
     "The smallest limit with the margin of the client's tier, as a ClientQuota. Nothing is applied. If a document of this"
@@ -51,16 +52,26 @@ def client_text(report: ClientReport) -> str:
 def headline(report: ClientReport) -> str:
     """Return the answer in one sentence."""
     client = client_text(report)
+    if report.reason:
+        return f"{client}: {report.reason}"
     if not report.limits:
-        return f"{client}: no broker recorded these names; where limits are for each user and client id, both names are needed"
+        return f"{client}: {_NO_SERIES}"
+    if all(row.throttled_ms is None for row in report.limits):
+        return (
+            f"{client}: no broker recorded throttle times, so whether it was throttled is not known"
+        )
     if report.at_ms is None:
         times = count(len(report.throttled) + report.left_out, "time")
-        return f"{client}: throttled {times}" if report.throttled else f"{client}: never throttled"
+        return (
+            f"{client}: throttled {times}"
+            if report.throttled
+            else f"{client}: no throttling was recorded"
+        )
     when = moment_text(report.at_ms)
     if report.throttled_at:
         return f"{client}: throttled at {when} {_cause(report.throttled_at[0])}"
     nearest = f"; the nearest time is {_times(report.throttled[0])}" if report.throttled else ""
-    return f"{client}: not throttled at {when}{nearest}"
+    return f"{client}: no throttling was recorded at {when}{nearest}"
 
 
 def _cause(row: ThrottledRow) -> str:

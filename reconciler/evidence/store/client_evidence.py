@@ -48,6 +48,7 @@ def client_evidence(
         limits=_limits(lake, cluster_id, buckets, from_ms, to_ms),
         coverage_ppm=recorded_window.coverage_ppm(lake, cluster_id, from_ms, to_ms),
         is_partial=any(manifest.partial for manifest in window.samples),
+        reason="" if window.rows else recorded_window.NO_SAMPLES,
     )
 
 

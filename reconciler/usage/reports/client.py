@@ -49,6 +49,7 @@ class ClientEvidence:
         limits: Quota snapshots in time order, each with its time: first the one in force at the begin of the window.
         coverage_ppm: The covered share of the window, of the broker with the lowest coverage.
         is_partial: Whether a day of the window lacks rows.
+        reason: Why nothing was recorded of any client; "" = something was.
     """
 
     cluster_id: str
@@ -59,6 +60,7 @@ class ClientEvidence:
     limits: Sequence[tuple[int, QuotaState]] = field(default=(), repr=False)
     coverage_ppm: int = 0
     is_partial: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,7 @@ class ClientReport:
         throttled: The longest delays first; with ``at_ms``, the nearest times first.
         patches: ClientQuota documents that set the limits of ``limits`` to their targets.
         left_out: Number of rows of ``throttled`` that are only counted.
+        reason: Why nothing was recorded of any client; "" = something was.
     """
 
     cluster_id: str
@@ -138,6 +141,7 @@ class ClientReport:
     curves: tuple[UsageCurve, ...]
     patches: tuple[str, ...] = ()
     left_out: int = 0
+    reason: str = ""
 
     @property
     def throttled_at(self) -> tuple[ThrottledRow, ...]:
@@ -205,6 +209,7 @@ def client_report(
         limits=tuple(limits),
         curves=tuple(sorted(curves, key=lambda curve: -len(curve.throttled))),
         left_out=max(0, len(throttled) - max_rows),
+        reason=evidence.reason,
     )
 
 

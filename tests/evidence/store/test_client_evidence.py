@@ -28,6 +28,7 @@ def test_only_the_series_and_limits_of_the_client_are_read(tmp_path: Path) -> No
 def test_a_client_without_a_series_has_no_evidence(tmp_path: Path) -> None:
     lake = build_lake(tmp_path)
     evidence = client_evidence(lake, "c1", Principal(client_id="alice"), FROM, TO)
-    assert not any(evidence.series.values())
+    assert (any(evidence.series.values()), evidence.reason) == (False, "")
     empty = client_evidence(lake, "c2", Principal(user="alice"), FROM, TO)
     assert (dict(empty.series), empty.limits, empty.coverage_ppm) == ({}, (), 0)
+    assert empty.reason == "the lake has no samples of this cluster in the window"

@@ -29,7 +29,6 @@ from reconciler.usage.reports.fleet import (
 )
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import (
-    DESIRED_DOCUMENT,
     DESIRED_ENTRY,
     OWNED_ENTRY,
     PLAN_CONFLICT,
@@ -58,11 +57,7 @@ def planned(
     view = _ObservedFleet(spark, lake, tuple(fleet), to_ms)
     progress("reading sides", 0, 0)
     frames = sides(spark, view.live(), {cluster_id: fleet[cluster_id] for cluster_id in view.names})
-    for frame, table in (
-        (frames.desired, DESIRED_ENTRY),
-        (frames.documents, DESIRED_DOCUMENT),
-        (frames.owned, OWNED_ENTRY),
-    ):
+    for frame, table in ((frames.desired, DESIRED_ENTRY), (frames.owned, OWNED_ENTRY)):
         day_rows = frame.withColumn("day", fn.lit(view.span.last_day))
         _ = result_writer.commit_results(
             lake, day_rows, table, view.names, span=view.span, progress=progress
