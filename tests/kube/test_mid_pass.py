@@ -1,5 +1,7 @@
 """Documents that are created, changed or deleted during a reconciliation are processed only by the next one."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from reconciler.errors import ConnectError, KubernetesError
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
+from reconciler.kube.records import record_store
+from reconciler.quota.ownership import Override, OverrideSet
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
 
@@ -359,3 +363,50 @@ def test_records_of_a_replaced_cluster_are_known_when_it_returns():
     counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
     assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
     assert set(world.live()) == {ALICE}
+
+
+@pytest.mark.parametrize("request_number", range(1, 16))
+def test_an_override_that_begins_while_the_one_before_it_ends_is_in_force(request_number: int):
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+
+    def override(value: float, seconds: float) -> Any:
+        """Record an override, as `kquota override --kubernetes` does beside a running operator."""
+        begun = OverrideSet(
+            override=Override(
+                entity=ALICE,
+                key=RATE,
+                value=value,
+                until=world.kafka.clock.now() + seconds,
+                author="night",
+                reason="storm",
+                before=2048.0,
+                declared=2048.0,
+            )
+        )
+        return record_store.change(
+            world.api,
+            "ops",
+            world.kafka.cluster_id,
+            lambda stored: replace(stored, owned=stored.owned.with_changes([begun])),
+        )
+
+    asyncio.run(override(512.0, 60))
+    world.turn()
+    assert world.live()[ALICE] == limits(rate=512)
+    world.kafka.clock.advance(61)
+    requests = 0
+
+    def before(*_: object) -> Any:
+        nonlocal requests
+        requests += 1
+        return override(4096.0, 3600) if requests == request_number else None
+
+    world.api.before = before
+    world.turn(resync=True)
+    is_begun = requests >= request_number
+    world.api.before = None
+    for _ in range(2):
+        world.turn(resync=True)
+    assert world.live()[ALICE] == limits(rate=4096 if is_begun else 2048)

@@ -39,8 +39,8 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.grants import TenantGrant, may_declare, may_remove
 from reconciler.quota.ownership import (
     OverrideEnded,
-    OverrideSet,
     OwnershipRecords,
+    Pair,
     RecordChange,
 )
 from reconciler.quota.planner.removal_budgets import RemovalCount
@@ -86,9 +86,9 @@ class KubeInventory:
         self._index = RecordIndex()
         # The entities of a partial reconciliation; None = all.
         self._entities: frozenset[Entity] | None = None
-        # Of this reconciliation: the documents that it judges, and the changed overrides.
+        # Of this reconciliation: the documents that it judges, and the overrides that another writer changed meanwhile.
         self._documents: Mapping[str, Obj] = {}
-        self._overrides: list[OverrideSet | OverrideEnded] = []
+        self._foreign_overrides: set[Pair] = set()
 
     async def refresh(
         self, cluster_id: str, cluster: QuotaCluster | None = None
@@ -107,7 +107,7 @@ class KubeInventory:
         self.owned, self._cluster, self._is_complete = _UNREAD, cluster, False
         self._is_overtaken, self._entities = False, None
         await self._read(cluster_id)
-        self._overrides = []
+        self._foreign_overrides.clear()
         self.reload_from_cache()
         return self.owned
 
@@ -151,7 +151,8 @@ class KubeInventory:
             documents: The documents that the reconciliation judges, and those that own something of the entities.
             deleted: Documents that count as deleted if the cache observed it; deletions of others wait.
         """
-        stored, self._overrides, self._entities = self._stored, [], entities
+        stored, self._entities = self._stored, entities
+        self._foreign_overrides.clear()
         # Limits are removed without a listing: those of a document neither present nor observed to be deleted must stay.
         self._is_complete = True
         self._deleted.update(self._cache.take_departed(self._name, deleted))
@@ -232,14 +233,18 @@ class KubeInventory:
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Write changes; they are durable when this returns.
 
+        An override that another writer changed meanwhile stays: what ends was the one before it.
+
         Raises:
             KubernetesError: The ConfigMaps could not be written; nothing may be sent to Kafka then.
         """
         _ = await self.load(cluster_id)
-        self.owned = self.owned.with_changes(changes)
-        self._overrides += [
-            change for change in changes if isinstance(change, OverrideSet | OverrideEnded)
-        ]
+        self.owned = self.owned.with_changes(
+            change
+            for change in changes
+            if not isinstance(change, OverrideEnded)
+            or (change.entity, change.key) not in self._foreign_overrides
+        )
         await self._save()
 
     async def flush(self) -> None:
@@ -353,7 +358,10 @@ class KubeInventory:
                 return
 
     async def _reload_after_conflict(self) -> None:
-        """Read the ConfigMaps that another writer changed; its changes apply unless this reconciliation changed the same."""
+        """Read the ConfigMaps that another writer changed.
+
+        Its changes apply unless this reconciliation changed the same; its changes of overrides always apply.
+        """
         self._is_overtaken = True
         before = self._stored.owned
         entities = self._entities
@@ -364,6 +372,11 @@ class KubeInventory:
         if entities is not None:
             before, now = before.part(entities), now.part(entities)
             self._index.update(self._stored.owned, self._stored.layout.parts)
+        self._foreign_overrides.update(
+            pair
+            for pair in before.overrides.keys() | now.overrides.keys()
+            if before.overrides.get(pair) != now.overrides.get(pair)
+        )
         self.owned = replace(
             own,
             records=_merged(own.records, loaded.records, before.records, now.records),
@@ -371,7 +384,7 @@ class KubeInventory:
             drift_since=_merged(
                 own.drift_since, loaded.drift_since, before.drift_since, now.drift_since
             ),
-            overrides=now.with_changes(self._overrides).overrides,
+            overrides=_merged(own.overrides, own.overrides, before.overrides, now.overrides),
             orphaned=own.orphaned | (now.orphaned - before.orphaned),
         )
 

@@ -74,8 +74,8 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "intents are not written before the alterations are sent",
         "records/inventory.py",
-        "            change for change in changes if isinstance(change, OverrideSet | OverrideEnded)\n        ]\n        await self._save()",
-        "            change for change in changes if isinstance(change, OverrideSet | OverrideEnded)\n        ]\n        await asyncio.sleep(0)",
+        "not in self._foreign_overrides\n        )\n        await self._save()",
+        "not in self._foreign_overrides\n        )\n        await asyncio.sleep(0)",
     ),
     _fault(
         "removals are forgotten when the process ends",
@@ -86,7 +86,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a conflict of records overwrites another writer's update",
         "records/inventory.py",
-        "overrides=now.with_changes(self._overrides).overrides,",
+        "overrides=_merged(own.overrides, own.overrides, before.overrides, now.overrides),",
         "overrides=own.overrides,",
     ),
     _fault(
