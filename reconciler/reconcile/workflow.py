@@ -353,7 +353,7 @@ async def _still_fits(
     """Return the plan with a new observation, if the observation it was computed from is too old.
 
     Raises:
-        StalePlan: A precondition of the plan has changed, or the override of a planned value ended.
+        StalePlan: A precondition of the plan or a record has changed, or the override of a planned value ended.
     """
     now, observation = ports.clock.now(), prepared.observation
     changed = override_differences(
@@ -364,9 +364,12 @@ async def _still_fits(
             ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
         )
         changed = precondition_differences(prepared.preview, observation)
+        # A store without a lock (a git ref): record changes of this plan would replace those of the other run.
+        if observation.owned != prepared.observation.owned:
+            changed.append("another run wrote ownership records")
     if changed:
         raise StalePlan(
-            "the cluster or an override changed after the plan was computed",
+            "the cluster, its records or an override changed after the plan was computed",
             differences=changed,
             hint="plan again",
         )

@@ -346,6 +346,30 @@ def test_a_plan_that_waited_for_confirmation_is_compared_with_the_cluster_again(
     )
 
 
+def test_a_plan_that_waited_does_not_replace_records_that_another_run_wrote_meanwhile():
+    owner = Owner(document="team/bob")
+    adopted = Recorded(entity=BOB, key=RATE, value=2048.0, owner=owner)
+
+    async def story(*changes):
+        world = World({BOB: {RATE: 2048.0}})
+        await world.inventory.write(world.cluster.cluster_id, (adopted,))
+        world.cluster.write(BOB, RATE, None)
+        prepared = await prepare(world.ports, world.orders, documents({}))
+        assert [finding.cause for finding in prepared.plan.findings] == [Cause.GONE]
+        world.cluster.clock.advance(60.0)
+        await world.inventory.write(world.cluster.cluster_id, changes)
+        try:
+            _ = await apply(world.ports, world.orders, prepared)
+        finally:
+            owned = await world.inventory.load(world.cluster.cluster_id)
+            assert (BOB in owned.records) == bool(changes)
+
+    asyncio.run(story())
+    with pytest.raises(StalePlan) as caught:
+        asyncio.run(story(replace(adopted, value=4096.0)))
+    assert caught.value.differences == ("another run wrote ownership records",)
+
+
 def test_nothing_is_sent_if_intents_cannot_be_written():
     world = World()
 
