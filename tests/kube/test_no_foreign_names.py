@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.planner.guards import Guards
+from reconciler.reconcile import NewOverride
 from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.scenarios import OPEN, RATE, SHARE
 
@@ -90,6 +91,41 @@ def test_no_text_of_a_tenant_names_the_other_tenant(documents, fault, guards, ob
     for name, text in texts.items():
         if name.startswith(f"{MINE}/"):
             assert not any(word in text for word in WORDS), text
+
+
+@given(
+    live=st.sampled_from([None, 777.0]),
+    declared=st.sampled_from([None, 777.0, 5000.0]),
+    override=st.sampled_from([None, 4444.0]),
+    drifted=st.booleans(),
+)
+def test_a_document_without_a_grant_shows_nothing_of_the_entity(live, declared, override, drifted):
+    """Else a namespace could list the clients of others, with their limits, by documents for guessed names."""
+    subject = OWN[THEIRS][0]
+
+    def status(*, alone: bool) -> object:
+        world = KubeWorld({} if alone or live is None else {subject: {RATE: live}}, tenants=TENANTS)
+        world.put(resource("spy", subject, {RATE: 5000}, namespace=MINE))
+        if alone:
+            world.run()
+        else:
+            if declared is not None:
+                world.put(resource("rival", subject, {RATE: declared}, namespace=THEIRS))
+            overrides = NewOverride(
+                entity=subject,
+                key=RATE,
+                value=override,
+                until=world.clock.now() + 3600.0,
+                principal="rival",
+                reason="rival",
+            )
+            world.run(overrides=() if override is None else (overrides,))
+            if drifted:
+                world.kafka.write(subject, RATE, 88.0)
+        world.run()
+        return world.status(f"{MINE}/spy")
+
+    assert status(alone=False) == status(alone=True)
 
 
 def test_without_tenants_the_winner_is_named_because_all_documents_are_visible():

@@ -189,7 +189,7 @@ async def differences(
         expected = override.value if now < override.until else declared
         if not same_value(override.key, live, expected):
             pair = f"{override.key} of {entity_text(override.entity)}"
-            reason = item.get("message") or _ready_message(documents[0])
+            reason = item.get("message") or _ready(documents[0]).get("message")
             sentences.append(
                 f"{pair} is {limit(override.key, live)}, not {limit(override.key, expected)}"
                 + (f": {escaped(str(reason))}" if reason else "")
@@ -198,7 +198,7 @@ async def differences(
 
 
 async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
-    """Return the documents of an entity as this cluster sees them."""
+    """Return the documents of an entity as this cluster sees them, without those that have no grant for it."""
     cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
     listing = await ledger.api.list(CLIENT_QUOTAS)
     views = (
@@ -207,15 +207,23 @@ async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
     return [
         view
         for view in views
-        if view is not None and not is_terminating(view) and entity_of(view) == entity
+        if view is not None
+        and not is_terminating(view)
+        and entity_of(view) == entity
+        and not _has_no_grant(view)
     ]
 
 
-def _ready_message(document: Obj) -> str:
+def _has_no_grant(document: Obj) -> bool:
+    """Whether a document is not granted and owns nothing, so that its status does not show the entity's live values."""
+    items = status_of(document).get("keys") or ()
+    is_owner = any("applied" in item for item in items if isinstance(item, dict))
+    return _ready(document).get("reason") == "NotGranted" and not is_owner
+
+
+def _ready(document: Obj) -> Mapping[str, Any]:
     conditions = status_of(document).get("conditions") or ()
-    return next(
-        (str(row.get("message", "")) for row in conditions if row.get("type") == "Ready"), ""
-    )
+    return next((row for row in conditions if row.get("type") == "Ready"), {})
 
 
 def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) -> StoredRecords:

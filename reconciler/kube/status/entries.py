@@ -69,9 +69,14 @@ class StatusEntries:
                 (self.subject, key), self.eligibility.document, tenanted=self.eligibility.tenanted
             )
             if self.eligibility.freezes:
-                key_status = KeyStatus(reason=Reason.SYNCED, cause="Frozen", live=key_status.live)
+                live = key_status.live if self._is_shown(key) else None
+                key_status = KeyStatus(reason=Reason.SYNCED, cause="Frozen", live=live)
             statuses[key] = key_status
         return statuses
+
+    def _is_shown(self, key: Key) -> bool:
+        """Whether the document shows what is live, overridden and drifting: without a grant, only of what it owns."""
+        return self.eligibility.reason is not Reason.NOT_GRANTED or bool(self._record(key))
 
     def _record(self, key: Key) -> dict[str, Any]:
         return key_record_fields(
@@ -107,7 +112,7 @@ class StatusEntries:
         if key_status.message:
             row["message"] = bounded(key_status.message)
         override = self.key_statuses.owned.overrides.get(self._pair(key))
-        if override is not None and self.now < override.until:
+        if override is not None and self.now < override.until and self._is_shown(key):
             row["overriddenBy"] = _overridden(override)
         return row
 
@@ -131,7 +136,7 @@ class StatusEntries:
         rows: list[dict[str, Any]] = []
         for key, key_status in self.statuses_by_key.items():
             first = self.key_statuses.owned.drift_since.get(self._pair(key))
-            if not key_status.drifts and first is None:
+            if not self._is_shown(key) or (not key_status.drifts and first is None):
                 continue
             observation = self.key_statuses.observations_by_key.get(self._pair(key))
             if first is None:

@@ -98,6 +98,32 @@ def test_an_override_of_an_override_restores_the_value_from_before_the_first() -
     assert third.before == 7.0
 
 
+def test_a_document_without_a_grant_does_not_tell_what_an_override_replaces() -> None:
+    api = world(live=2048)
+    stranger = quota(limits={"producerByteRate": 1})
+    stranger["metadata"] |= {"namespace": "a", "uid": "a"}
+    stranger["status"] = {
+        "conditions": [{"type": "Ready", "status": "False", "reason": "NotGranted"}],
+        "keys": [{"key": "producer_byte_rate", "desired": 1, "cause": "Frozen"}],
+    }
+    api.put(CLIENT_QUOTAS, stranger)
+    (override,) = begun(api)
+    assert (override.before, override.declared) == (2048.0, MIB)
+
+
+@pytest.mark.parametrize("owned", [{}, {"applied": 512, "live": 512}])
+def test_a_document_without_a_grant_is_overridden_if_it_owns_the_limit(owned) -> None:
+    api = world()
+    status = api.find(CLIENT_QUOTAS, "payments", "alice")["status"]
+    status["conditions"] = [{"type": "Ready", "status": "False", "reason": "NotGranted"}]
+    status["keys"] = [{"key": "producer_byte_rate", "desired": 1, "cause": "Frozen", **owned}]
+    if owned:
+        assert begun(api)[0].before == 512.0
+        return
+    with pytest.raises(UsageError, match="no ClientQuota declares producer_byte_rate"):
+        begun(api)
+
+
 def test_an_undeclared_pair_cannot_be_overridden() -> None:
     api = world()
     with pytest.raises(UsageError, match="no ClientQuota declares consumer_byte_rate"):
