@@ -107,7 +107,8 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
 def _damaged(location: str, reason: str) -> InventoryError:
     return InventoryError(
         f"{location} is damaged: {reason}",
-        hint="restore it from a backup or the git history; a damaged inventory is not treated as empty",
+        hint="restore it from a backup or the history of its git ref; a damaged inventory is not treated as empty. Without a backup,"
+        " move it away: the next apply adopts the live limits that documents declare and removes nothing; overrides are forgotten",
     )
 
 

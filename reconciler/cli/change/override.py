@@ -13,7 +13,13 @@ from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import format_option, where_options
-from reconciler.cli.options.value_types import ENTITY, duration_option, key_named, limit
+from reconciler.cli.options.value_types import (
+    ENTITY,
+    ReasonParameter,
+    duration_option,
+    key_named,
+    limit,
+)
 from reconciler.errors import UsageError
 from reconciler.quota.keys import Key
 
@@ -84,8 +90,13 @@ def override() -> None:
 @override.command("set", help=SET_HELP)
 @click.argument("entity", type=ENTITY)
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
-@duration_option("--for", "seconds", is_required=True, text="How long.")
-@click.option("--reason", required=True, help="Reason; shown in every plan while it is in force.")
+@duration_option("--for", "seconds", is_required=True, text="How long; at most 366d.", max_days=366)
+@click.option(
+    "--reason",
+    type=ReasonParameter(),
+    required=True,
+    help="Reason; shown in every plan while it is in force.",
+)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @where_options(many=False)
 @kubernetes_options

@@ -12,7 +12,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.options.value_types import ReasonParameter, duration_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ Example:
 )
 @click.option(
     "--reason",
+    type=ReasonParameter(),
     default="rollback",
     show_default=True,
     help="Reason; shown in every plan while it is in force.",

@@ -21,11 +21,20 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,15})(\.[0-9]{1,30})?")
 _STEP: Final = re.compile(r"([0-9]{1,6})(ms|s|m|h|d)")
 
+LONGEST_DAYS: Final = 36_500
+"""Longest duration in days: a time that is so far away can still be written in every output."""
+
+LONGEST_REASON: Final = 512
+"""Maximum characters of a reason, as the status of a ClientQuota shows them."""
+
 
 class DurationParameter(click.ParamType[float]):
     """A duration such as ``90s``, ``2h``, ``1h30m`` or ``7d``; converted to seconds, above zero."""
 
     name = "duration"
+
+    def __init__(self, *, max_days: int = LONGEST_DAYS) -> None:
+        self._max_days = max_days
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -38,11 +47,36 @@ class DurationParameter(click.ParamType[float]):
         seconds = sum(int(count) * _UNITS[unit] for count, unit in steps)
         if "".join(map("".join, steps)) != text or seconds <= 0:
             self.fail(f"{text!r} is not a duration; examples: 90s, 2h, 1h30m, 7d", param, ctx)
+        if seconds > self._max_days * _UNITS["d"]:
+            self.fail(f"{text!r} is longer than {self._max_days}d", param, ctx)
         return float(seconds)
 
 
+class ReasonParameter(click.ParamType[str]):
+    """The reason of an override: a text of at most :data:`LONGEST_REASON` characters, not blank."""
+
+    name = "text"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the reason without blanks around it."""
+        text = str(value).strip()
+        if not text:
+            self.fail("it is empty; give a reason such as INC-1234", param, ctx)
+        if len(text) > LONGEST_REASON:
+            self.fail(
+                f"it has {len(text)} characters; at most {LONGEST_REASON} are stored", param, ctx
+            )
+        return text
+
+
 def duration_option(
-    *names: str, text: str, default: str | None = None, is_required: bool = False
+    *names: str,
+    text: str,
+    default: str | None = None,
+    is_required: bool = False,
+    max_days: int = LONGEST_DAYS,
 ) -> Callable[[F], F]:
     """Return an option whose value is a duration; the command receives seconds.
 
@@ -53,7 +87,7 @@ def duration_option(
     )
     return click.option(
         *names,
-        type=DurationParameter(),
+        type=DurationParameter(max_days=max_days),
         required=is_required,
         metavar="DURATION",
         help=text,

@@ -1,16 +1,18 @@
 """Tests of durations, entities and limits on a command line."""
 
 import re
+from datetime import UTC, datetime
 
 import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.options.value_types import ENTITY, DurationParameter, limit
+from reconciler.cli.options.value_types import ENTITY, DurationParameter, ReasonParameter, limit
 from reconciler.errors import UsageError
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
+from reconciler.render.units import instant
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,34 @@ def test_durations_are_parsed(text, seconds):
 def test_invalid_durations_are_refused(text):
     with pytest.raises(click.BadParameter, match="not a duration"):
         DurationParameter().convert(text, None, None)
+
+
+@given(st.lists(st.integers(1, 999_999), min_size=1, max_size=6), st.integers(1, 36_500))
+def test_a_duration_ends_at_a_time_that_every_output_can_write(counts, max_days):
+    text = "".join(f"{count}d" for count in counts)
+    duration = DurationParameter(max_days=max_days)
+    if sum(counts) > max_days:
+        with pytest.raises(click.BadParameter, match=f"longer than {max_days}d"):
+            duration.convert(text, None, None)
+    else:
+        now = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
+        assert instant(now + duration.convert(text, None, None))
+
+
+@given(st.text(max_size=600))
+def test_a_reason_is_neither_blank_nor_longer_than_what_is_shown(text):
+    reason = text.strip()
+    if 0 < len(reason) <= 512:
+        assert ReasonParameter().convert(text, None, None) == reason
+    else:
+        with pytest.raises(click.BadParameter, match="it is empty" if not reason else "at most"):
+            ReasonParameter().convert(text, None, None)
+
+
+@pytest.mark.parametrize("text", ["x" * 513, "  "])
+def test_a_long_and_a_blank_reason_are_refused(text):
+    with pytest.raises(click.BadParameter):
+        ReasonParameter().convert(text, None, None)
 
 
 def test_the_three_states_of_a_slot_can_be_typed():
