@@ -25,6 +25,17 @@ def precondition_differences(preview: Preview, observation: Observation) -> list
     return [difference_text(change) for change in differences(preview.preconditions, current)]
 
 
+def observation_differences(preview: Preview, before: Observation, after: Observation) -> list[str]:
+    """Return one line for each precondition that a second observation does not meet, and one if another run wrote records.
+
+    A git ref has no lock: record changes of the plan would replace those of the other run.
+    """
+    lines = precondition_differences(preview, after)
+    if before.owned != after.owned:
+        lines.append("another run wrote ownership records")
+    return lines
+
+
 def override_differences(
     preview: Preview,
     observation: Observation,

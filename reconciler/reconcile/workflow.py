@@ -28,7 +28,7 @@ from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.reconcile import audit_entries, ownership_records
-from reconciler.reconcile.differences import override_differences, precondition_differences
+from reconciler.reconcile.differences import observation_differences, override_differences
 from reconciler.reconcile.observation import (
     Observation,
     observe,
@@ -363,10 +363,7 @@ async def _still_fits(
         observation = await observe(
             ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
         )
-        changed = precondition_differences(prepared.preview, observation)
-        # A store without a lock (a git ref): record changes of this plan would replace those of the other run.
-        if observation.owned != prepared.observation.owned:
-            changed.append("another run wrote ownership records")
+        changed = observation_differences(prepared.preview, prepared.observation, observation)
     if changed:
         raise StalePlan(
             "the cluster, its records or an override changed after the plan was computed",
