@@ -7,7 +7,7 @@ versions that were read; statuses show records and are never read, except once (
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
@@ -30,6 +30,7 @@ from reconciler.kube.records.stored_records import (
     StoredRecords,
     StoredRows,
     changed_entities,
+    merge,
     selector,
 )
 from reconciler.kube.watch.resource_cache import ResourceCache
@@ -48,9 +49,6 @@ from reconciler.quota.policy import DeletionPolicy
 
 TRIES: Final = 3
 """Attempts of a write if another writer changes the ConfigMaps meanwhile, such as ``kquota override``."""
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 _UNREAD: Final = OwnershipRecords(cluster_id="", is_known=False)
 
@@ -379,34 +377,11 @@ class KubeInventory:
         )
         self.owned = replace(
             own,
-            records=_merged(own.records, loaded.records, before.records, now.records),
-            intents=_merged(own.intents, loaded.intents, before.intents, now.intents),
-            drift_since=_merged(
+            records=merge(own.records, loaded.records, before.records, now.records),
+            intents=merge(own.intents, loaded.intents, before.intents, now.intents),
+            drift_since=merge(
                 own.drift_since, loaded.drift_since, before.drift_since, now.drift_since
             ),
-            overrides=_merged(own.overrides, own.overrides, before.overrides, now.overrides),
+            overrides=merge(own.overrides, own.overrides, before.overrides, now.overrides),
             orphaned=own.orphaned | (now.orphaned - before.orphaned),
         )
-
-
-def _merged(
-    own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
-) -> Mapping[_K, _V]:
-    """Merge own values with another writer's changes; own values take precedence.
-
-    Args:
-        own: Our intended values.
-        loaded: The values at the start of this reconciliation.
-        before: The values that the ConfigMaps had when they were last read or written.
-        now: The present values of the ConfigMaps.
-    """
-    merged = dict(own)
-    for key in before.keys() | now.keys():
-        value = now.get(key)
-        if value == before.get(key) or own.get(key) != loaded.get(key):
-            continue
-        if value is None:
-            _ = merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged

@@ -13,6 +13,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.removal_budgets import RemovalCount
 
+_K = TypeVar("_K")
 _V = TypeVar("_V")
 
 LEDGER: Final = "ledger"
@@ -143,3 +144,26 @@ def changed_entities(
             if any(owner is not None and owner.document in documents for owner in record.owners)
         )
     return entities
+
+
+def merge(
+    own: Mapping[_K, _V], loaded: Mapping[_K, _V], before: Mapping[_K, _V], now: Mapping[_K, _V]
+) -> Mapping[_K, _V]:
+    """Merge own values with another writer's changes; own values take precedence.
+
+    Args:
+        own: Our intended values.
+        loaded: The values at the start of this reconciliation.
+        before: The values that the ConfigMaps had when they were last read or written.
+        now: The present values of the ConfigMaps.
+    """
+    merged = dict(own)
+    for key in before.keys() | now.keys():
+        value = now.get(key)
+        if value == before.get(key) or own.get(key) != loaded.get(key):
+            continue
+        if value is None:
+            _ = merged.pop(key, None)
+        else:
+            merged[key] = value
+    return merged

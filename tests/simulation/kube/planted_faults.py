@@ -86,7 +86,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     _fault(
         "a conflict of records overwrites another writer's update",
         "records/inventory.py",
-        "overrides=_merged(own.overrides, own.overrides, before.overrides, now.overrides),",
+        "overrides=merge(own.overrides, own.overrides, before.overrides, now.overrides),",
         "overrides=own.overrides,",
     ),
     _fault(
