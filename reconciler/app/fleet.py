@@ -21,16 +21,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterResult(Generic[Value]):
-    """The result of the work for one cluster.
-
-    ``value``: the result; ``None`` if it failed.
-    ``seconds``: duration, without the time spent waiting for a free slot.
-    """
+    """The result of the work for one cluster."""
 
     target: ClusterTarget
-    value: Value | None = None
+    value: Value | None = None  # the result; None if it failed
     error: KquotaError | None = None
-    seconds: float = 0.0
+    seconds: float = 0.0  # duration, without the time spent waiting for a free slot
     notices: tuple[Notice, ...] = ()
 
     @property
@@ -41,13 +37,10 @@ class ClusterResult(Generic[Value]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetProgress:
-    """The progress of a run over many clusters.
-
-    ``done``: ended ones, failed ones included.
-    """
+    """The progress of a run over many clusters."""
 
     total: int
-    done: int = 0
+    done: int = 0  # ended ones, failed ones included
     active: int = 0
     failed: int = 0
 

@@ -27,12 +27,9 @@ class Notices(TextReceiver, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A message of a use case.
+    """A message of a use case."""
 
-    ``kind``: ``note``, ``warning`` or ``hint``.
-    """
-
-    kind: str
+    kind: str  # `note`, `warning` or `hint`
     text: str
 
 

@@ -25,27 +25,21 @@ MAX_TITLE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRequest:
-    """The clusters of a command, as typed.
+    """The clusters of a command, as typed."""
 
-    Attributes:
-        project: The project file; ``None`` = ``kquota.yaml``, here or in a parent folder (``project_files``).
-        cluster: Name of one cluster; ``None`` = the only one.
-        command_config: Java properties of the client; with a project they are added to its settings.
-        config_from: Revision from which the project file is read; ``None`` = the file in the work tree.
-        timeout: Seconds for one call, instead of the configured ones.
-        from_environment: The values that come from ``KQUOTA_*`` variables.
-    """
-
+    # The project file; None = `kquota.yaml`, here or in a parent folder (`project_files`).
     project: Path | None = None
-    cluster: str | None = None
+    cluster: str | None = None  # name of one cluster; None = the only one
     every: bool = False
     bootstrap_server: str | None = None
+    # Java properties of the client; with a project they are added to its settings.
     command_config: str | None = None
+    # Revision from which the project file is read; None = the file in the work tree.
     config_from: str | None = None
-    timeout: float | None = None
+    timeout: float | None = None  # seconds for one call, instead of the configured ones
     concurrency: int = CONCURRENCY
     takes_all: bool = False
-    from_environment: frozenset[str] = frozenset()
+    from_environment: frozenset[str] = frozenset()  # the values that come from `KQUOTA_*` variables
 
     def __post_init__(self) -> None:
         if self.every and self.cluster is not None:
@@ -84,17 +78,12 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSource:
-    """The source of the last applied values, as typed.
+    """The source of the last applied values, as typed."""
 
-    Attributes:
-        since: Revision whose manifests count as last applied if there are no records.
-        no_inventory: Use no records.
-        forget_writer: Writers of the records that no longer exist.
-    """
-
+    # Revision whose manifests count as last applied if there are no records.
     since: str | None = None
-    no_inventory: bool = False
-    forget_writer: tuple[str, ...] = ()
+    no_inventory: bool = False  # use no records
+    forget_writer: tuple[str, ...] = ()  # writers of the records that no longer exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +98,11 @@ class ExportLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRequest:
-    """The typed options about evidence.
+    """The typed options about evidence."""
 
-    ``evidence``: an address; ``auto`` = the cluster's ``telemetry.evidenceUri``, if it is set.
-    ``require_evidence``: exit 5 unless every change could be judged.
-    """
-
-    evidence: str = AUTO
+    evidence: str = AUTO  # an address; `auto` = the cluster's `telemetry.evidenceUri`, if it is set
     no_evidence: bool = False
-    require_evidence: bool = False
+    require_evidence: bool = False  # exit 5 unless every change could be judged
 
     def __post_init__(self) -> None:
         if self.no_evidence and (self.require_evidence or self.evidence != AUTO):
@@ -131,18 +116,12 @@ class EvidenceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationRequest:
-    """The typed options about drift notifications.
+    """The typed options about drift notifications."""
 
-    Attributes:
-        receivers: ``SHAPE=env:NAME`` or ``SHAPE=file:PATH``.
-        remind_after: Seconds after which the same drift is sent again.
-        state: File with what was sent; ``None`` = beside the project's records.
-    """
-
-    receivers: tuple[str, ...]
+    receivers: tuple[str, ...]  # `SHAPE=env:NAME` or `SHAPE=file:PATH`
     key: str | None = None
-    remind_after: float = 86_400.0
-    state: Path | None = None
+    remind_after: float = 86_400.0  # seconds after which the same drift is sent again
+    state: Path | None = None  # file with what was sent; None = beside the project's records
 
     def __post_init__(self) -> None:
         if not self.receivers and (self.key is not None or self.state is not None):
@@ -151,12 +130,9 @@ class NotificationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsRequest:
-    """The typed options about metrics.
+    """The typed options about metrics."""
 
-    ``address``: ``HOST:PORT``; ``None`` = no metrics.
-    """
-
-    address: str | None
+    address: str | None  # `HOST:PORT`; None = no metrics
     entity_labels: bool
 
     def __post_init__(self) -> None:
@@ -201,19 +177,14 @@ class PullRequestChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendationsRequest:
-    """The typed options of a pull request with recommendations that all code hosts share.
+    """The typed options of a pull request with recommendations that all code hosts share."""
 
-    Attributes:
-        document: The report of ``recommend --format json``.
-        folder: The folder of ``recommend --out``, from the root of the repository; it may be missing if nothing is recommended.
-        base: Branch that the pull request is merged into; "" = the default branch.
-    """
-
-    document: Path
+    document: Path  # the report of `recommend --format json`
+    # The folder of `recommend --out`, from the root of the repository; it may be missing if nothing is recommended.
     folder: Path
     label: str
     title: str
-    base: str
+    base: str  # branch that the pull request is merged into; "" = the default branch
     details_url: str
     required: bool
     api_url: str

@@ -14,14 +14,11 @@ EXACT: Final = (1.0, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Waits that double from ``first`` to ``cap`` seconds.
-
-    ``cap``: maximum wait in seconds, before randomisation.
-    ``spread``: minimum and maximum factor of the wait; a random one between them is used.
-    """
+    """Waits that double from ``first`` to ``cap`` seconds."""
 
     first: float
-    cap: float
+    cap: float  # maximum wait in seconds, before randomisation
+    # Minimum and maximum factor of the wait; a random one between them is used.
     spread: tuple[float, float] = JITTER
 
     def pause(self, failures: int, uniform: Callable[[], float]) -> float:
@@ -40,14 +37,12 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadline:
-    """The time on the monotonic clock by which a call must end.
-
-    ``connect_at``: the end of connection setup; earlier if a response may take longer than a connection.
-    ``refused_at``: the end while every address refuses and none ever accepted a connection; at most ``at``.
-    """
+    """The time on the monotonic clock by which a call must end."""
 
     at: float
+    # The end of connection setup; earlier if a response may take longer than a connection.
     connect_at: float = math.inf
+    # The end while every address refuses and none ever accepted a connection; at most `at`.
     refused_at: float = math.inf
 
     def seconds_remaining(self, now: float) -> float:

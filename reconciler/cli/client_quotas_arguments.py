@@ -121,15 +121,11 @@ PROGRAM: Final = "kafka-client-quotas"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotasArguments:
-    """One parsed and checked command line.
+    """One parsed and checked command line."""
 
-    ``names``: Type -> name of ``--names``.
-    ``any_names``: types of ``--any``: with any name, or as the default.
-    """
-
-    names: Mapping[str, str]
+    names: Mapping[str, str]  # type -> name of `--names`
     defaults: tuple[str, ...]
-    any_names: tuple[str, ...]
+    any_names: tuple[str, ...]  # types of `--any`: with any name, or as the default
     add: Mapping[str, float]
     delete: tuple[str, ...]
     validate_only: bool

@@ -7,33 +7,20 @@ from typing import Final, NamedTuple, TypeVar
 
 
 class Connecting(NamedTuple):
-    """A connection is about to be set up.
+    """A connection is about to be set up."""
 
-    Attributes:
-        node: Every ``host:port`` that is dialed.
-        attempt: Number of the attempt, from 1.
-        seconds: Timeout of this attempt.
-    """
-
-    node: str
-    attempt: int
-    seconds: float
+    node: str  # every `host:port` that is dialed
+    attempt: int  # number of the attempt, from 1
+    seconds: float  # timeout of this attempt
 
 
 class Connected(NamedTuple):
-    """A transport is connected, TLS included; nothing was sent to the broker yet.
+    """A transport is connected, TLS included; nothing was sent to the broker yet."""
 
-    Attributes:
-        node: ``host:port`` as configured or advertised.
-        address: The IP address of the peer.
-        tls: Protocol version such as ``TLSv1.3``, "" without TLS.
-        seconds: Since the first dial.
-    """
-
-    node: str
-    address: str
-    tls: str
-    seconds: float
+    node: str  # `host:port` as configured or advertised
+    address: str  # the IP address of the peer
+    tls: str  # protocol version such as `TLSv1.3`, "" without TLS
+    seconds: float  # since the first dial
 
 
 class Disconnected(NamedTuple):

@@ -48,14 +48,11 @@ class _BrokerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibilityWait:
-    """One wait for visibility.
+    """One wait for visibility."""
 
-    ``expected``: alterations to wait for, in the order of sending.
-    ``live``: returns the brokers of a new Metadata response.
-    """
-
-    expected: Sequence[Alteration]
+    expected: Sequence[Alteration]  # alterations to wait for, in the order of sending
     describe: Describe
+    # Returns the brokers of a new Metadata response.
     live: Callable[[Deadline], Awaitable[Sequence[Node]]]
     deadline: Deadline
     clock: Clock

@@ -19,14 +19,11 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """One cluster of the document and its plan.
-
-    ``simulation``: effect on recorded use; ``None`` = not requested.
-    """
+    """One cluster of the document and its plan."""
 
     cluster: str
     preview: Preview
-    simulation: "Simulation | None"
+    simulation: "Simulation | None"  # effect on recorded use; None = not requested
 
 
 def plans_document(

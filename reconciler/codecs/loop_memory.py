@@ -90,14 +90,10 @@ def _read_moment(row: DocumentReader) -> tuple[float, float | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStateContent:
-    """The stored state of ``kquota watch``.
+    """The stored state of ``kquota watch``."""
 
-    ``commit``: the applied revision, "" if there never was one.
-    ``refused_commit``: the newest revision that was refused and not replaced since, or "".
-    """
-
-    commit: str = ""
-    refused_commit: str = ""
+    commit: str = ""  # the applied revision, "" if there never was one
+    refused_commit: str = ""  # the newest revision that was refused and not replaced since, or ""
     removals: Mapping[str, Sequence[RemovalCount]] = field(
         default_factory=dict[str, Sequence[RemovalCount]]
     )

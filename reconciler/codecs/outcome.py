@@ -141,15 +141,12 @@ def _pair(pair: PairOutcome) -> dict[str, Json]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackSource:
-    """The part of an outcome that a rollback needs.
+    """The part of an outcome that a rollback needs."""
 
-    ``cluster``: name of the cluster in the project file; "" = not recorded.
-    ``before``: pairs that were or may have been changed, with their earlier values, in plan order.
-    """
-
-    cluster: str
+    cluster: str  # name of the cluster in the project file; "" = not recorded
     cluster_id: str
     digest: str
+    # Pairs that were or may have been changed, with their earlier values, in plan order.
     before: tuple[tuple[Entity, Key, float | None], ...]
 
 

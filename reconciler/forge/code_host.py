@@ -16,18 +16,13 @@ REGULAR_FILES: Final = frozenset({"100644", "100755"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFields:
-    """Paths of fields in a host's JSON.
+    """Paths of fields in a host's JSON."""
 
-    Attributes:
-        number: Number of an issue or a pull request, as its users see it.
-        body: Text of an issue or a pull request; that of a comment is ``body`` on every host.
-        open_states: Values of ``state`` of a pull request that is neither merged nor closed.
-    """
-
-    number: str
+    number: str  # number of an issue or a pull request, as its users see it
     author: str
-    body: str
+    body: str  # text of an issue or a pull request; that of a comment is `body` on every host
     url: str
+    # Values of `state` of a pull request that is neither merged nor closed.
     open_states: frozenset[str]
 
     def comment(self, document: Json) -> Comment:

@@ -79,16 +79,13 @@ def github(
 class PullRequestHead:
     """The head of a pull request, from the event that started the run; never from an artifact.
 
-    ``repository``: ``owner/name`` of the repository with the head branch.
-    ``branch``: the head branch; "" = unknown. With it, one request finds the pull request.
-
     Raises:
         UsageError: A value is invalid.
     """
 
-    repository: str
+    repository: str  # `owner/name` of the repository with the head branch
     sha: str
-    branch: str = ""
+    branch: str = ""  # the head branch; "" = unknown. With it, one request finds the pull request.
 
     def __post_init__(self) -> None:
         checked_repository(self.repository)

@@ -28,18 +28,12 @@ _LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "notice")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """One annotation of a line.
-
-    Attributes:
-        path: File, relative to the repository; "" = no place.
-        line: From 1; 0 = the whole file.
-        message: One sentence; escaped here.
-    """
+    """One annotation of a line."""
 
     level: Level
-    path: str
-    line: int
-    message: str
+    path: str  # file, relative to the repository; "" = no place
+    line: int  # from 1; 0 = the whole file
+    message: str  # one sentence; escaped here
 
 
 def annotation_lines(annotations: Iterable[Annotation], *, title: str) -> tuple[str, ...]:

@@ -20,15 +20,12 @@ TRAILER: Final = "Kquota-Files: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
-    """A pull request or merge request from a branch of the same repository.
-
-    ``is_open``: whether it is neither merged nor closed.
-    """
+    """A pull request or merge request from a branch of the same repository."""
 
     number: int
     author: str
     body: str
-    is_open: bool
+    is_open: bool  # whether it is neither merged nor closed
     url: str = ""
 
 
@@ -42,13 +39,11 @@ class PullRequestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchState:
-    """The last commit of a branch.
-
-    ``files``: text of each YAML file directly in the folder, by path; no links, no folders.
-    """
+    """The last commit of a branch."""
 
     commit: str
     message: str
+    # Text of each YAML file directly in the folder, by path; no links, no folders.
     files: Mapping[str, str]
 
 
@@ -56,16 +51,13 @@ class BranchState:
 class ProposedFiles:
     """The complete files of one folder of a repository; nothing else is ever written there.
 
-    ``folder``: the folder, from the root of the repository.
-    ``mark``: the first line of each of these files; files without it belong to other authors.
-
     Raises:
         UsageError: The folder is the root, is hidden or leads elsewhere, or a file is not one of a cluster.
     """
 
-    folder: str
+    folder: str  # the folder, from the root of the repository
     files: Mapping[str, str]
-    mark: str
+    mark: str  # the first line of each of these files; files without it belong to other authors
 
     def __post_init__(self) -> None:
         if not _FOLDER.fullmatch(self.folder):
@@ -107,20 +99,14 @@ class ProposedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit to write.
-
-    Attributes:
-        parent: The commit that it follows: the last one of the branch, or of the base branch.
-        before: The own files at ``parent``, by path.
-        changes: New texts by path; ``None`` = the file is removed.
-    """
+    """A commit to write."""
 
     branch: str
-    parent: str
+    parent: str  # the commit that it follows: the last one of the branch, or of the base branch
     is_new: bool
     message: str
-    before: Mapping[str, str]
-    changes: Mapping[str, str | None]
+    before: Mapping[str, str]  # the own files at `parent`, by path
+    changes: Mapping[str, str | None]  # new texts by path; None = the file is removed
 
 
 class PullRequestHost(Protocol):
@@ -158,9 +144,6 @@ class PullRequestHost(Protocol):
 class Proposal:
     """What the pull request should be.
 
-    ``body``: its text without marker and fingerprint.
-    ``ended``: the comment, and the text, when nothing is recommended any more.
-
     Raises:
         UsageError: The label cannot be part of the name of a branch.
     """
@@ -168,8 +151,8 @@ class Proposal:
     marker: Marker
     proposed: ProposedFiles
     title: str
-    body: str
-    ended: str
+    body: str  # its text without marker and fingerprint
+    ended: str  # the comment, and the text, when nothing is recommended any more
 
     def __post_init__(self) -> None:
         label = self.marker.label

@@ -31,15 +31,11 @@ _REPEATABLE: Final = frozenset({"GET", "PUT", "PATCH", "DELETE"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestLimits:
-    """Limits of one client.
-
-    ``total_seconds``: for one attempt, response included.
-    ``wait_seconds``: maximum sum of waits that a host may require.
-    """
+    """Limits of one client."""
 
     connect_seconds: float = 10.0
-    total_seconds: float = 30.0
-    wait_seconds: float = 180.0
+    total_seconds: float = 30.0  # for one attempt, response included
+    wait_seconds: float = 180.0  # maximum sum of waits that a host may require
     answer_bytes: int = 32 * 1024 * 1024
     pages: int = 100
 

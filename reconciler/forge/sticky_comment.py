@@ -14,15 +14,12 @@ CommentAction = Literal["created", "updated", "unchanged", "nothing"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A comment.
-
-    ``url``: its web address; "" if unknown.
-    """
+    """A comment."""
 
     id: int
     author: str
     body: str
-    url: str = ""
+    url: str = ""  # its web address; "" if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,19 +25,14 @@ _BRANCH: Final = re.compile(
 class GitMirror:
     """A bare repository that follows one branch.
 
-    Attributes:
-        folder: Its folder; created by the first fetch.
-        branch: The branch; "" = the default branch of the source.
-        deadline: Seconds for one fetch.
-
     Raises:
         GitError: The name is not valid for a branch.
     """
 
-    folder: Path
+    folder: Path  # its folder; created by the first fetch
     source: GitSource
-    branch: str = ""
-    deadline: float = DEADLINE_SECONDS
+    branch: str = ""  # the branch; "" = the default branch of the source
+    deadline: float = DEADLINE_SECONDS  # seconds for one fetch
 
     def __post_init__(self) -> None:
         if self.branch and not _BRANCH.fullmatch(self.branch):

@@ -22,13 +22,10 @@ _AUTHOR: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitRefs:
-    """Refs of one repository, shared through a remote if one is given.
+    """Refs of one repository, shared through a remote if one is given."""
 
-    ``top``: any directory inside the repository.
-    ``remote``: remote with the authoritative refs, such as ``origin``; "" = this clone has them.
-    """
-
-    top: Path
+    top: Path  # any directory inside the repository
+    # Remote with the authoritative refs, such as `origin`; "" = this clone has them.
     remote: str = ""
     file: str = "inventory.json"
 

@@ -28,12 +28,10 @@ _FETCH_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """A clone with a work tree, or a bare repository.
-
-    ``variables``: environment of its git commands; ``GIT_DIR`` for a bare repository, which is never searched for.
-    """
+    """A clone with a work tree, or a bare repository."""
 
     top: Path
+    # Environment of its git commands; `GIT_DIR` for a bare repository, which is never searched for.
     variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @classmethod
@@ -153,13 +151,11 @@ class Repository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitTree:
-    """The files of one commit.
-
-    ``entries``: path relative to the top -> (mode, object id). Must not be changed.
-    """
+    """The files of one commit."""
 
     top: Path
     commit: str
+    # Path relative to the top -> (mode, object id). Must not be changed.
     entries: dict[str, tuple[str, str]] = field(repr=False)
     variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 

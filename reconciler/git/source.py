@@ -20,14 +20,10 @@ _TRANSPORTS: Final = ("https", "http", "ssh", "git", "file")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitSource:
-    """A repository to fetch from.
+    """A repository to fetch from."""
 
-    Attributes:
-        address: The address for git; never contains a password.
-        header: ``Authorization`` for an https address with a user and a password or token; hidden.
-    """
-
-    address: str
+    address: str  # the address for git; never contains a password
+    # `Authorization` for an https address with a user and a password or token; hidden.
     header: str = field(default="", repr=False)
 
     @classmethod

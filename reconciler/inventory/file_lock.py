@@ -24,14 +24,11 @@ _MAX_TEXT: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
-    """The holder of a lock.
-
-    ``since``: seconds since the epoch.
-    """
+    """The holder of a lock."""
 
     pid: int
     host: str
-    since: float
+    since: float  # seconds since the epoch
     command: str
 
     def __str__(self) -> str:

@@ -14,33 +14,23 @@ FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryWriter:
-    """A writer of an inventory.
+    """A writer of an inventory."""
 
-    Attributes:
-        id: The same for every run of one configuration, such as ``github.com/acme/quotas:prod``.
-        description: Its command, for the error of a second process, such as ``kquota apply``.
-        scope: The entities that it manages; empty = all.
-        manages: Whether it writes what documents declare. One that writes only what its user named, such as an
-            override, works beside any other, and is not stored.
-        forgets: Ids of writers that no longer exist.
-    """
-
-    id: str
-    description: str
-    scope: tuple[EntityPattern, ...] = ()
+    id: str  # the same for every run of one configuration, such as `github.com/acme/quotas:prod`
+    description: str  # its command, for the error of a second process, such as `kquota apply`
+    scope: tuple[EntityPattern, ...] = ()  # the entities that it manages; empty = all
+    # Whether it writes what documents declare. One that writes only what its user named, such as an override, works
+    # beside any other, and is not stored.
     manages: bool = True
-    forgets: frozenset[str] = frozenset()
+    forgets: frozenset[str] = frozenset()  # ids of writers that no longer exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedWriter:
-    """A writer as stored in an inventory.
-
-    ``last_seen``: when it last wrote, in seconds since the epoch.
-    """
+    """A writer as stored in an inventory."""
 
     writer: InventoryWriter
-    last_seen: float
+    last_seen: float  # when it last wrote, in seconds since the epoch
 
 
 def check_alone(

@@ -35,14 +35,11 @@ COMPARES_VALUES: Final = frozenset({SelectorOperator.IN, SelectorOperator.NOT_IN
 
 @dataclass(frozen=True, slots=True)
 class LabelRequirement:
-    """One requirement of a selector.
-
-    ``values``: values to compare with; empty for ``Exists`` and ``DoesNotExist``.
-    """
+    """One requirement of a selector."""
 
     key: str
     operator: SelectorOperator
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  # values to compare with; empty for `Exists` and `DoesNotExist`
 
     def matches(self, labels: Labels) -> bool:
         """Whether labels meet the requirement."""
@@ -86,17 +83,11 @@ class ClusterSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLimits:
-    """An item of ``clusterLimits``: limits for some of the selected clusters.
+    """An item of ``clusterLimits``: limits for some of the selected clusters."""
 
-    Attributes:
-        clusters: A selector, or the name of one cluster.
-        limits: In columns; at least one is set.
-        lines: Line of each limit, in columns.
-    """
-
-    clusters: ClusterSelector | str
-    limits: Limits
-    lines: Lines
+    clusters: ClusterSelector | str  # a selector, or the name of one cluster
+    limits: Limits  # in columns; at least one is set
+    lines: Lines  # line of each limit, in columns
     line: int
 
     def applies_to(self, name: str, labels: Labels) -> bool:
@@ -108,12 +99,10 @@ class ClusterLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedClusters:
-    """The clusters that a document selects.
-
-    ``cluster_limits``: different limits for some of them; a later item replaces the limits of an earlier one.
-    """
+    """The clusters that a document selects."""
 
     selector: ClusterSelector
+    # Different limits for some of them; a later item replaces the limits of an earlier one.
     cluster_limits: tuple[ClusterLimits, ...] = ()
 
     def declaration(

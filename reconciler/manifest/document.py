@@ -86,14 +86,10 @@ class DocumentDeclined(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuota:
-    """A document that passed every static rule.
+    """A document that passed every static rule."""
 
-    Attributes:
-        clusters: Name of the QuotaCluster, or a selection of clusters.
-        declaration: Its declaration with its place; if it selects clusters, with its general limits.
-    """
-
-    clusters: str | SelectedClusters
+    clusters: str | SelectedClusters  # name of the QuotaCluster, or a selection of clusters
+    # Its declaration with its place; if it selects clusters, with its general limits.
     declaration: Declaration
 
     @property

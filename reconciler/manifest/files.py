@@ -22,28 +22,18 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTexts:
-    """The texts of a set of files.
+    """The texts of a set of files."""
 
-    Attributes:
-        files: ``(path, text)``, sorted by path, no path twice.
-        problems: Paths that match nothing and files that cannot be read.
-    """
-
-    files: tuple[tuple[str, str], ...]
-    problems: tuple[Problem, ...]
+    files: tuple[tuple[str, str], ...]  # `(path, text)`, sorted by path, no path twice
+    problems: tuple[Problem, ...]  # paths that match nothing and files that cannot be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSelection:
-    """The names that a set of patterns matched.
+    """The names that a set of patterns matched."""
 
-    Attributes:
-        names: Sorted, none twice.
-        unmatched: Patterns that matched nothing, in their order.
-    """
-
-    names: tuple[str, ...]
-    unmatched: tuple[str, ...]
+    names: tuple[str, ...]  # sorted, none twice
+    unmatched: tuple[str, ...]  # patterns that matched nothing, in their order
 
 
 def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:

@@ -27,18 +27,14 @@ NO_CLUSTER: Final = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedManifests:
-    """The declarations in a set of files.
+    """The declarations in a set of files."""
 
-    Attributes:
-        by_cluster: Name of the QuotaCluster -> its declarations, in the order of the files. :data:`NO_CLUSTER` has
-            those of documents that select clusters, if no labels are known.
-        problems: All errors, sorted by place. If there are any, no plan may be computed.
-        warnings: Legal but unusual facts, such as a file without a document.
-    """
-
+    # Name of the QuotaCluster -> its declarations, in the order of the files. `NO_CLUSTER` has those of documents
+    # that select clusters, if no labels are known.
     by_cluster: Mapping[str, tuple[Declaration, ...]]
+    # All errors, sorted by place. If there are any, no plan may be computed.
     problems: tuple[Problem, ...]
-    warnings: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]  # legal but unusual facts, such as a file without a document
     file_count: int
 
     @property

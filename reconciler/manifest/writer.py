@@ -54,28 +54,20 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedQuota:
-    """A live quota that no manifest can contain.
+    """A live quota that no manifest can contain."""
 
-    Attributes:
-        entity: ``(type, name)`` of each slot, name ``None`` for the default.
-        key: Name of the key; "" if the whole entity cannot be written.
-        value: Its value; ``None`` for a whole entity.
-    """
-
+    # `(type, name)` of each slot, name None for the default.
     entity: tuple[tuple[str, str | None], ...]
-    key: str
-    value: float | None
+    key: str  # name of the key; "" if the whole entity cannot be written
+    value: float | None  # its value; None for a whole entity
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportResult:
-    """A live state as manifests.
+    """A live state as manifests."""
 
-    ``declarations``: one document per entity, sorted.
-    """
-
-    declarations: tuple[Declaration, ...]
+    declarations: tuple[Declaration, ...]  # one document per entity, sorted
     texts: tuple[str, ...]
     left_out: tuple[OmittedQuota, ...]
 

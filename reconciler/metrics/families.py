@@ -21,19 +21,14 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """One metric.
+    """One metric."""
 
-    Attributes:
-        name: As in queries: counters end in ``_total``, infos in ``_info``.
-        labels: Names of its labels, in the order of the values; of an info those that identify it.
-        info_labels: Labels of an info that carry a value.
-    """
-
-    name: str
+    name: str  # as in queries: counters end in `_total`, infos in `_info`
     kind: MetricKind
     help: str
+    # Names of its labels, in the order of the values; of an info those that identify it.
     labels: tuple[str, ...] = ()
-    info_labels: tuple[str, ...] = ()
+    info_labels: tuple[str, ...] = ()  # labels of an info that carry a value
     buckets: tuple[float, ...] = ()
 
     @property

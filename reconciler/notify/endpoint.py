@@ -12,17 +12,11 @@ from reconciler.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The address of a receiver.
+    """The address of a receiver."""
 
-    Attributes:
-        name: Its name in output and state; contains no secret.
-        url: The address; its path is often the only password.
-        key: Signs messages; ``None`` = not signed.
-    """
-
-    name: str
-    url: Secret
-    key: Secret | None = None
+    name: str  # its name in output and state; contains no secret
+    url: Secret  # the address; its path is often the only password
+    key: Secret | None = None  # signs messages; None = not signed
 
     @property
     def origin(self) -> str:

@@ -34,36 +34,28 @@ class DriftEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftedPair:
-    """One pair that was changed outside kquota.
-
-    Attributes:
-        live: The observed value; ``None`` = it was removed.
-        since: When it was first observed, in seconds since the epoch.
-        corrections_stopped: Whether corrections stopped because another writer kept reverting them.
-        corrections: Times of recent corrections, with the foreign values that they replaced.
-        is_expired_override: Whether the live value is that of an override, which ended at ``since``.
-    """
+    """One pair that was changed outside kquota."""
 
     entity: Entity
     key: Key
     expected: float | None
-    live: float | None
-    since: float
+    live: float | None  # the observed value; None = it was removed
+    since: float  # when it was first observed, in seconds since the epoch
+    # Whether corrections stopped because another writer kept reverting them.
     corrections_stopped: bool = False
+    # Times of recent corrections, with the foreign values that they replaced.
     corrections: tuple[tuple[float, float | None], ...] = ()
+    # Whether the live value is that of an override, which ended at `since`.
     is_expired_override: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDrift:
-    """The present drift of one cluster; may be empty.
-
-    ``pairs``: by entity and column.
-    """
+    """The present drift of one cluster; may be empty."""
 
     cluster: str
     cluster_id: str
-    pairs: tuple[DriftedPair, ...] = field(default=(), repr=False)
+    pairs: tuple[DriftedPair, ...] = field(default=(), repr=False)  # by entity and column
 
     @property
     def digest(self) -> str:
@@ -84,22 +76,14 @@ class ClusterDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message to send.
-
-    Attributes:
-        drift: The present drift; empty if it ended.
-        at: When it was observed, in seconds since the epoch.
-        since: When the reported drift was first observed.
-        digest: Of the present drift, or of the ended one.
-        resolved: Number of pairs that are no longer drifted, if it ended.
-    """
+    """One message to send."""
 
     event: DriftEvent
-    drift: ClusterDrift
-    at: float
-    since: float
-    digest: str
-    resolved: int = 0
+    drift: ClusterDrift  # the present drift; empty if it ended
+    at: float  # when it was observed, in seconds since the epoch
+    since: float  # when the reported drift was first observed
+    digest: str  # of the present drift, or of the ended one
+    resolved: int = 0  # number of pairs that are no longer drifted, if it ended
 
     def __post_init__(self) -> None:
         if (self.event is DriftEvent.ENDED) == bool(self.drift.pairs):

@@ -14,15 +14,11 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    """The last message about drift that a receiver accepted.
-
-    ``sent_at``: when it was sent, in seconds since the epoch.
-    ``since``: when that drift was first observed.
-    """
+    """The last message about drift that a receiver accepted."""
 
     digest: str
-    sent_at: float
-    since: float
+    sent_at: float  # when it was sent, in seconds since the epoch
+    since: float  # when that drift was first observed
     pairs: int
 
 

@@ -30,13 +30,11 @@ class Receiver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The deliveries after one observation.
-
-    ``failures``: why others failed; they are notified after the next observation.
-    """
+    """The deliveries after one observation."""
 
     state: NotificationState
     delivered: tuple[tuple[str, Message], ...] = ()
+    # Why others failed; they are notified after the next observation.
     failures: tuple[NotifyError, ...] = ()
 
 

@@ -22,51 +22,35 @@ MAX_CORRECTIONS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftObservation:
-    """The drift of one pair at the last observation, with its history.
-
-    Attributes:
-        expected: The value that kquota applied last.
-        live: The live value; ``None`` = removed.
-        since: Time of the first observation, in seconds since the epoch.
-        observation_count: Consecutive observations that saw it.
-        confirmed: Whether ``observation_count`` reaches the threshold for confirmed drift.
-        corrections: Number of corrections of the pair within the window.
-        corrections_stopped: Whether corrections stopped because another writer undid as many of them as the window allows.
-        document: The document that owns the pair; "" for an override.
-        corrected_at: Time of each correction, in seconds since the epoch, oldest first.
-        overwritten: The foreign value that each correction replaced, in the same order.
-    """
+    """The drift of one pair at the last observation, with its history."""
 
     entity: Entity
     key: Key
-    expected: float | None
-    live: float | None
-    since: float
-    observation_count: int = 1
-    confirmed: bool = True
-    corrections: int = 0
+    expected: float | None  # the value that kquota applied last
+    live: float | None  # the live value; None = removed
+    since: float  # time of the first observation, in seconds since the epoch
+    observation_count: int = 1  # consecutive observations that saw it
+    confirmed: bool = True  # whether `observation_count` reaches the threshold for confirmed drift
+    corrections: int = 0  # number of corrections of the pair within the window
+    # Whether corrections stopped because another writer undid as many of them as the window allows.
     corrections_stopped: bool = False
-    document: str = ""
+    document: str = ""  # the document that owns the pair; "" for an override
+    # Time of each correction, in seconds since the epoch, oldest first.
     corrected_at: tuple[float, ...] = ()
+    # The foreign value that each correction replaced, in the same order.
     overwritten: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionHistory:
-    """The corrections of one pair within the window, as a restarted process needs them.
-
-    Attributes:
-        document: The document that owns the pair; "" for an override.
-        limits: The limits that the document declares.
-        expected: The value that the corrections set.
-        corrections: Time in seconds since the epoch and the foreign value that was replaced; oldest first.
-    """
+    """The corrections of one pair within the window, as a restarted process needs them."""
 
     entity: Entity
     key: Key
-    document: str
-    limits: Limits
-    expected: float | None
+    document: str  # the document that owns the pair; "" for an override
+    limits: Limits  # the limits that the document declares
+    expected: float | None  # the value that the corrections set
+    # Time in seconds since the epoch and the foreign value that was replaced; oldest first.
     corrections: tuple[tuple[float, float | None], ...]
 
 
@@ -96,17 +80,14 @@ class DriftTracker:
     Tracks only drift: not new declarations, pairs under an ignore rule or frozen pairs. The planner decides
     whether a value differs and from what; overrides are already included.
 
-    Attributes:
-        confirm_after: Consecutive observations that confirm drift; only confirmed drift is corrected.
-        window: Seconds over which the corrections of a pair are counted.
-        max_corrections: Maximum number of corrections of one pair within the window.
-
     Raises:
         QuotaValueError: A count is too small, or the window is not positive and finite.
     """
 
+    # Consecutive observations that confirm drift; only confirmed drift is corrected.
     confirm_after: int = CONFIRM_AFTER
-    window: float = WINDOW_SECONDS
+    window: float = WINDOW_SECONDS  # seconds over which the corrections of a pair are counted
+    # Maximum number of corrections of one pair within the window.
     max_corrections: int = MAX_CORRECTIONS
     _pairs: Mapping[Pair, _PairHistory] = field(
         default_factory=dict[Pair, _PairHistory], repr=False

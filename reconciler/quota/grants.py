@@ -25,39 +25,28 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantGrant:
-    """The grant of one tenant.
+    """The grant of one tenant."""
 
-    Attributes:
-        namespaces: Namespaces of the documents that it applies to.
-        entities: Entities that the documents may declare. A pattern of user names covers those users alone and with
-            client-ids; bare client-id, default and ip forms affect other tenants, so each needs its own grant.
-        bounds: Allowed ranges of the values.
-        allow: Whether deletionPolicy Delete and suspend take effect.
-        priority: The document with the smaller number wins if two documents claim one pair.
-    """
-
-    namespaces: frozenset[str]
+    namespaces: frozenset[str]  # namespaces of the documents that it applies to
+    # Entities that the documents may declare. A pattern of user names covers those users alone and with client-ids;
+    # bare client-id, default and ip forms affect other tenants, so each needs its own grant.
     entities: tuple[EntityPattern, ...]
-    bounds: tuple[ValueRange, ...] = ()
+    bounds: tuple[ValueRange, ...] = ()  # allowed ranges of the values
+    # Whether deletionPolicy Delete and suspend take effect.
     allow: frozenset[Permission] = frozenset()
-    priority: int = 0
+    priority: int = 0  # the document with the smaller number wins if two documents claim one pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantDecision:
-    """The result of checking one declaration against the grants.
+    """The result of checking one declaration against the grants."""
 
-    Attributes:
-        granted: Whether the declaration may claim its pairs.
-        declaration: The effective declaration: without a Delete or suspend that is not allowed.
-        messages: Sentences for its author: why it is refused, or which fields have no effect.
-        priority: Priority of the grant that covers it; 0 without tenants.
-    """
-
-    granted: bool
+    granted: bool  # whether the declaration may claim its pairs
+    # The effective declaration: without a Delete or suspend that is not allowed.
     declaration: Declaration
+    # Sentences for its author: why it is refused, or which fields have no effect.
     messages: tuple[str, ...]
-    priority: int = 0
+    priority: int = 0  # priority of the grant that covers it; 0 without tenants
 
 
 def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDecision:

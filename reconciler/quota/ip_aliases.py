@@ -22,11 +22,7 @@ _IPV4: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,10}){0,3}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IpAlias:
-    """An ip entity that is declared or about to be set, and a live ip entity with the same address.
-
-    ``live``: the live entity with the other spelling.
-    ``keys``: Kafka names of the keys that are set on ``live``.
-    """
+    """An ip entity that is declared or about to be set, and a live ip entity with the same address."""
 
     @property
     def message(self) -> str:
@@ -47,8 +43,8 @@ class IpAlias:
         )
 
     entity: Entity
-    live: Entity
-    keys: tuple[str, ...]
+    live: Entity  # the live entity with the other spelling
+    keys: tuple[str, ...]  # Kafka names of the keys that are set on `live`
 
     @property
     def removal(self) -> str:

@@ -36,26 +36,19 @@ class Key(StrEnum):
 
 
 class KeyDefinition(NamedTuple):
-    """Meaning and allowed values of one key.
+    """Meaning and allowed values of one key."""
 
-    Attributes:
-        key: Kafka's name.
-        unit: Display text; every limit is per broker except the mutation rate (per active controller).
-        is_integer: Only whole numbers (Kafka's LONG and INT).
-        maximum: Largest legal value, as the float64 that the broker compares with; None = no bound.
-        on_ip: Valid for ip entities only; otherwise for user and client-id entities only.
-        slip: Smaller values are probably a mistake in the unit; guards refuse them. 0 = no such bound.
-        is_bytes: Displayed with binary prefixes.
-    """
-
-    key: Key
+    key: Key  # Kafka's name
     field: str
+    # Display text; every limit is per broker except the mutation rate (per active controller).
     unit: str
-    is_integer: bool
+    is_integer: bool  # only whole numbers (Kafka's LONG and INT)
+    # Largest legal value, as the float64 that the broker compares with; None = no bound.
     maximum: float | None
-    on_ip: bool
+    on_ip: bool  # valid for ip entities only; otherwise for user and client-id entities only
+    # Smaller values are probably a mistake in the unit; guards refuse them. 0 = no such bound.
     slip: float
-    is_bytes: bool
+    is_bytes: bool  # displayed with binary prefixes
 
 
 COLUMNS: Final[tuple[Key, ...]] = tuple(Key)

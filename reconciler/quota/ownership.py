@@ -22,17 +22,13 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The owner of a pair.
+    """The owner of a pair."""
 
-    Attributes:
-        document: ``namespace/name`` of the document that declared it last; "" for an override alone.
-        deletion_policy: The policy of that document when it was last read; ``None`` = unset.
-        since: When kquota first applied or adopted it, in seconds since the epoch.
-    """
-
+    # `namespace/name` of the document that declared it last; "" for an override alone.
     document: str
+    # The policy of that document when it was last read; None = unset.
     deletion_policy: DeletionPolicy | None = None
-    since: float = 0.0
+    since: float = 0.0  # when kquota first applied or adopted it, in seconds since the epoch
 
 
 Owners: TypeAlias = KeyColumns[Owner | None]
@@ -48,16 +44,12 @@ class OwnershipRecord:
 
     The value is recorded, not only the ownership: a removal is safe only if `live == applied`. Without the
     value, a run could remove a value that another writer has set since.
-
-    Attributes:
-        applied: Value last applied per key, in columns.
-        owners: The owner of each value, in the same columns; set exactly where ``applied`` is.
-        sole: The only owner of all values, ``None`` if they differ. Derived; stored because the planner
-            reads it for every entity.
     """
 
-    applied: Limits
-    owners: Owners
+    applied: Limits  # value last applied per key, in columns
+    owners: Owners  # the owner of each value, in the same columns; set exactly where `applied` is
+    # The only owner of all values, None if they differ. Derived; stored because the planner reads it for every
+    # entity.
     sole: Owner | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,31 +83,21 @@ NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentBacking:
-    """The record of a pair at the time when an intent for it was written.
+    """The record of a pair at the time when an intent for it was written."""
 
-    Attributes:
-        applied: Value last applied.
-        owner: Owner of the pair.
-    """
-
-    applied: float
-    owner: Owner
+    applied: float  # value last applied
+    owner: Owner  # owner of the pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A write that may be in progress: recorded before it is sent, removed once its outcome is recorded.
+    """A write that may be in progress: recorded before it is sent, removed once its outcome is recorded."""
 
-    Attributes:
-        value: The value to set; ``None`` = remove.
-        owner: The owner that requests it.
-        at: When it was recorded, in seconds since the epoch. It may take effect up to 65 s later.
-        backing: The record at that time, if there is one and it is not stored elsewhere yet.
-    """
-
-    value: float | None
-    owner: Owner
+    value: float | None  # the value to set; None = remove
+    owner: Owner  # the owner that requests it
+    # When it was recorded, in seconds since the epoch. It may take effect up to 65 s later.
     at: float = 0.0
+    # The record at that time, if there is one and it is not stored elsewhere yet.
     backing: IntentBacking | None = None
 
     def may_still_land(self, now: float) -> bool:
@@ -125,29 +107,19 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """A temporary value that replaces the declared one until a time.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        value: The temporary value; ``None`` = not set.
-        until: Seconds since the epoch.
-        author: The person who requested it.
-        reason: The reason given.
-        before: The live value when it began: restored at the end if no document declares the pair.
-        declared: The declared value when it began.
-        ends_with_document: For a rollback: whether a change of the declared value ends it early. If no document
-            declares the pair any more, the rolled-back value stays.
-    """
+    """A temporary value that replaces the declared one until a time."""
 
     entity: Entity
     key: Key
-    value: float | None
-    until: float
-    author: str
+    value: float | None  # the temporary value; None = not set
+    until: float  # seconds since the epoch
+    author: str  # the person who requested it
     reason: str
+    # The live value when it began: restored at the end if no document declares the pair.
     before: float | None = None
-    declared: float | None = None
+    declared: float | None = None  # the declared value when it began
+    # For a rollback: whether a change of the declared value ends it early. If no document declares the pair any more,
+    # the rolled-back value stays.
     ends_with_document: bool = False
 
     def in_force(self, now: float, declared: float | None) -> bool:
@@ -236,15 +208,11 @@ RecordChange: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
-    """How many pairs the records of a cluster have that a part of them leaves out.
+    """How many pairs the records of a cluster have that a part of them leaves out."""
 
-    Attributes:
-        owned: Owned pairs by the namespace of their document.
-        orphaned: Orphaned pairs.
-    """
-
+    # Owned pairs by the namespace of their document.
     owned: Mapping[str, int] = field(default_factory=dict[str, int])
-    orphaned: int = 0
+    orphaned: int = 0  # orphaned pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,25 +221,22 @@ class OwnershipRecords:
 
     `is_known` is False only if there never were any records, not if there are none now. Without this
     distinction, "removals cannot be determined" would become "there is nothing to remove".
-
-    Attributes:
-        cluster_id: The cluster; records are never used for another one.
-        records: The owned pairs per entity; no record is empty.
-        intents: Writes that may be in progress.
-        drift_since: When the drift of a pair was first seen.
-        orphaned: Pairs whose document was deleted and whose value was retained.
-        overrides: By pair; expired ones stay until their value was replaced.
-        is_known: Whether records exist or existed; without any, removals cannot be determined.
-        elsewhere: What is counted of the records of all other entities.
     """
 
-    cluster_id: str
+    cluster_id: str  # the cluster; records are never used for another one
+    # The owned pairs per entity; no record is empty.
     records: Mapping[Entity, OwnershipRecord] = field(default_factory=dict[Entity, OwnershipRecord])
+    # Writes that may be in progress.
     intents: Mapping[Pair, Intent] = field(default_factory=dict[Pair, Intent])
+    # When the drift of a pair was first seen.
     drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
+    # Pairs whose document was deleted and whose value was retained.
     orphaned: frozenset[Pair] = frozenset()
+    # By pair; expired ones stay until their value was replaced.
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
+    # Whether records exist or existed; without any, removals cannot be determined.
     is_known: bool = True
+    # What is counted of the records of all other entities.
     elsewhere: RecordCounts = field(default_factory=RecordCounts)
 
     @property

@@ -69,18 +69,13 @@ class EntityPattern:
     Without ``forms``, a ``user`` pattern covers the user alone and with any client-id, the default client-id included:
     it affects no other user. A bare ``client_id`` pattern covers bare client-ids, an ``ip`` pattern named ips.
     Default forms affect every client without a more specific quota, so each must be listed.
-
-    Attributes:
-        forms: The shapes that are covered; empty = implied by the names.
-        user: Pattern of a named user; ``None`` = any.
-        client_id: Pattern of a named client-id; ``None`` = any.
-        ip: Pattern of a named ip; ``None`` = any.
     """
 
+    # The shapes that are covered; empty = implied by the names.
     forms: frozenset[EntityForm] = frozenset()
-    user: NamePattern | None = None
-    client_id: NamePattern | None = None
-    ip: NamePattern | None = None
+    user: NamePattern | None = None  # pattern of a named user; None = any
+    client_id: NamePattern | None = None  # pattern of a named client-id; None = any
+    ip: NamePattern | None = None  # pattern of a named ip; None = any
 
     def __post_init__(self) -> None:
         if not self.forms and self.user is None and self.client_id is None and self.ip is None:

@@ -107,19 +107,12 @@ PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoreRule:
-    """A difference that is shown as ignored and never written, optionally until a time.
-
-    Attributes:
-        entities: The entities.
-        keys: The quota keys; empty = all.
-        reason: The reason; shown wherever the rule applies.
-        until: Seconds since the epoch; ``None`` = no end.
-    """
+    """A difference that is shown as ignored and never written, optionally until a time."""
 
     entities: EntityPattern
-    reason: str
-    keys: frozenset[Key] = frozenset()
-    until: float | None = None
+    reason: str  # the reason; shown wherever the rule applies
+    keys: frozenset[Key] = frozenset()  # the quota keys; empty = all
+    until: float | None = None  # seconds since the epoch; None = no end
 
     def covers(self, subject: Entity, key: Key, now: float) -> bool:
         """Whether the rule applies to this pair now."""
@@ -132,29 +125,19 @@ class IgnoreRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The trusted configuration that decides what a plan may do.
+    """The trusted configuration that decides what a plan may do."""
 
-    Attributes:
-        policy: As configured. Sync without ``sync_confirmed`` acts as Upsert.
-        sync_confirmed: Whether Sync was confirmed for this cluster.
-        drift: How to treat drift.
-        exclusive: Under Sync with a scope: also remove unmanaged pairs in scope.
-        scope: The managed entities; empty = all. The loader refuses declarations outside it.
-        ignore: Differences that are shown as ignored and never written.
-        complete: Whether every document was read; otherwise nothing is removed.
-        removals_known: Whether there is an inventory or a revision that records the owned pairs.
-        force: Also remove pairs that another writer changed meanwhile.
-    """
-
-    policy: Policy = Policy.UPSERT
-    sync_confirmed: bool = False
-    drift: DriftMode = DriftMode.WARN
-    exclusive: bool = False
+    policy: Policy = Policy.UPSERT  # as configured. Sync without `sync_confirmed` acts as Upsert.
+    sync_confirmed: bool = False  # whether Sync was confirmed for this cluster
+    drift: DriftMode = DriftMode.WARN  # how to treat drift
+    exclusive: bool = False  # under Sync with a scope: also remove unmanaged pairs in scope
+    # The managed entities; empty = all. The loader refuses declarations outside it.
     scope: tuple[EntityPattern, ...] = ()
-    ignore: tuple[IgnoreRule, ...] = ()
-    complete: bool = True
+    ignore: tuple[IgnoreRule, ...] = ()  # differences that are shown as ignored and never written
+    complete: bool = True  # whether every document was read; otherwise nothing is removed
+    # Whether there is an inventory or a revision that records the owned pairs.
     removals_known: bool = True
-    force: bool = False
+    force: bool = False  # also remove pairs that another writer changed meanwhile
 
     @property
     def in_force(self) -> Policy:

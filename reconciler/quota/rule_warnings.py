@@ -43,15 +43,11 @@ class WarningKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedWarning:
-    """A warning that a project accepts.
-
-    ``document``: ``namespace/name``, or ``namespace/*`` for all documents of a namespace.
-    ``reason``: the reason; never blank.
-    """
+    """A warning that a project accepts."""
 
     kind: WarningKind
-    document: str
-    reason: str
+    document: str  # `namespace/name`, or `namespace/*` for all documents of a namespace
+    reason: str  # the reason; never blank
 
     def covers(self, warning: "RuleWarning") -> bool:
         """Whether it accepts this warning."""
@@ -64,17 +60,13 @@ class AcceptedWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleWarning:
-    """A warning about one rule.
-
-    ``key``: the key concerned; ``None`` = the whole document.
-    ``accepted``: why it is accepted; "" = not accepted.
-    """
+    """A warning about one rule."""
 
     claim: Declaration
     kind: WarningKind
     message: str
-    key: Key | None = None
-    accepted: str = ""
+    key: Key | None = None  # the key concerned; None = the whole document
+    accepted: str = ""  # why it is accepted; "" = not accepted
 
     @property
     def place(self) -> str:

@@ -36,24 +36,15 @@ from reconciler.reconcile.options import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One cluster at one time.
+    """One cluster at one time."""
 
-    Attributes:
-        cluster: The cluster; ``None`` = a snapshot is used instead.
-        cluster_id: Its id.
-        live: Its quotas.
-        owned: Its ownership records.
-        at: When, in seconds since the epoch.
-        snapshot_at: When the snapshot was taken, in seconds since the epoch.
-        scram_users: Names of the cluster's SCRAM users, if they were requested and returned.
-    """
-
-    cluster: Cluster | None
+    cluster: Cluster | None  # the cluster; None = a snapshot is used instead
     cluster_id: str
-    live: QuotaState = field(repr=False)
-    owned: OwnershipRecords = field(repr=False)
-    at: float
-    snapshot_at: float | None = None
+    live: QuotaState = field(repr=False)  # its quotas
+    owned: OwnershipRecords = field(repr=False)  # its ownership records
+    at: float  # when, in seconds since the epoch
+    snapshot_at: float | None = None  # when the snapshot was taken, in seconds since the epoch
+    # Names of the cluster's SCRAM users, if they were requested and returned.
     scram_users: frozenset[str] = frozenset()
 
     @property

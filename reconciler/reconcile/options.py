@@ -33,89 +33,59 @@ def _ignore_progress(phase: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePorts:
-    """The adapters that the composition root selected.
+    """The adapters that the composition root selected."""
 
-    Attributes:
-        store: The cluster.
-        inventory: The ownership records; opened for writing if the run may write.
-        clock: Wall clock and monotonic clock.
-        audit: The audit log; ``None`` = no audit log.
-        validator: Kafka's rules without a broker; ``None`` = not available.
-        locks_records: Whether loading the records locks them, as in a run that may write.
-        progress: Called with the phases ``describe``, ``validate``, ``apply``, ``visible`` and counts.
-    """
-
-    store: QuotaStore
-    inventory: Inventory
-    clock: Clock
-    audit: AuditLog | None = None
-    validator: Validator | None = None
-    locks_records: bool = True
+    store: QuotaStore  # the cluster
+    inventory: Inventory  # the ownership records; opened for writing if the run may write
+    clock: Clock  # wall clock and monotonic clock
+    audit: AuditLog | None = None  # the audit log; None = no audit log
+    validator: Validator | None = None  # Kafka's rules without a broker; None = not available
+    locks_records: bool = True  # whether loading the records locks them, as in a run that may write
+    # Called with the phases `describe`, `validate`, `apply`, `visible` and counts.
     progress: Progress = _ignore_progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewOverride:
-    """An override that this run begins.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        value: The temporary value; ``None`` = not set.
-        until: Seconds since the epoch.
-        principal: The person who requests it.
-        reason: The reason given.
-        ends_with_document: Whether a change of the declared value ends it early.
-    """
+    """An override that this run begins."""
 
     entity: Entity
     key: Key
-    value: float | None
-    until: float
-    principal: str
+    value: float | None  # the temporary value; None = not set
+    until: float  # seconds since the epoch
+    principal: str  # the person who requests it
     reason: str
-    ends_with_document: bool = False
+    ends_with_document: bool = False  # whether a change of the declared value ends it early
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileOptions:
-    """The options of a run, all from the trusted configuration.
+    """The options of a run, all from the trusted configuration."""
 
-    Attributes:
-        rules: Policy, drift mode, scope and other rules.
-        guards: The bounds on one plan.
-        expected_cluster_id: The id that the cluster must have; ``None`` = any.
-        confirm_sync: Cluster id for which Sync is confirmed, as an alternative to ``rules.sync_confirmed``.
-        validation: How to find out whether the broker would accept the plan.
-        only: Which pairs may be written; ``None`` = all. Other pairs and their records stay unchanged.
-        remainder: Findings and counts of the entities that documents, records and store leave out.
-        overrides: Overrides that begin with this run.
-        ended: Pairs whose override ends now.
-        known_principals: Principals for the impact, in addition to those that the observation finds.
-        assess: Whether to compute the impact on clients; it costs as much as the plan itself.
-        advise: Whether to compute warnings about the documents' rules.
-        own_principal: The principal of kquota, for the warning that a plan limits it.
-        pace: Wait after each request until it is visible; above 50,000 changed keys this is always done.
-        accepted_warnings: Warnings that the trusted project accepts.
-        origin: Author and source of the run.
-    """
-
-    rules: Rules = field(default_factory=Rules)
-    guards: Guards = field(default_factory=Guards)
-    expected_cluster_id: str | None = None
+    rules: Rules = field(default_factory=Rules)  # policy, drift mode, scope and other rules
+    guards: Guards = field(default_factory=Guards)  # the bounds on one plan
+    expected_cluster_id: str | None = None  # the id that the cluster must have; None = any
+    # Cluster id for which Sync is confirmed, as an alternative to `rules.sync_confirmed`.
     confirm_sync: str | None = None
+    # How to find out whether the broker would accept the plan.
     validation: ValidationMode = ValidationMode.AUTO
+    # Which pairs may be written; None = all. Other pairs and their records stay unchanged.
     only: Callable[[Entity, Key], bool] | None = None
+    # Findings and counts of the entities that documents, records and store leave out.
     remainder: PlanRemainder = field(default_factory=PlanRemainder)
-    overrides: tuple[NewOverride, ...] = ()
-    ended: frozenset[Pair] = frozenset()
+    overrides: tuple[NewOverride, ...] = ()  # overrides that begin with this run
+    ended: frozenset[Pair] = frozenset()  # pairs whose override ends now
+    # Principals for the impact, in addition to those that the observation finds.
     known_principals: tuple[Principal, ...] = ()
+    # Whether to compute the impact on clients; it costs as much as the plan itself.
     assess: bool = True
-    advise: bool = True
+    advise: bool = True  # whether to compute warnings about the documents' rules
+    # The principal of kquota, for the warning that a plan limits it.
     own_principal: Principal | None = None
+    # Wait after each request until it is visible; above 50,000 changed keys this is always done.
     pace: bool = False
-    accepted_warnings: tuple[AcceptedWarning, ...] = ()
-    origin: RunOrigin = field(default_factory=RunOrigin)
+    accepted_warnings: tuple[AcceptedWarning, ...] = ()  # warnings that the trusted project accepts
+    origin: RunOrigin = field(default_factory=RunOrigin)  # author and source of the run
 
 
 LONGEST_SECONDS: Final = 86_400.0

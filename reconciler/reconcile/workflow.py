@@ -49,17 +49,11 @@ FRESH_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPlan:
-    """A plan that is ready for review and can be applied in the same run.
+    """A plan that is ready for review and can be applied in the same run."""
 
-    Attributes:
-        preview: The plan with its checks, impact and warnings.
-        observation: The observation that it was computed from.
-        override_changes: Overrides that begin or end with it.
-    """
-
-    preview: Preview
-    observation: Observation
-    override_changes: tuple[RecordChange, ...] = ()
+    preview: Preview  # the plan with its checks, impact and warnings
+    observation: Observation  # the observation that it was computed from
+    override_changes: tuple[RecordChange, ...] = ()  # overrides that begin or end with it
 
     @property
     def plan(self) -> Plan:

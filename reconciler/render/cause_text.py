@@ -31,15 +31,11 @@ REASONS: Final[Mapping[Cause, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SectionKind:
-    """One kind of findings.
+    """One kind of findings."""
 
-    ``name``: field of the JSON document.
-    ``mark``: one character for the table.
-    """
-
-    name: str
+    name: str  # field of the JSON document
     title: str
-    mark: str
+    mark: str  # one character for the table
     colour: str
     description: str
 

@@ -25,20 +25,14 @@ class FleetOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRow:
-    """One cluster of a run.
-
-    Attributes:
-        changes: Number of planned or applied changes; ``None`` = unknown.
-        refused: Number of guard violations and refusals of the broker.
-        seconds: Duration, without the time spent waiting for a free slot.
-    """
+    """One cluster of a run."""
 
     cluster: str
     outcome: FleetOutcome
-    changes: int | None = None
+    changes: int | None = None  # number of planned or applied changes; None = unknown
     drift: int | None = None
-    refused: int | None = None
-    seconds: float
+    refused: int | None = None  # number of guard violations and refusals of the broker
+    seconds: float  # duration, without the time spent waiting for a free slot
 
     @property
     def cells(self) -> list[str]:

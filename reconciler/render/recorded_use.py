@@ -20,21 +20,15 @@ SAYS: Final = "For each client its worst broker, per day of evidence; a limit ap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseRow:
-    """One tenant.
+    """One tenant."""
 
-    Attributes:
-        bucket: The bucket; names are quoted, not escaped for any format.
-        broker: The worst broker, and the number of affected ones.
-        mark: ``!`` = worse, ``?`` = unknown, "" = nothing to check.
-    """
-
-    bucket: str
+    bucket: str  # the bucket; names are quoted, not escaped for any format
     limit_name: str
     before: str
     after: str
     description: str
-    broker: str
-    mark: str
+    broker: str  # the worst broker, and the number of affected ones
+    mark: str  # `!` = worse, `?` = unknown, "" = nothing to check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +42,12 @@ class ToleranceViolation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedUse:
-    """The whole section.
-
-    Attributes:
-        evidence: Its basis: one sentence per cluster.
-        rows: Tenants, worst first.
-        left_out: Number of rows of brokers that are only counted.
-    """
+    """The whole section."""
 
     headline: str
-    evidence: tuple[str, ...]
-    rows: tuple[UseRow, ...]
-    left_out: int
+    evidence: tuple[str, ...]  # its basis: one sentence per cluster
+    rows: tuple[UseRow, ...]  # tenants, worst first
+    left_out: int  # number of rows of brokers that are only counted
     refusals: tuple[ToleranceViolation, ...]
     notes: tuple[str, ...]
 

@@ -44,40 +44,29 @@ FLAGGED: Final[Mapping[Cause, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisplayRow:
-    """One line about one pair.
+    """One line about one pair."""
 
-    Attributes:
-        mark: One character: the action.
-        before: The live value; for drift, the expected one.
-        after: The new value; for drift, the live one; for other findings, the declared or applied one, as text.
-        meaning: The effect on clients, or since when.
-        has_arrow: Whether ``before`` became or becomes ``after``.
-        place: ``path:line`` or the document.
-    """
-
-    mark: str
+    mark: str  # one character: the action
     colour: str
     entity: str
     key: str
-    before: str
+    before: str  # the live value; for drift, the expected one
+    # The new value; for drift, the live one; for other findings, the declared or applied one, as text.
     after: str
-    meaning: str = ""
-    has_arrow: bool = True
+    meaning: str = ""  # the effect on clients, or since when
+    has_arrow: bool = True  # whether `before` became or becomes `after`
     reason: str = ""
-    place: str = ""
+    place: str = ""  # `path:line` or the document
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Rows under a heading, with a sentence that explains them.
-
-    ``left_out``: number of findings without a row.
-    """
+    """Rows under a heading, with a sentence that explains them."""
 
     kind: SectionKind
     rows: tuple[DisplayRow, ...]
-    left_out: int = 0
+    left_out: int = 0  # number of findings without a row
 
     @property
     def total(self) -> int:

@@ -38,21 +38,13 @@ RULES: Final[Mapping[str, tuple[Level, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SarifResult:
-    """One result.
+    """One result."""
 
-    Attributes:
-        path: File, relative to the repository; "" = no place.
-        line: From 1; 0 = the whole file.
-        column: From 1; 0 = the whole line.
-        rule: One of ``RULES``.
-        message: Sentences for people; names in it must be escaped or harmless.
-    """
-
-    path: str
-    line: int
-    column: int
-    rule: str
-    message: str
+    path: str  # file, relative to the repository; "" = no place
+    line: int  # from 1; 0 = the whole file
+    column: int  # from 1; 0 = the whole line
+    rule: str  # one of `RULES`
+    message: str  # sentences for people; names in it must be escaped or harmless
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:

@@ -35,15 +35,11 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """Colours and width of text.
+    """Colours and width of text."""
 
-    Attributes:
-        colour: Whether ANSI colours are written; the caller checks the terminal and ``NO_COLOR``.
-        width: Columns of the terminal, 0 = never fold.
-    """
-
+    # Whether ANSI colours are written; the caller checks the terminal and `NO_COLOR`.
     colour: bool = False
-    width: int = 0
+    width: int = 0  # columns of the terminal, 0 = never fold
 
     def paint(self, text: str, *names: str) -> str:
         """Return the text in these colours, or unchanged."""
@@ -55,14 +51,12 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell.
-
-    ``joined``: whether it is always on the same line as the cell before it, such as an arrow between two values.
-    """
+    """One cell."""
 
     text: str
     colours: tuple[str, ...] = ()
     right: bool = False
+    # Whether it is always on the same line as the cell before it, such as an arrow between two values.
     joined: bool = False
 
 

@@ -42,17 +42,13 @@ READER: Final = frozenset({Operation.DESCRIBE_CONFIGS, Operation.DESCRIBE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorizer:
-    """Operations by principal name (without ``User:``).
+    """Operations by principal name (without ``User:``)."""
 
-    Attributes:
-        grants: Granted operations of each listed principal; implied operations may be omitted.
-        default_operations: Operations of every other principal.
-    """
-
+    # Granted operations of each listed principal; implied operations may be omitted.
     grants: Mapping[str, frozenset[Operation]] = field(
         default_factory=dict[str, frozenset[Operation]]
     )
-    default_operations: frozenset[Operation] = frozenset()
+    default_operations: frozenset[Operation] = frozenset()  # operations of every other principal
 
     def rights(self, principal: str) -> frozenset[Operation]:
         """Return all operations of the principal, implied ones included."""

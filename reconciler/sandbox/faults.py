@@ -44,15 +44,12 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """Responds with an error code.
-
-    ``names``: the entity whose alteration alone is refused; ``None`` refuses the whole request.
-    ``applied``: whether the alteration is executed nevertheless, as after a time-out.
-    """
+    """Responds with an error code."""
 
     failure: BrokerFailure
+    # The entity whose alteration alone is refused; None refuses the whole request.
     names: Names | None = None
-    applied: bool = False
+    applied: bool = False  # whether the alteration is executed nevertheless, as after a time-out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,19 +85,13 @@ FOREVER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """An effect and the requests that it applies to.
-
-    Attributes:
-        api: Key of the API, ``None`` for any.
-        node: Id of the broker, ``None`` for any.
-        times: Number of matching requests that it then applies to; ``FOREVER`` for all.
-    """
+    """An effect and the requests that it applies to."""
 
     effect: Effect
-    api: int | None = None
-    node: int | None = None
+    api: int | None = None  # key of the API, None for any
+    node: int | None = None  # id of the broker, None for any
     skip: int = 0
-    times: int = 1
+    times: int = 1  # number of matching requests that it then applies to; `FOREVER` for all
 
 
 @dataclass(slots=True)

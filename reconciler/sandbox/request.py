@@ -14,18 +14,14 @@ CLUSTER_DENIED: Final = "Cluster authorization failed."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxRequest:
-    """A request after its frame and header were read.
-
-    ``listener``: name of its listener; advertised addresses are of the same listener.
-    ``body``: the request's body, not yet decoded.
-    """
+    """A request after its frame and header were read."""
 
     cluster: SandboxCluster
     broker: SandboxBroker
-    listener: str
+    listener: str  # name of its listener; advertised addresses are of the same listener
     principal: str
     version: int
-    body: bytes
+    body: bytes  # the request's body, not yet decoded
     effects: Sequence[Effect] = ()
 
     @property

@@ -34,15 +34,11 @@ class SaslStage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslReply:
-    """The body of a response, and whether the connection ends after it.
-
-    Attributes:
-        wrong: The credentials were wrong, so that the response is delayed.
-    """
+    """The body of a response, and whether the connection ends after it."""
 
     body: bytes
     closes: bool = False
-    wrong: bool = False
+    wrong: bool = False  # the credentials were wrong, so that the response is delayed
 
 
 class SaslSession:

@@ -15,17 +15,11 @@ from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSetti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """PEM files of the server.
+    """PEM files of the server."""
 
-    Attributes:
-        certificate: The chain, the server's own certificate first.
-        key: Its private key, not encrypted; ``None`` if it is in the same file.
-        client_ca: Authorities of client certificates, which determine the principal; ``None`` = no client
-            certificates.
-    """
-
-    certificate: Path
-    key: Path | None = None
+    certificate: Path  # the chain, the server's own certificate first
+    key: Path | None = None  # its private key, not encrypted; None if it is in the same file
+    # Authorities of client certificates, which determine the principal; None = no client certificates.
     client_ca: Path | None = None
 
     def context(self) -> ssl.SSLContext:

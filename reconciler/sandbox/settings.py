@@ -38,17 +38,14 @@ class ListenerProtocol(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One listener of every broker.
-
-    ``port``: port of the first broker, the next broker uses the next port; 0 = free ones.
-    ``tls``: context of the server, for the protocols with TLS. A verified client certificate determines the principal
-    on an SSL listener.
-    """
+    """One listener of every broker."""
 
     name: str = "PLAINTEXT"
     protocol: ListenerProtocol = ListenerProtocol.PLAINTEXT
     host: str = "127.0.0.1"
-    port: int = 0
+    port: int = 0  # port of the first broker, the next broker uses the next port; 0 = free ones
+    # Context of the server, for the protocols with TLS. A verified client certificate determines the principal on an
+    # SSL listener.
     tls: ssl.SSLContext | None = None
     mechanisms: tuple[str, ...] = MECHANISMS
 
@@ -66,31 +63,23 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
-    """The settings of a sandbox, fixed while it runs.
-
-    Attributes:
-        nodes: Ids of its brokers, which share one image.
-        listeners: Listeners of each broker; the first is the default of tools.
-        users: Passwords by name, for PLAIN and SCRAM.
-        cluster_id: 22 characters of base64; "" = a random one (or that of the state file).
-        state_file: Stores the image between runs, ``None`` = memory only.
-        session_lifetime: Seconds after which a SASL session must be renewed, 0 for never.
-        lag: Seconds by node id by which a broker shows alterations after they were acknowledged.
-        broker_settings: Static settings in DescribeConfigs, for example ``client.quota.callback.class``.
-        failed_authentication_delay: Seconds by which the response to a wrong password is delayed
-            (``connection.failed.authentication.delay.ms``).
-    """
+    """The settings of a sandbox, fixed while it runs."""
 
     profile: BrokerProfile = NEWEST
-    nodes: tuple[int, ...] = (1,)
+    nodes: tuple[int, ...] = (1,)  # ids of its brokers, which share one image
+    # Listeners of each broker; the first is the default of tools.
     listeners: tuple[Listener, ...] = (Listener(),)
+    # Passwords by name, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     authorizer: Authorizer = OPEN
-    cluster_id: str = ""
-    state_file: Path | None = None
-    session_lifetime: float = 0.0
+    cluster_id: str = ""  # 22 characters of base64; "" = a random one (or that of the state file)
+    state_file: Path | None = None  # stores the image between runs, None = memory only
+    session_lifetime: float = 0.0  # seconds after which a SASL session must be renewed, 0 for never
+    # Seconds by node id by which a broker shows alterations after they were acknowledged.
     lag: Mapping[int, float] = field(default_factory=dict[int, float])
+    # Static settings in DescribeConfigs, for example `client.quota.callback.class`.
     broker_settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Seconds by which the response to a wrong password is delayed (`connection.failed.authentication.delay.ms`).
     failed_authentication_delay: float = 0.1
     resolver: Resolver | None = None
 

@@ -28,32 +28,22 @@ CLUSTER_ITEMS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaApi:
-    """One API: its number and name, the versions that its module implements, and its limits.
+    """One API: its number and name, the versions that its module implements, and its limits."""
 
-    Attributes:
-        key: Number in the request header.
-        lowest: First version that the module implements.
-        highest: Last version that the module implements.
-        floor: First version that this client uses; older ones serve only other clients
-            of the sandbox.
-        flexible_from: First version with compact lengths and tagged fields; None means never.
-        since: Kafka release that first offered it at ``floor``; "" = not known.
-        throttled_from: First version whose response begins with ``throttle_time_ms``; None if it is
-            at another position or absent.
-        answer_bytes: Largest response accepted; None if only the limit of the connection applies.
-        answer_items: Maximum items of all arrays of one response together.
-    """
-
-    key: int
+    key: int  # number in the request header
     name: str
-    lowest: int
-    highest: int
+    lowest: int  # first version that the module implements
+    highest: int  # last version that the module implements
+    # First version that this client uses; older ones serve only other clients of the sandbox.
     floor: int
+    # First version with compact lengths and tagged fields; None means never.
     flexible_from: int | None
-    since: str
+    since: str  # Kafka release that first offered it at `floor`; "" = not known
+    # First version whose response begins with `throttle_time_ms`; None if it is at another position or absent.
     throttled_from: int | None = 0
+    # Largest response accepted; None if only the limit of the connection applies.
     answer_bytes: int | None = None
-    answer_items: int = MAX_ENTITIES
+    answer_items: int = MAX_ENTITIES  # maximum items of all arrays of one response together
 
     def __post_init__(self) -> None:
         if not 0 <= self.lowest <= self.floor <= self.highest:

@@ -8,18 +8,12 @@ from typing import Final, NamedTuple
 
 
 class ErrorCode(NamedTuple):
-    """One error code.
-
-    Attributes:
-        name: Kafka's name, or ``UNKNOWN(n)``.
-        sentence: What it means, without a capital or a full stop.
-        retriable: True if Kafka declares that the same request may succeed later.
-    """
+    """One error code."""
 
     number: int
-    name: str
-    sentence: str
-    retriable: bool = False
+    name: str  # Kafka's name, or `UNKNOWN(n)`
+    sentence: str  # what it means, without a capital or a full stop
+    retriable: bool = False  # true if Kafka declares that the same request may succeed later
 
     def __str__(self) -> str:
         return f"{self.name} ({self.number})"

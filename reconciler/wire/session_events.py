@@ -40,16 +40,13 @@ class SessionAuthenticated(NamedTuple):
 
 
 class ReplyReceived(NamedTuple):
-    """The response to a request that was not abandoned.
-
-    Attributes:
-        throttle_time_ms: How long the broker will not read; the session has already recorded it.
-    """
+    """The response to a request that was not abandoned."""
 
     correlation_id: int
     api: KafkaApi
     version: int
     body: bytes
+    # How long the broker will not read; the session has already recorded it.
     throttle_time_ms: int = 0
 
     def __repr__(self) -> str:

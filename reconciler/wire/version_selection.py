@@ -13,14 +13,10 @@ _KRAFT_FEATURE: Final = "metadata.version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedVersions:
-    """The versions that one broker offers, per connection: brokers of one cluster may differ.
+    """The versions that one broker offers, per connection: brokers of one cluster may differ."""
 
-    Attributes:
-        ranges: Lowest and highest version by API key, both inclusive.
-        is_kraft: True if the finalized features show a KRaft cluster (or one migrating to it).
-    """
-
-    ranges: Mapping[int, tuple[int, int]]
+    ranges: Mapping[int, tuple[int, int]]  # lowest and highest version by API key, both inclusive
+    # True if the finalized features show a KRaft cluster (or one migrating to it).
     is_kraft: bool = False
 
     def offers(self, api: KafkaApi) -> bool:

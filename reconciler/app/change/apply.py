@@ -40,42 +40,31 @@ Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, Prepa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """An apply, apart from its cluster.
+    """An apply, apart from its cluster."""
 
-    Attributes:
-        paths: Manifests, relative to the current folder; empty = those of the project.
-        saved: A saved plan that must still have the same effect; ``None`` = apply the manifests.
-        is_trusted: Whether the saved plan is applied without recomputing it from the documents.
-        expect_digest: Digest of the approved effect; ``None`` = any.
-        max_age: Maximum age of a saved plan, in seconds.
-        pace: Wait after each request until it is visible.
-        outcome_path: File of the outcome; ``None`` = named by time and cluster.
-    """
-
+    # Manifests, relative to the current folder; empty = those of the project.
     paths: tuple[str, ...] = ()
     limits: PlanLimits
     sources: RecordSource
+    # A saved plan that must still have the same effect; None = apply the manifests.
     saved: SavedPlan | None = None
+    # Whether the saved plan is applied without recomputing it from the documents.
     is_trusted: bool = False
-    expect_digest: str | None = None
-    max_age: float = 86_400.0
-    pace: bool = False
-    outcome_path: Path | None = None
+    expect_digest: str | None = None  # digest of the approved effect; None = any
+    max_age: float = 86_400.0  # maximum age of a saved plan, in seconds
+    pace: bool = False  # wait after each request until it is visible
+    outcome_path: Path | None = None  # file of the outcome; None = named by time and cluster
 
 
 @dataclass(slots=True, kw_only=True)
 class ApplyRun:
-    """One cluster between its plan and its outcome; its records are locked.
-
-    ``next_command``: the command to run after an incomplete run.
-    ``outcome_path``: file of the outcome; ``None`` = not written (yet).
-    """
+    """One cluster between its plan and its outcome; its records are locked."""
 
     target: ClusterTarget
-    next_command: str
+    next_command: str  # the command to run after an incomplete run
     prepared: PreparedPlan
     notices: Notices
-    outcome_path: Path | None = None
+    outcome_path: Path | None = None  # file of the outcome; None = not written (yet)
     _options: ReconcileOptions
     _runtime: Runtime
     _forgets: bool

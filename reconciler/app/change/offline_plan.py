@@ -25,15 +25,11 @@ from reconciler.reconcile.validation import validate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfflineCluster:
-    """The state that an offline plan uses instead of a cluster.
+    """The state that an offline plan uses instead of a cluster."""
 
-    ``cluster_id``: the cluster id; "" if unknown.
-    ``taken_at``: seconds since the epoch; ``None`` if it is no snapshot or has no time.
-    """
-
-    cluster_id: str
+    cluster_id: str  # the cluster id; "" if unknown
     state: QuotaState
-    taken_at: float | None
+    taken_at: float | None  # seconds since the epoch; None if it is no snapshot or has no time
 
 
 async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:

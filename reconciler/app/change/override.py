@@ -38,18 +38,14 @@ from reconciler.reconcile.validation import validate as validate_alterations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideChange:
-    """Overrides that start or end.
+    """Overrides that start or end."""
 
-    Attributes:
-        begin: Returns the overrides that start; called with the observation, for times and previous values.
-        end: Pairs whose override ends now.
-        pairs: Returns all pairs that may be written; called with the observation.
-        cluster_id: The cluster id that must answer, besides the configured one; ``None`` = any.
-    """
-
+    # Returns the overrides that start; called with the observation, for times and previous values.
     begin: Callable[[Observation], tuple[NewOverride, ...]]
-    end: frozenset[Pair]
+    end: frozenset[Pair]  # pairs whose override ends now
+    # Returns all pairs that may be written; called with the observation.
     pairs: Callable[[Observation], frozenset[Pair]]
+    # The cluster id that must answer, besides the configured one; None = any.
     cluster_id: str | None = None
 
     @classmethod
@@ -121,16 +117,12 @@ def _no_overrides(_: Observation) -> tuple[NewOverride, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideRunRequest:
-    """Overrides that start or end, apart from their cluster.
-
-    ``command``: name of the command, for locks and the audit log.
-    ``next_words``: the command to run after an incomplete run.
-    """
+    """Overrides that start or end, apart from their cluster."""
 
     change: OverrideChange
     validate: str = "auto"
-    command: str = "override"
-    next_words: tuple[str, ...] = ("override", "list")
+    command: str = "override"  # name of the command, for locks and the audit log
+    next_words: tuple[str, ...] = ("override", "list")  # the command to run after an incomplete run
 
 
 @contextlib.asynccontextmanager

@@ -26,35 +26,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """A plan, apart from its cluster.
+    """A plan, apart from its cluster."""
 
-    Attributes:
-        paths: Manifests, relative to the current folder; empty = those of the project.
-        evidence: Recorded use; ``None`` = not used.
-        snapshot: Quotas of the cluster, for an offline plan.
-    """
-
+    # Manifests, relative to the current folder; empty = those of the project.
     paths: tuple[str, ...] = ()
     limits: PlanLimits
     sources: RecordSource
-    evidence: EvidenceRequest | None = None
+    evidence: EvidenceRequest | None = None  # recorded use; None = not used
     principals: tuple[Principal, ...] = ()
     offline: bool = False
-    snapshot: Path | None = None
+    snapshot: Path | None = None  # quotas of the cluster, for an offline plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """The plan of one cluster.
-
-    ``preview``: the plan for readers, with the documents that a proposal changes.
-    ``simulation``: the effect by recorded use; ``None`` = not requested.
-    """
+    """The plan of one cluster."""
 
     target: ClusterTarget
     prepared: PreparedPlan
-    preview: Preview
-    simulation: "Simulation | None" = None
+    preview: Preview  # the plan for readers, with the documents that a proposal changes
+    simulation: "Simulation | None" = None  # the effect by recorded use; None = not requested
 
     @property
     def recorded(self) -> "RecordedUse | None":

@@ -27,15 +27,11 @@ STDIN: Final = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDocuments:
-    """The manifests of one cluster.
-
-    ``warnings``: valid but suspicious content.
-    ``complete``: whether all configured manifests were read; only then is a removal allowed.
-    """
+    """The manifests of one cluster."""
 
     desired: DesiredState
-    warnings: tuple[Problem, ...]
-    complete: bool
+    warnings: tuple[Problem, ...]  # valid but suspicious content
+    complete: bool  # whether all configured manifests were read; only then is a removal allowed
 
 
 def reading(notices: Notices) -> Callable[[int], None]:

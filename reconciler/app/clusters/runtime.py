@@ -28,19 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """The records that a run uses, as typed.
+    """The records that a run uses, as typed."""
 
-    Attributes:
-        none: Use none (``--no-inventory``).
-        since: The documents at ``--since REV``; used if no inventory has records of the cluster.
-        manages: Whether the run writes what documents declare, not only what its user named.
-        forgets: Writers that no longer exist (``--forget-writer``).
-    """
-
-    none: bool = False
+    none: bool = False  # use none (`--no-inventory`)
+    # The documents at `--since REV`; used if no inventory has records of the cluster.
     since: DesiredState | None = None
+    # Whether the run writes what documents declare, not only what its user named.
     manages: bool = True
-    forgets: frozenset[str] = frozenset()
+    forgets: frozenset[str] = frozenset()  # writers that no longer exist (`--forget-writer`)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

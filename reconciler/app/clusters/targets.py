@@ -52,25 +52,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTarget:
-    """One cluster of a command.
+    """One cluster of a command."""
 
-    Attributes:
-        project_cluster: Its trusted configuration, and the places of its manifests and records.
-        root: Base folder of the project's paths.
-        project: Its project; ``None`` if addresses were typed.
-        files: The files of the trusted revision, with ``--config-from``; ``None`` = files of the disk.
-        is_trusted: Whether addresses in the configuration may be contacted and files be used. False if the revision
-            of ``--config-from`` has no project file.
-        reads: What it reads in common with the other clusters of the run.
-    """
-
+    # Its trusted configuration, and the places of its manifests and records.
     project_cluster: ProjectCluster
-    root: Path
-    project: Project | None
+    root: Path  # base folder of the project's paths
+    project: Project | None  # its project; None if addresses were typed
     read_limits: ReadLimits
     options: TargetRequest
+    # The files of the trusted revision, with `--config-from`; None = files of the disk.
     files: "TrustedFiles | None" = None
+    # Whether addresses in the configuration may be contacted and files be used. False if the revision of
+    # `--config-from` has no project file.
     is_trusted: bool = True
+    # What it reads in common with the other clusters of the run.
     reads: SharedReads = field(default_factory=SharedReads, compare=False, repr=False)
 
     @property

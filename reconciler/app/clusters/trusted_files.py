@@ -24,13 +24,10 @@ _MAX_LINKS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustedFiles:
-    """The files of one trusted revision, and those outside of its work tree. Implements ``client.ConfigFiles``.
-
-    ``revision``: the revision as typed.
-    """
+    """The files of one trusted revision, and those outside of its work tree. Implements ``client.ConfigFiles``."""
 
     tree: "CommitTree"
-    revision: str
+    revision: str  # the revision as typed
 
     def name_of(self, path: Path) -> str | None:
         """Return the name of a path in the tree; ``None`` if it is outside of the work tree.

@@ -21,13 +21,10 @@ from reconciler.reconcile.drift import as_applied
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedDrift:
-    """The drift of one cluster.
-
-    ``prepared``: a plan that restores the recorded values, and its observation.
-    """
+    """The drift of one cluster."""
 
     target: ClusterTarget
-    prepared: PreparedPlan
+    prepared: PreparedPlan  # a plan that restores the recorded values, and its observation
 
     @property
     def findings(self) -> Sequence[Finding]:

@@ -41,14 +41,10 @@ _FIRST_RETRY: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftWatchOptions:
-    """How to observe, as typed.
+    """How to observe, as typed."""
 
-    ``interval``: seconds between observations; ``None`` = the cluster's configuration.
-    ``confirm_after``: consecutive observations that confirm drift.
-    """
-
-    interval: float | None
-    confirm_after: int
+    interval: float | None  # seconds between observations; None = the cluster's configuration
+    confirm_after: int  # consecutive observations that confirm drift
     correct: bool
     read_only: bool
 

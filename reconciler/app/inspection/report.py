@@ -24,15 +24,12 @@ from reconciler.render.html.facts import ClusterPage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """A report, apart from its cluster.
+    """A report, apart from its cluster."""
 
-    ``paths``: manifests, relative to the current folder; empty = those of the project, if any.
-    ``snapshot``: quotas of the cluster; ``None`` = query it.
-    """
-
+    # Manifests, relative to the current folder; empty = those of the project, if any.
     paths: tuple[str, ...] = ()
     sources: RecordSource
-    snapshot: Path | None = None
+    snapshot: Path | None = None  # quotas of the cluster; None = query it
     history: Path | None = None
     principals: tuple[Principal, ...] = ()
 

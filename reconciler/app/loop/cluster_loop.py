@@ -20,37 +20,25 @@ _SLACK_SECONDS: Final = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTrigger:
-    """Why the work is called.
+    """Why the work is called."""
 
-    Attributes:
-        keys: What changed, in order of arrival.
-        everything: Whether there were too many keys to store.
-        resync: Whether the interval has passed, or this is the first reconciliation.
-        retry: Whether an earlier reconciliation failed and is repeated.
-        next_resync_at: When the next resync is due, in seconds since the epoch; ``None`` = unknown.
-    """
-
-    keys: tuple[str, ...] = ()
-    everything: bool = False
-    resync: bool = False
-    retry: bool = False
+    keys: tuple[str, ...] = ()  # what changed, in order of arrival
+    everything: bool = False  # whether there were too many keys to store
+    resync: bool = False  # whether the interval has passed, or this is the first reconciliation
+    retry: bool = False  # whether an earlier reconciliation failed and is repeated
+    # When the next resync is due, in seconds since the epoch; None = unknown.
     next_resync_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopOutcome:
-    """The end of a reconciliation as the loop needs it.
+    """The end of a reconciliation as the loop needs it."""
 
-    Attributes:
-        retry: Whether it failed in a way that a retry may correct.
-        note: The problem, for the log; "" = none.
-        confirm: Whether it observed something that needs another observation soon, such as drift.
-        confirm_after: Seconds until that observation can prove something; ``None`` = as the intervals have it.
-    """
-
-    retry: bool = False
-    note: str = ""
+    retry: bool = False  # whether it failed in a way that a retry may correct
+    note: str = ""  # the problem, for the log; "" = none
+    # Whether it observed something that needs another observation soon, such as drift.
     confirm: bool = False
+    # Seconds until that observation can prove something; None = as the intervals have it.
     confirm_after: float | None = None
 
 

@@ -18,28 +18,20 @@ _MOST_DOUBLINGS: Final = 64
 class LoopIntervals:
     """The intervals of one loop; all times in seconds.
 
-    Attributes:
-        interval: Between two resyncs, which compare everything.
-        jitter: Fraction by which a wait varies either way, so that many loops are not synchronised.
-        gap: Minimum rest between the end of one reconciliation and the start of the next.
-        linger: Maximum time that a batch waits for more keys after its first.
-        batch: Number of keys at which a batch stops waiting.
-        first_retry: Wait after the first consecutive failure; each further one waits twice as long.
-        last_retry: Maximum wait after a failure, before jitter.
-        confirm: Wait before a reconciliation that repeats an unconfirmed observation.
-
     Raises:
         ConfigError: A number is NaN or out of range.
     """
 
-    interval: float = 120.0
+    interval: float = 120.0  # between two resyncs, which compare everything
+    # Fraction by which a wait varies either way, so that many loops are not synchronised.
     jitter: float = 0.1
-    gap: float = 1.0
-    linger: float = 0.1
-    batch: int = 100
+    gap: float = 1.0  # minimum rest between the end of one reconciliation and the start of the next
+    linger: float = 0.1  # maximum time that a batch waits for more keys after its first
+    batch: int = 100  # number of keys at which a batch stops waiting
+    # Wait after the first consecutive failure; each further one waits twice as long.
     first_retry: float = 1.0
-    last_retry: float = 300.0
-    confirm: float = 3.0
+    last_retry: float = 300.0  # maximum wait after a failure, before jitter
+    confirm: float = 3.0  # wait before a reconciliation that repeats an unconfirmed observation
 
     def __post_init__(self) -> None:
         for name, fits, words in (

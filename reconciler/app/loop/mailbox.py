@@ -10,14 +10,10 @@ from reconciler.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyBatch:
-    """The content of a mailbox.
+    """The content of a mailbox."""
 
-    Attributes:
-        keys: Each key once, in order of first arrival.
-        everything: Whether keys were dropped because there were too many: anything may have changed.
-    """
-
-    keys: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()  # each key once, in order of first arrival
+    # Whether keys were dropped because there were too many: anything may have changed.
     everything: bool = False
 
     @property

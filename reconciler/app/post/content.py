@@ -47,20 +47,16 @@ class DriftIssue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostContent:
-    """The content to post.
-
-    ``outputs``: outputs for the next CI step, as text.
-    ``incident``: the issue, if the document is drift and ``--issue`` is set.
-    """
+    """The content to post."""
 
     request: PostRequest
     marker: Marker
     body: Body
     is_quiet: bool
-    outputs: Mapping[str, str]
+    outputs: Mapping[str, str]  # outputs for the next CI step, as text
     preview: Preview | None = None
     recorded: RecordedUse | None = None
-    incident: DriftIssue | None = None
+    incident: DriftIssue | None = None  # the issue, if the document is drift and `--issue` is set
 
 
 def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = "") -> PostContent:

@@ -26,15 +26,12 @@ LEAST_INTERVAL: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSession:
-    """An open connection to one cluster, with its records.
-
-    ``disconnect``: called after each reconciliation, so that others may write the records until the next one.
-    ``own_principal``: our principal in the cluster, if the login shows it.
-    """
+    """An open connection to one cluster, with its records."""
 
     ports: ReconcilePorts
+    # Called after each reconciliation, so that others may write the records until the next one.
     disconnect: Callable[[], None]
-    own_principal: Principal | None = None
+    own_principal: Principal | None = None  # our principal in the cluster, if the login shows it
 
 
 Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]

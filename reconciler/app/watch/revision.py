@@ -31,16 +31,11 @@ _REF_INVENTORY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionPaths:
-    """The paths of project and manifests in a commit.
+    """The paths of project and manifests in a commit."""
 
-    Attributes:
-        folder: Base folder of the project's paths, relative to the top; "" = the top.
-        project: The project file, relative to that folder.
-        trusted: A project file on this machine that is used instead; ``None`` = the commit's own.
-    """
-
-    folder: str = ""
-    project: str = FILE_NAME
+    folder: str = ""  # base folder of the project's paths, relative to the top; "" = the top
+    project: str = FILE_NAME  # the project file, relative to that folder
+    # A project file on this machine that is used instead; None = the commit's own.
     trusted: Path | None = None
 
     def __post_init__(self) -> None:
@@ -55,15 +50,13 @@ class RevisionPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """The parsed content of one commit.
-
-    ``desired``: Cluster -> desired state of its documents.
-    ``properties``: Cluster -> client properties as written; hidden, because they may contain secrets.
-    """
+    """The parsed content of one commit."""
 
     commit: str
     project: Project = field(repr=False)
+    # Cluster -> desired state of its documents.
     desired: Mapping[str, DesiredState] = field(repr=False)
+    # Cluster -> client properties as written; hidden, because they may contain secrets.
     properties: Mapping[str, Mapping[str, str]] = field(repr=False)
     warnings: tuple[Problem, ...] = field(default=(), repr=False)
 

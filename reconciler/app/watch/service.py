@@ -42,14 +42,11 @@ _LOG: Final = logging.getLogger("reconciler.watch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """What to watch, as typed.
-
-    ``interval``: seconds between two fetches of the branch.
-    """
+    """What to watch, as typed."""
 
     mirror: GitMirror
     places: RevisionPaths
-    interval: float
+    interval: float  # seconds between two fetches of the branch
     state_dir: Path
     serving: MetricsRequest
 

@@ -23,16 +23,12 @@ _MAX_TEXT: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """How a server is reached.
+    """How a server is reached."""
 
-    Attributes:
-        tls: ``None`` = the authorities of the machine.
-        server_name: The name in the server's certificate; "" = the host of the URL.
-        proxy: ``None`` = the environment's proxy for the URL, "" = none. It may contain a login.
-    """
-
+    # None = the authorities of the machine.
     tls: ssl.SSLContext | None = field(default=None, repr=False)
-    server_name: str = ""
+    server_name: str = ""  # the name in the server's certificate; "" = the host of the URL
+    # None = the environment's proxy for the URL, "" = none. It may contain a login.
     proxy: str | None = field(default=None, repr=False)
 
 

@@ -13,37 +13,26 @@ MAX_DIGITS: Final = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """A request, which can be sent any number of times.
+    """A request, which can be sent any number of times."""
 
-    Attributes:
-        method: In capital letters.
-        url: The URL; it may contain secrets.
-        headers: They may contain secrets.
-        max_bytes: Maximum decompressed body of a response.
-        is_cut: Whether a larger body is cut at ``max_bytes``; else it is :attr:`NoResponseKind.TOO_LARGE`.
-        is_encoded: Whether the path is percent-encoded already and must not be normalised.
-    """
-
-    method: str
-    url: str = field(repr=False)
+    method: str  # in capital letters
+    url: str = field(repr=False)  # the URL; it may contain secrets
+    # They may contain secrets.
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     body: bytes | None = field(default=None, repr=False)
-    max_bytes: int
-    is_cut: bool = False
+    max_bytes: int  # maximum decompressed body of a response
+    is_cut: bool = False  # whether a larger body is cut at `max_bytes`; else it is `TOO_LARGE`
+    # Whether the path is percent-encoded already and must not be normalised.
     is_encoded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """A complete response.
-
-    ``headers``: names in lower case.
-    ``body``: decompressed.
-    """
+    """A complete response."""
 
     status: int
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])  # names in lower case
+    body: bytes = b""  # decompressed
 
     @property
     def is_success(self) -> bool:
@@ -97,12 +86,10 @@ _FINAL: Final = frozenset({NoResponseKind.TLS, NoResponseKind.REQUEST, NoRespons
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoResponse:
-    """There is no usable response.
-
-    ``text``: the reason on one line, without URLs; it may quote the peer, so secrets still have to be hidden.
-    """
+    """There is no usable response."""
 
     kind: NoResponseKind
+    # The reason on one line, without URLs; it may quote the peer, so secrets still have to be hidden.
     text: str
 
     @property

@@ -19,14 +19,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long a request is retried.
-
-    ``total_seconds``: maximum seconds from the first attempt to the end of a pause.
-    """
+    """How often and how long a request is retried."""
 
     backoff: Backoff
     tries: float = math.inf
-    total_seconds: float = math.inf
+    total_seconds: float = math.inf  # maximum seconds from the first attempt to the end of a pause
 
 
 class Peer(Enum):
@@ -54,30 +51,22 @@ POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failed attempt.
+    """A failed attempt."""
 
-    Attributes:
-        error: Raised if there is no further attempt.
-        is_retriable: Whether another attempt may succeed and is harmless.
-        wait: Seconds that the server requests; ``None`` = none.
-        uses_try: Whether it counts as an attempt. A rate limit does not, if the client limits the waits.
-    """
-
-    error: KquotaError
-    is_retriable: bool
-    wait: float | None = None
+    error: KquotaError  # raised if there is no further attempt
+    is_retriable: bool  # whether another attempt may succeed and is harmless
+    wait: float | None = None  # seconds that the server requests; None = none
+    # Whether it counts as an attempt. A rate limit does not, if the client limits the waits.
     uses_try: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted:
-    """No attempt succeeded, and there is no further one.
-
-    ``pause``: seconds of the pause that would have ended too late; ``None`` = time was not the reason.
-    """
+    """No attempt succeeded, and there is no further one."""
 
     failure: Failure
     tries: int
+    # Seconds of the pause that would have ended too late; None = time was not the reason.
     pause: float | None = None
 
 

@@ -31,15 +31,12 @@ Applied = ClusterResult[Outcome | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOutput:
-    """How an apply is confirmed and displayed.
+    """How an apply is confirmed and displayed."""
 
-    ``output``: ``text`` or ``json``.
-    ``is_reviewed``: whether the plan was reviewed before, so that only its summary is shown.
-    """
-
-    output: str
+    output: str  # `text` or `json`
     yes: bool
     verbose: bool = False
+    # Whether the plan was reviewed before, so that only its summary is shown.
     is_reviewed: bool = False
     concurrency: int = CONCURRENCY
     continue_on_error: bool = True

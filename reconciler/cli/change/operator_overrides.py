@@ -25,15 +25,11 @@ PASS_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesOptions:
-    """Whether an operator applies overrides, and how to reach its records.
-
-    ``operator_namespace``: namespace of the operator; ``None`` = the pod's.
-    ``kubeconfig``: path of the kubeconfig; ``None`` = the same places as kubectl.
-    """
+    """Whether an operator applies overrides, and how to reach its records."""
 
     kubernetes: bool
-    operator_namespace: str | None
-    kubeconfig: Path | None
+    operator_namespace: str | None  # namespace of the operator; None = the pod's
+    kubeconfig: Path | None  # path of the kubeconfig; None = the same places as kubectl
 
     def __post_init__(self) -> None:
         if not self.kubernetes and (self.operator_namespace or self.kubeconfig):

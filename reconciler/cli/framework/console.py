@@ -73,20 +73,15 @@ def has_colour(mode: ColorMode, environment: Mapping[str, str], *, terminal: boo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """The standard streams, and what they support.
-
-    Attributes:
-        err_terminal: Whether a progress bar can be drawn.
-        asks: Whether a question can be asked on a terminal.
-        width: Columns of the terminal; 0 = standard output is not a terminal, and lines are neither folded nor cut.
-    """
+    """The standard streams, and what they support."""
 
     stdout: TextIO
     stderr: TextIO
     colour: bool
     err_colour: bool
-    err_terminal: bool
-    asks: bool
+    err_terminal: bool  # whether a progress bar can be drawn
+    asks: bool  # whether a question can be asked on a terminal
+    # Columns of the terminal; 0 = standard output is not a terminal, and lines are neither folded nor cut.
     width: int
 
     @property

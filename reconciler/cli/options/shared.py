@@ -44,14 +44,11 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
 
 @dataclass(frozen=True, slots=True)
 class OptionPack:
-    """A decorator that adds options and passes them to the command as one value.
-
-    ``make``: builds the value from the option values, by parameter name.
-    ``options``: Click's decorators and nested packs, in the order of the help.
-    """
+    """A decorator that adds options and passes them to the command as one value."""
 
     name: str
-    make: Callable[..., object]
+    make: Callable[..., object]  # builds the value from the option values, by parameter name
+    # Click's decorators and nested packs, in the order of the help.
     options: Sequence["Callable[[Any], Any] | OptionPack"]
 
     def __call__(self, function: F) -> F:

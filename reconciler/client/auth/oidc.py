@@ -39,27 +39,21 @@ _MAX_DIGITS: Final = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcSettings:
-    """Settings of a token request.
+    """Settings of a token request."""
 
-    Attributes:
-        url: ``https://...``, or ``http://`` for a loopback address.
-        scope: Scopes separated by blanks; "" = the endpoint's default.
-        extensions: SASL extensions to send with the token.
-        urlencode: Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
-        connect_seconds: Timeout of one attempt, from connecting to the last byte of the response.
-        tries_for: Seconds after which no further attempt begins.
-        tls: For the endpoint; None = the machine's certificate authorities.
-    """
-
-    url: str
+    url: str  # `https://...`, or `http://` for a loopback address
     client_id: str
     client_secret: Secret
-    scope: str = ""
+    scope: str = ""  # scopes separated by blanks; "" = the endpoint's default
+    # SASL extensions to send with the token.
     extensions: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Form-encode id and secret before Basic (KAFKA-16345, RFC 6749 section 2.3.1).
     urlencode: bool = False
+    # Timeout of one attempt, from connecting to the last byte of the response.
     connect_seconds: float = 10.0
     retry: Backoff = RETRY.backoff
-    tries_for: float = RETRY.total_seconds
+    tries_for: float = RETRY.total_seconds  # seconds after which no further attempt begins
+    # For the endpoint; None = the machine's certificate authorities.
     tls: ssl.SSLContext | None = None
 
     def __post_init__(self) -> None:

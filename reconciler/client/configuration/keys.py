@@ -22,18 +22,12 @@ class ValueKind(Enum):
 
 
 class KeyRule(NamedTuple):
-    """One key.
-
-    Attributes:
-        kind: How its text is read.
-        choices: The only values allowed, in lower case; empty = any.
-        aliases: Other names of the same setting.
-    """
+    """One key."""
 
     name: str
-    kind: ValueKind = ValueKind.TEXT
-    choices: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
+    kind: ValueKind = ValueKind.TEXT  # how its text is read
+    choices: tuple[str, ...] = ()  # the only values allowed, in lower case; empty = any
+    aliases: tuple[str, ...] = ()  # other names of the same setting
 
 
 def _rules(kind: ValueKind, names: str) -> tuple[KeyRule, ...]:

@@ -28,17 +28,12 @@ _NO_SUCH_NAME: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialTarget:
-    """One address to dial.
+    """One address to dial."""
 
-    Attributes:
-        address: The configured or advertised address, which identifies the node in messages.
-        server_name: The host name for TLS certificates, SNI and Kerberos.
-        sockaddr: Socket address for the operating system; empty if a proxy resolves the name.
-    """
-
-    address: Address
-    server_name: str
+    address: Address  # the configured or advertised address, which identifies the node in messages
+    server_name: str  # the host name for TLS certificates, SNI and Kerberos
     family: int
+    # Socket address for the operating system; empty if a proxy resolves the name.
     sockaddr: tuple[Any, ...]
 
     def __str__(self) -> str:

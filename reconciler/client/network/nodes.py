@@ -23,17 +23,11 @@ class _AddressFailures:
 
 
 class DialChoice(NamedTuple):
-    """The addresses to dial next.
+    """The addresses to dial next."""
 
-    Attributes:
-        addresses: All may be tried at once; the first connection is used.
-        wait: Seconds to wait before.
-        setup_seconds: Timeout for setting up the connection.
-    """
-
-    addresses: tuple[Address, ...]
-    wait: float
-    setup_seconds: float
+    addresses: tuple[Address, ...]  # all may be tried at once; the first connection is used
+    wait: float  # seconds to wait before
+    setup_seconds: float  # timeout for setting up the connection
 
 
 class Nodes:

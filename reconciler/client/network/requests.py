@@ -23,23 +23,16 @@ GOOD = ResponseStatus()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRequest(Generic[Answer]):
-    """One request.
-
-    Attributes:
-        encode: Encodes the body for a version.
-        decode: Decodes the body of a version.
-        verdict: Returns the error code of the whole response.
-        right: The required right of the principal, for the message if it is missing; "" = not known.
-        repeatable: False if the client must not send it again after an unknown outcome.
-        least_seconds: Minimum timeout of the response, even if the configured one is lower.
-    """
+    """One request."""
 
     api: KafkaApi
-    encode: Callable[[int], bytes]
-    decode: Callable[[int, bytes], Answer]
-    verdict: Callable[[Answer], ResponseStatus]
+    encode: Callable[[int], bytes]  # encodes the body for a version
+    decode: Callable[[int, bytes], Answer]  # decodes the body of a version
+    verdict: Callable[[Answer], ResponseStatus]  # returns the error code of the whole response
+    # The required right of the principal, for the message if it is missing; "" = not known.
     right: str
-    repeatable: bool = True
+    repeatable: bool = True  # false if the client must not send it again after an unknown outcome
+    # Minimum timeout of the response, even if the configured one is lower.
     least_seconds: float = 0.0
 
     def refusal(

@@ -24,25 +24,16 @@ _OPENSSL_CIPHERS: Final = {"AES_128_": "AES128-", "AES_256_": "AES256-"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS configuration.
+    """TLS configuration."""
 
-    Attributes:
-        trusted: PEM certificates of the authorities; None = those of the machine.
-        identity: The client certificate; None without mutual TLS.
-        check_name: Compare the certificate with the dialed host name.
-        verify: Verify the chain; False only by ``enable.ssl.certificate.verification=false``.
-        lowest: Oldest protocol version.
-        highest: Newest protocol version.
-        ciphers: OpenSSL's names for TLS 1.2, separated by ``:``; "" = OpenSSL's choice.
-    """
-
-    trusted: str | None = None
-    identity: Identity | None = None
-    check_name: bool = True
+    trusted: str | None = None  # PEM certificates of the authorities; None = those of the machine
+    identity: Identity | None = None  # the client certificate; None without mutual TLS
+    check_name: bool = True  # compare the certificate with the dialed host name
+    # Verify the chain; False only by `enable.ssl.certificate.verification=false`.
     verify: bool = True
-    lowest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-    highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
-    ciphers: str = ""
+    lowest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2  # oldest protocol version
+    highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3  # newest protocol version
+    ciphers: str = ""  # OpenSSL's names for TLS 1.2, separated by `:`; "" = OpenSSL's choice
 
     def context(self) -> ssl.SSLContext:
         """Return a new client context.

@@ -86,15 +86,10 @@ class BrokerValidator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionDecision:
-    """The decision about a request.
+    """The decision about a request."""
 
-    Attributes:
-        denied: Why it is denied; "" = it is allowed.
-        warnings: Sentences for the sender of the request.
-    """
-
-    denied: str = ""
-    warnings: tuple[str, ...] = ()
+    denied: str = ""  # why it is denied; "" = it is allowed
+    warnings: tuple[str, ...] = ()  # sentences for the sender of the request
 
 
 FINE: Final = AdmissionDecision()
@@ -102,15 +97,10 @@ FINE: Final = AdmissionDecision()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """The relevant part of an AdmissionReview.
+    """The relevant part of an AdmissionReview."""
 
-    Attributes:
-        uid: Returned in the response.
-        obj: The object as it would be stored; ``None`` = nothing to review.
-    """
-
-    uid: str
-    obj: Obj | None
+    uid: str  # returned in the response
+    obj: Obj | None  # the object as it would be stored; None = nothing to review
 
 
 def parse(review: object) -> AdmissionRequest:

@@ -26,25 +26,16 @@ _HINT: Final = "name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiAccess:
-    """Address and credentials of an API server.
+    """Address and credentials of an API server."""
 
-    Attributes:
-        host: URL without a trailing slash.
-        tls: For https; ``None`` for http.
-        server_name: Name in the server's certificate, if it differs from the host.
-        proxy: URL of a proxy, if one is needed.
-        authorization: Returns the value of the header, read again if it may have changed; "" = the TLS identity is
-            used.
-        namespace: Namespace of the context or of the pod; "default" if there is none.
-        reload: Loads the same access again after a 401; ``None`` = not possible.
-    """
-
-    host: str
-    tls: ssl.SSLContext | None = field(repr=False)
-    server_name: str | None
-    proxy: str | None = field(repr=False)
+    host: str  # URL without a trailing slash
+    tls: ssl.SSLContext | None = field(repr=False)  # for https; None for http
+    server_name: str | None  # name in the server's certificate, if it differs from the host
+    proxy: str | None = field(repr=False)  # URL of a proxy, if one is needed
+    # Returns the value of the header, read again if it may have changed; "" = the TLS identity is used.
     authorization: Callable[[], Awaitable[str]] = field(repr=False)
-    namespace: str
+    namespace: str  # namespace of the context or of the pod; "default" if there is none
+    # Loads the same access again after a 401; None = not possible.
     reload: Callable[[], Awaitable["ApiAccess"]] | None = field(default=None, repr=False)
 
 

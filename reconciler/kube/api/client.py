@@ -39,15 +39,11 @@ Obj: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListResult:
-    """A whole collection at one moment.
+    """A whole collection at one moment."""
 
-    Attributes:
-        items: The objects, in the server's order, without their managed fields.
-        resource_version: The resource version of the listing, opaque.
-    """
-
+    # The objects, in the server's order, without their managed fields.
     items: tuple[Obj, ...] = field(repr=False)
-    resource_version: str
+    resource_version: str  # the resource version of the listing, opaque
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,41 +48,25 @@ _WAYS: Final[Mapping[str, _VerbRule]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTimeouts:
-    """Time limits of a request.
+    """Time limits of a request."""
 
-    Attributes:
-        seconds: Maximum time of one attempt.
-        tries: Maximum number of attempts, if repeating is harmless.
-    """
-
-    seconds: float = 15.0
-    tries: int = 4
+    seconds: float = 15.0  # maximum time of one attempt
+    tries: int = 4  # maximum number of attempts, if repeating is harmless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """One request, which can be sent any number of times.
+    """One request, which can be sent any number of times."""
 
-    Attributes:
-        verb: One of get, list, create, update, delete, apply, patch (JSON patch) and merge.
-        resource: The kind.
-        namespace: ``None`` = all namespaces, or cluster-scoped.
-        name: "" = the collection.
-        subresource: For example ``status``.
-        query: Parameters.
-        body: The body; it may contain secrets.
-        largest: Maximum bytes of a response.
-        repeatable: Whether a retry is harmless although an earlier attempt may have been executed.
-    """
-
-    verb: str
-    resource: ApiResource
-    namespace: str | None = None
-    name: str = ""
-    subresource: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = field(default=None, repr=False)
-    largest: int = LARGEST_ANSWER
+    verb: str  # one of get, list, create, update, delete, apply, patch (JSON patch) and merge
+    resource: ApiResource  # the kind
+    namespace: str | None = None  # none = all namespaces, or cluster-scoped
+    name: str = ""  # "" = the collection
+    subresource: str = ""  # for example `status`
+    query: Mapping[str, str] = field(default_factory=dict)  # Parameters
+    body: bytes | None = field(default=None, repr=False)  # the body; it may contain secrets
+    largest: int = LARGEST_ANSWER  # maximum bytes of a response
+    # Whether a retry is harmless although an earlier attempt may have been executed.
     repeatable: bool = True
 
     @property

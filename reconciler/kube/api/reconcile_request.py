@@ -20,15 +20,10 @@ POLL_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStatus:
-    """The state of a requested reconciliation.
+    """The state of a requested reconciliation."""
 
-    Attributes:
-        obj: The resource as last read.
-        handled: Whether the operator has handled the request.
-    """
-
-    obj: Obj
-    handled: bool
+    obj: Obj  # the resource as last read
+    handled: bool  # whether the operator has handled the request
 
     @property
     def conditions(self) -> Sequence[Mapping[str, Any]]:

@@ -9,19 +9,12 @@ from reconciler.manifest.schema_names import API_VERSION, GROUP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiResource:
-    """One kind of object, as in paths.
+    """One kind of object, as in paths."""
 
-    Attributes:
-        group: API group; "" = the core group.
-        version: Version within the group.
-        plural: Name in paths, lower case.
-        namespaced: Whether the kind is namespaced.
-    """
-
-    group: str
-    version: str
-    plural: str
-    namespaced: bool
+    group: str  # API group; "" = the core group
+    version: str  # version within the group
+    plural: str  # name in paths, lower case
+    namespaced: bool  # whether the kind is namespaced
 
     @property
     def api_version(self) -> str:

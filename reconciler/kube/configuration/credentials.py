@@ -62,16 +62,11 @@ _KEYS_BY_CONCERN: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The texts of a Secret.
+    """The texts of a Secret."""
 
-    Attributes:
-        name: ``namespace/name``, for messages.
-        version: Its resource version; "" = no Secret, and none is required.
-        texts: Client properties; hidden.
-    """
-
-    name: str = ""
-    version: str = ""
+    name: str = ""  # `namespace/name`, for messages
+    version: str = ""  # its resource version; "" = no Secret, and none is required
+    # Client properties; hidden.
     texts: Mapping[str, Secret] = field(default_factory=dict, repr=False)
 
 
@@ -81,19 +76,13 @@ NONE: Final = Credentials()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretState:
-    """The credentials of one cluster, as its status shows them.
+    """The credentials of one cluster, as its status shows them."""
 
-    Attributes:
-        version: Resource version of the Secret that the session was built with; "" = there is no Secret.
-        rotated_at: When it was first used, in seconds since the epoch.
-        rejected_version: Version that cannot be used; "" = none. The old session stays.
-        problem: Why it cannot be used; ``None`` = no problem.
-    """
-
+    # Resource version of the Secret that the session was built with; "" = there is no Secret.
     version: str = ""
-    rotated_at: float = 0.0
-    rejected_version: str = ""
-    problem: KquotaError | None = None
+    rotated_at: float = 0.0  # when it was first used, in seconds since the epoch
+    rejected_version: str = ""  # version that cannot be used; "" = none. The old session stays.
+    problem: KquotaError | None = None  # why it cannot be used; None = no problem
 
 
 class SecretWithdrawn(CredentialsError):

@@ -32,16 +32,12 @@ MIB: Final = 1024 * 1024
 class NamespaceLimits:
     """The limits of one namespace.
 
-    Attributes:
-        documents: Maximum number of ClientQuotas.
-        size: Maximum bytes of their specs and labels, see :func:`size_of`.
-
     Raises:
         ValueError: A limit is below 1.
     """
 
-    documents: int = 10_000
-    size: int = 16 * MIB
+    documents: int = 10_000  # maximum number of ClientQuotas
+    size: int = 16 * MIB  # maximum bytes of their specs and labels, see `size_of`
 
     def __post_init__(self) -> None:
         if self.documents < 1 or self.size < 1:

@@ -9,46 +9,30 @@ from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
-    """The settings of one operator process. Times are seconds.
+    """The settings of one operator process. Times are seconds."""
 
-    Attributes:
-        identity: Identity in the Lease, events and the audit log; the pod's name.
-        operator_namespace: Namespace of the Lease, the records and the Secrets.
-        namespaces: Namespaces of watched ClientQuotas; empty = all.
-        operator_class: Only QuotaClusters of this class are served; "" = those without one.
-        quota_clusters: File with QuotaClusters, for installs without permissions outside their namespaces; ``None`` =
-            custom resources.
-        leader_elect: Whether a Lease elects the leader.
-        lease_name: Its name.
-        metrics_address: ``HOST:PORT`` of probes and metrics.
-        metrics_entity_labels: Whether metrics may have entity labels.
-        webhook_address: ``HOST:PORT`` of the admission webhook; ``None`` = no webhook.
-        webhook_cert: Its PEM chain; required with an address.
-        webhook_key: Its PEM key; required with an address.
-        webhook_client_ca: PEM authorities of the webhook's callers; ``None`` = any caller.
-        allow_references: Whether custom resources may refer to files, variables and token endpoints.
-        deletion_timeout: How long the deletion of a document waits for Kafka before its limits are left in Kafka.
-        namespace_limits: Limits of each namespace.
-        kubeconfig: ``None`` = kubectl's default, or the pod's service account.
-    """
-
-    identity: str
-    operator_namespace: str
-    namespaces: tuple[str, ...] = ()
-    operator_class: str = ""
+    identity: str  # identity in the Lease, events and the audit log; the pod's name
+    operator_namespace: str  # namespace of the Lease, the records and the Secrets
+    namespaces: tuple[str, ...] = ()  # namespaces of watched ClientQuotas; empty = all
+    operator_class: str = ""  # only QuotaClusters of this class are served; "" = those without one
+    # File with QuotaClusters, for installs without permissions outside their namespaces; None = custom resources.
     quota_clusters: Path | None = None
-    leader_elect: bool = True
+    leader_elect: bool = True  # whether a Lease elects the leader
     lease_name: str = "kquota-operator"
-    metrics_address: str = ":8080"
-    metrics_entity_labels: bool = False
-    webhook_address: str | None = None
-    webhook_cert: Path | None = None
-    webhook_key: Path | None = None
+    metrics_address: str = ":8080"  # `HOST:PORT` of probes and metrics
+    metrics_entity_labels: bool = False  # whether metrics may have entity labels
+    webhook_address: str | None = None  # `HOST:PORT` of the admission webhook; None = no webhook
+    webhook_cert: Path | None = None  # its PEM chain; required with an address
+    webhook_key: Path | None = None  # its PEM key; required with an address
+    # PEM authorities of the webhook's callers; None = any caller.
     webhook_client_ca: Path | None = None
+    # Whether custom resources may refer to files, variables and token endpoints.
     allow_references: bool = False
+    # How long the deletion of a document waits for Kafka before its limits are left in Kafka.
     deletion_timeout: float = 600.0
+    # Limits of each namespace.
     namespace_limits: NamespaceLimits = field(default_factory=NamespaceLimits)
-    kubeconfig: Path | None = None
+    kubeconfig: Path | None = None  # none = kubectl's default, or the pod's service account
 
     def __post_init__(self) -> None:
         webhook_options = [self.webhook_address, self.webhook_cert, self.webhook_key]

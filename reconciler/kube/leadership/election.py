@@ -45,26 +45,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionSettings:
-    """The Lease, its candidate and its timing in seconds.
+    """The Lease, its candidate and its timing in seconds."""
 
-    Attributes:
-        namespace: Namespace of the Lease.
-        name: Its name.
-        identity: Readable name of this candidate; need not be unique.
-        duration: How long others respect the Lease after its last renewal.
-        renew: Interval at which it is renewed, or checked by candidates that stand by.
-        deadline: Time without a renewal after which it counts as lost; the rest of ``duration`` is for ending.
-        fence: Time after a takeover in which writes of the previous leader may still take effect.
-        stall: Time without progress of the program's event loop after which the Lease is no longer renewed.
-    """
-
-    namespace: str
+    namespace: str  # namespace of the Lease
     name: str
-    identity: str
-    duration: float = 15.0
-    renew: float = 2.0
+    identity: str  # readable name of this candidate; need not be unique
+    duration: float = 15.0  # how long others respect the Lease after its last renewal
+    renew: float = 2.0  # interval at which it is renewed, or checked by candidates that stand by
+    # Time without a renewal after which it counts as lost; the rest of `duration` is for ending.
     deadline: float = 10.0
+    # Time after a takeover in which writes of the previous leader may still take effect.
     fence: float = 90.0
+    # Time without progress of the program's event loop after which the Lease is no longer renewed.
     stall: float = 60.0
 
     def __post_init__(self) -> None:

@@ -46,14 +46,12 @@ class Split(StrEnum):
 class Team:
     """A group of users (or of client-ids without a user).
 
-    ``namespace``: the namespace of their documents, and the name of their folder.
-
     Raises:
         QuotaValueError: The prefix is empty or the namespace is not a DNS label.
     """
 
     prefix: str
-    namespace: str
+    namespace: str  # the namespace of their documents, and the name of their folder
 
     def __post_init__(self) -> None:
         if not self.prefix:

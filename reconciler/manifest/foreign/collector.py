@@ -50,35 +50,26 @@ class FileLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRemark:
-    """One remark about a foreign file.
-
-    ``line``: line, from 1; 0 if the format has no lines.
-    ``key``: the limit, with the tool's name; "" for all of them.
-    """
+    """One remark about a foreign file."""
 
     path: str
-    line: int
+    line: int  # line, from 1; 0 if the format has no lines
     text: str
     about: Parts = ()
-    key: str = ""
+    key: str = ""  # the limit, with the tool's name; "" for all of them
     value: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedLimit:
-    """One limit as the tool has it.
+    """One limit as the tool has it."""
 
-    Attributes:
-        key: Kafka's name, or the tool's own if Kafka has none.
-        live: Whether it is a printed float64 (as in brokers) and not a number that a user typed.
-        is_known: Whether the tool supports this limit; otherwise it never set it.
-    """
-
-    key: str
+    key: str  # Kafka's name, or the tool's own if Kafka has none
     text: str
     line: int
+    # Whether it is a printed float64 (as in brokers) and not a number that a user typed.
     live: bool = False
-    is_known: bool = True
+    is_known: bool = True  # whether the tool supports this limit; otherwise it never set it
 
     def value(self) -> float:
         """Return the number.
@@ -98,17 +89,13 @@ class ImportedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportResult:
-    """Foreign files as declarations.
+    """Foreign files as declarations."""
 
-    Attributes:
-        declarations: One per entity, sorted by entity; ``path`` and ``line`` are those of the foreign file.
-        losses: Limits that no manifest can contain, or that are invalid; sorted by place.
-        notes: Remarks about limits that were read; sorted by place.
-    """
-
+    # One per entity, sorted by entity; `path` and `line` are those of the foreign file.
     declarations: tuple[Declaration, ...]
+    # Limits that no manifest can contain, or that are invalid; sorted by place.
     losses: tuple[ImportRemark, ...]
-    notes: tuple[ImportRemark, ...]
+    notes: tuple[ImportRemark, ...]  # remarks about limits that were read; sorted by place
 
 
 class ImportCollector:

@@ -27,15 +27,11 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 
 @dataclass(frozen=True, slots=True)
 class HclToken:
-    """One token.
+    """One token."""
 
-    ``kind``: ``string`` (one without templates), ``template``, ``heredoc``, ``number``, ``word``, ``mark``, ``line``
-    (its end) or ``end``.
-    ``text``: its text; of a string its content.
-    """
-
+    # `string` (one without templates), `template`, `heredoc`, `number`, `word`, `mark`, `line` (its end) or `end`.
     kind: str
-    text: str
+    text: str  # its text; of a string its content
     line: int
 
 
@@ -164,21 +160,14 @@ Value: TypeAlias = HclLiteral | HclObject | HclExpression
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceBlock:
-    """One resource block.
+    """One resource block."""
 
-    Attributes:
-        type: First label.
-        name: Second label.
-        attributes: Name to value, in the order of the file.
-        blocks: Names of the blocks inside.
-        entities: Attributes of the ``entity`` blocks, in the order of the file.
-    """
-
-    type: str
-    name: str
+    type: str  # first label
+    name: str  # second label
     line: int
-    attributes: dict[str, Value]
-    blocks: tuple[str, ...]
+    attributes: dict[str, Value]  # name to value, in the order of the file
+    blocks: tuple[str, ...]  # names of the blocks inside
+    # Attributes of the `entity` blocks, in the order of the file.
     entities: tuple[dict[str, Value], ...] = ()
 
 

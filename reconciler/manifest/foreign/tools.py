@@ -29,13 +29,10 @@ class ClusterReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFormat:
-    """A format whose files may be for several clusters.
-
-    ``cluster``: the tool's term for a cluster.
-    """
+    """A format whose files may be for several clusters."""
 
     read: ClusterReader
-    cluster: str
+    cluster: str  # the tool's term for a cluster
 
 
 TOOLS: Final[Mapping[str, Callable[[Files, ImportCollector], None] | ClusterFormat]] = {

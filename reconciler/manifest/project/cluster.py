@@ -25,13 +25,10 @@ _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """One tenant, and the paths of its documents.
-
-    ``paths``: folders, relative to the project file; empty = anywhere.
-    """
+    """One tenant, and the paths of its documents."""
 
     tenant: TenantGrant
-    paths: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()  # folders, relative to the project file; empty = anywhere
 
     def covers(self, path: str) -> bool:
         """Whether a file may contain documents of this tenant."""
@@ -42,44 +39,29 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaCluster:
-    """One configured cluster.
-
-    Attributes:
-        properties: Client properties as written, references unresolved, ``bootstrap.servers`` included; hidden,
-            because they may contain secrets.
-        properties_file: A ``.properties`` file, relative to the project file; ``None`` = none.
-        confirm_sync: The id for which Sync was confirmed.
-        policy: As configured; Sync acts as Upsert until it is confirmed.
-        exclusive: Under Sync: remove unmanaged pairs in scope.
-        interval: Seconds between two reconciliations of a loop.
-        scope: The managed entities; empty = all.
-        ignore: Pairs whose differences are ignored and never written.
-        guard_window: Seconds over which a loop counts removals.
-        grants: The tenants; empty = every document may declare everything.
-        operator_class: Class of the operator for this cluster; "" = the one without a class.
-        telemetry: The source of recorded usage, as written.
-        broker_capacity: The capacity of one broker, as written.
-        secret_name: The Secret with more client properties, in the operator's namespace; ``None`` = none.
-    """
+    """One configured cluster."""
 
     name: str
+    # Client properties as written, references unresolved, `bootstrap.servers` included; hidden, because they may
+    # contain secrets.
     properties: Mapping[str, str] = field(repr=False)
-    properties_file: str | None
+    properties_file: str | None  # a `.properties` file, relative to the project file; None = none
     expected_cluster_id: str | None
-    confirm_sync: str | None
-    policy: Policy
+    confirm_sync: str | None  # the id for which Sync was confirmed
+    policy: Policy  # as configured; Sync acts as Upsert until it is confirmed
     drift: DriftMode
-    exclusive: bool
+    exclusive: bool  # under Sync: remove unmanaged pairs in scope
     suspend: bool
-    interval: float
-    scope: tuple[EntityPattern, ...]
-    ignore: tuple[IgnoreRule, ...]
+    interval: float  # seconds between two reconciliations of a loop
+    scope: tuple[EntityPattern, ...]  # the managed entities; empty = all
+    ignore: tuple[IgnoreRule, ...]  # pairs whose differences are ignored and never written
     guards: Guards
-    guard_window: float
-    grants: tuple[Grant, ...]
-    operator_class: str
-    telemetry: Spec = field(repr=False)
-    broker_capacity: Spec
+    guard_window: float  # seconds over which a loop counts removals
+    grants: tuple[Grant, ...]  # the tenants; empty = every document may declare everything
+    operator_class: str  # class of the operator for this cluster; "" = the one without a class
+    telemetry: Spec = field(repr=False)  # the source of recorded usage, as written
+    broker_capacity: Spec  # the capacity of one broker, as written
+    # The Secret with more client properties, in the operator's namespace; None = none.
     secret_name: str | None = None
 
     @property

@@ -55,21 +55,16 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectCluster:
-    """A cluster with its settings in a project.
-
-    Attributes:
-        manifests: Paths and globs of its manifests, relative to the project file.
-        own_manifests: Whether these paths are only for this cluster, so that other clusters' documents are errors there.
-        audit_log: The audit log, relative to the project file.
-        labels: The labels for selectors of documents: its own, those of its groups, and its name.
-    """
+    """A cluster with its settings in a project."""
 
     cluster: QuotaCluster
-    manifests: tuple[str, ...]
+    manifests: tuple[str, ...]  # paths and globs of its manifests, relative to the project file
+    # Whether these paths are only for this cluster, so that other clusters' documents are errors there.
     own_manifests: bool
     inventory: InventoryLocation
-    audit_log: str
+    audit_log: str  # the audit log, relative to the project file
     line: int
+    # The labels for selectors of documents: its own, those of its groups, and its name.
     labels: Labels = field(default_factory=dict[str, str])
 
     @property
@@ -80,20 +75,14 @@ class ProjectCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project file.
+    """A project file."""
 
-    Attributes:
-        path: The file, for display, and to be excluded from the manifests.
-        clusters: Sorted by name; at least one.
-        simulate: The what-if policy, as written.
-        documents: Each document as written, to compare revisions. Hidden: it may contain secrets.
-    """
-
-    path: str
-    clusters: tuple[ProjectCluster, ...]
+    path: str  # the file, for display, and to be excluded from the manifests
+    clusters: tuple[ProjectCluster, ...]  # sorted by name; at least one
     read_limits: ReadLimits
     accepted_warnings: tuple[AcceptedWarning, ...]
-    simulate: Mapping[str, Any]
+    simulate: Mapping[str, Any]  # the what-if policy, as written
+    # Each document as written, to compare revisions. Hidden: it may contain secrets.
     documents: Mapping[str, Json] = field(repr=False)
 
     @property

@@ -67,13 +67,10 @@ _IGNORE: Final = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workflow:
-    """A pipeline that a project may use.
-
-    ``text``: its text, for a cluster named ``prod``.
-    """
+    """A pipeline that a project may use."""
 
     path: str
-    text: str
+    text: str  # its text, for a cluster named `prod`
 
 
 def starter_files(

@@ -52,17 +52,11 @@ _REFERENCE: Final = re.compile(r"\$\{(?:env|file|directory):[^${}]*\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ConfigChange:
-    """One setting that differs.
+    """One setting that differs."""
 
-    Attributes:
-        document: ``QuotaCluster/NAME`` or ``QuotaProject``.
-        field: Path of the setting, such as ``spec.guards.maxRemovals``; "" for a whole document.
-        trusted: The effective value, as display text.
-    """
-
-    document: str
-    field: str
-    trusted: str
+    document: str  # `QuotaCluster/NAME` or `QuotaProject`
+    field: str  # path of the setting, such as `spec.guards.maxRemovals`; "" for a whole document
+    trusted: str  # the effective value, as display text
     head: str
 
 

@@ -25,21 +25,14 @@ Broken: TypeAlias = Callable[[Json], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticRule:
-    """One rule.
+    """One rule."""
 
-    Attributes:
-        id: Stable name, for tests and documentation.
-        at: Path of its value; ``*`` is every item of a list.
-        cel: The rule as the API server evaluates it; "" if CEL cannot express it.
-        message: The message of the API server.
-        broken: The rule in Python. ``None`` for transition rules, which compare two versions of a resource.
-    """
-
-    id: str
+    id: str  # stable name, for tests and documentation
     kind: str
-    at: tuple[str, ...]
-    cel: str
-    message: str
+    at: tuple[str, ...]  # path of its value; `*` is every item of a list
+    cel: str  # the rule as the API server evaluates it; "" if CEL cannot express it
+    message: str  # the message of the API server
+    # The rule in Python. None for transition rules, which compare two versions of a resource.
     broken: Broken | None
 
 

@@ -19,14 +19,10 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class ScalarNode(NamedTuple):
-    """One scalar.
+    """One scalar."""
 
-    Attributes:
-        text: Its content, after YAML's escapes and folding.
-        plain: Whether it has neither quotes nor block style, so that its type depends on the reader.
-    """
-
-    text: str
+    text: str  # its content, after YAML's escapes and folding
+    # Whether it has neither quotes nor block style, so that its type depends on the reader.
     plain: bool
     line: int
     column: int

@@ -121,15 +121,10 @@ PARSER: Final = _fastest()
 
 
 class DocumentText(NamedTuple):
-    """The text between two document markers.
+    """The text between two document markers."""
 
-    Attributes:
-        text: From its own ``---`` (if it has one) up to the next.
-        line: Number of its first line in the file, from 1.
-    """
-
-    text: str
-    line: int
+    text: str  # from its own `---` (if it has one) up to the next
+    line: int  # number of its first line in the file, from 1
 
 
 def pieces(text: str) -> Iterator[DocumentText]:

@@ -21,29 +21,19 @@ Losses: TypeAlias = Mapping[str, Mapping[Pair, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A valid, granted document that is not being deleted, with its rank in conflicts.
+    """A valid, granted document that is not being deleted, with its rank in conflicts."""
 
-    Attributes:
-        declaration: The limits that it declares.
-        priority: Priority of the grant that covers it; smaller wins.
-        created: When it was created, in seconds since the epoch; earlier wins.
-    """
-
-    declaration: Declaration
-    priority: int = 0
-    created: float = 0.0
+    declaration: Declaration  # the limits that it declares
+    priority: int = 0  # priority of the grant that covers it; smaller wins
+    created: float = 0.0  # when it was created, in seconds since the epoch; earlier wins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedClaims:
-    """The result of resolving all claims.
+    """The result of resolving all claims."""
 
-    Attributes:
-        desired: The desired state; ``conflicts`` is empty.
-        losses: The pairs that each document declares and loses.
-    """
-
-    desired: DesiredState
+    desired: DesiredState  # the desired state; `conflicts` is empty
+    # The pairs that each document declares and loses.
     losses: Losses = field(default_factory=dict[str, Mapping[Pair, str]])
 
 

@@ -18,35 +18,24 @@ NO_SELECTIONS: Final[Selections] = key_columns([""] * len(COLUMNS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """The limits and settings of one document.
+    """The limits and settings of one document."""
 
-    Attributes:
-        document: ``namespace/name``.
-        entity: The entity whose limits it declares.
-        limits: The limits, in columns; at least one is set.
-        path: The file (or resource) of the document.
-        line: First line of the document, from 1.
-        lines: Line of each limit, in columns; 0 if it has none.
-        deletion_policy: What happens to the limits when the document is deleted; ``None`` = unset.
-        suspended: Whether it claims nothing and freezes its recorded pairs.
-        labels: Its labels as ``(name, value)``, sorted.
-        accepted: Kinds of warnings that it accepts as ``(kind, reason)``, sorted; a kind may be unknown.
-        annotations: Its annotations as ``(name, value)``, for a document that replaces it; no effect on the plan.
-        selections: Why each limit applies to this cluster, in columns: the selector of the document and the item that
-            replaced the value. Empty if the document names the cluster. No effect on the plan.
-    """
-
-    document: str
-    entity: Entity
-    limits: Limits
-    path: str = ""
-    line: int = 0
-    lines: Lines = NO_LINES
+    document: str  # `namespace/name`
+    entity: Entity  # the entity whose limits it declares
+    limits: Limits  # the limits, in columns; at least one is set
+    path: str = ""  # the file (or resource) of the document
+    line: int = 0  # first line of the document, from 1
+    lines: Lines = NO_LINES  # line of each limit, in columns; 0 if it has none
+    # What happens to the limits when the document is deleted; None = unset.
     deletion_policy: DeletionPolicy | None = None
-    suspended: bool = False
-    labels: tuple[tuple[str, str], ...] = ()
+    suspended: bool = False  # whether it claims nothing and freezes its recorded pairs
+    labels: tuple[tuple[str, str], ...] = ()  # its labels as `(name, value)`, sorted
+    # Kinds of warnings that it accepts as `(kind, reason)`, sorted; a kind may be unknown.
     accepted: tuple[tuple[str, str], ...] = ()
+    # Its annotations as `(name, value)`, for a document that replaces it; no effect on the plan.
     annotations: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+    # Why each limit applies to this cluster, in columns: the selector of the document and the item that replaced the
+    # value. Empty if the document names the cluster. No effect on the plan.
     selections: Selections = field(default=NO_SELECTIONS, compare=False)
 
     def line_of(self, key: Key) -> int:
@@ -64,46 +53,35 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclarationConflict:
-    """Two or more documents that declare one pair, with equal values or not.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        claims: The declarations, sorted by path, line and document.
-    """
+    """Two or more documents that declare one pair, with equal values or not."""
 
     entity: Entity
     key: Key
-    claims: tuple[Declaration, ...]
+    claims: tuple[Declaration, ...]  # the declarations, sorted by path, line and document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredState:
     """The limits that all documents together declare.
 
-    Attributes:
-        limits: Per entity, in columns. A pair in conflict is omitted.
-        claims: Per entity, its declarations, sorted.
-        conflicts: Sorted by entity and column.
-        documents: Every document that exists, frozen ones included.
-        frozen: Documents that claim nothing now (suspended, invalid, not granted); their recorded pairs are
-            neither written nor removed.
-        halted: Pairs that frozen documents declare, as far as they are readable: never treated as unmanaged.
-        pair_count: Number of declared pairs.
-
     Raises:
         ValueError: An entity has limits without a claim, or a claim without limits.
     """
 
+    # Per entity, in columns. A pair in conflict is omitted.
     limits: Mapping[Entity, Limits] = field(default_factory=dict[Entity, Limits])
+    # Per entity, its declarations, sorted.
     claims: Mapping[Entity, tuple[Declaration, ...]] = field(
         default_factory=dict[Entity, tuple[Declaration, ...]]
     )
-    conflicts: tuple[DeclarationConflict, ...] = ()
-    documents: frozenset[str] = frozenset()
+    conflicts: tuple[DeclarationConflict, ...] = ()  # sorted by entity and column
+    documents: frozenset[str] = frozenset()  # every document that exists, frozen ones included
+    # Documents that claim nothing now (suspended, invalid, not granted); their recorded pairs are neither written nor
+    # removed.
     frozen: frozenset[str] = frozenset()
+    # Pairs that frozen documents declare, as far as they are readable: never treated as unmanaged.
     halted: frozenset[tuple[Entity, Key]] = frozenset()
-    pair_count: int = field(init=False)
+    pair_count: int = field(init=False)  # number of declared pairs
 
     def __post_init__(self) -> None:
         if self.limits.keys() != self.claims.keys():

@@ -20,19 +20,13 @@ _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 
 
 class LimitEffect(NamedTuple):
-    """The limit of one kind of client before and after a plan. A tuple, because a plan has some for each change.
+    """The limit of one kind of client before and after a plan. A tuple, because a plan has some for each change."""
 
-    Attributes:
-        before: Its limit from any level, ``None`` = unlimited.
-        after: The same after the whole plan.
-        is_decisive: Whether the changed entity is the source of one of the two.
-        exception: Whether the source of the other one is a default, and the changed entity has a name where the default
-            has none: the change creates or ends an exception from a default.
-    """
-
-    before: float | None
-    after: float | None
-    is_decisive: bool
+    before: float | None  # its limit from any level, None = unlimited
+    after: float | None  # the same after the whole plan
+    is_decisive: bool  # whether the changed entity is the source of one of the two
+    # Whether the source of the other one is a default, and the changed entity has a name where the default has none:
+    # the change creates or ends an exception from a default.
     exception: bool = False
 
     @property

@@ -71,65 +71,52 @@ ROUNDING: Final = 1 + 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """Entities that no plan may change.
+    """Entities that no plan may change."""
 
-    Attributes:
-        entities: The protected entities.
-        reason: The configured reason, or "".
-    """
-
-    entities: EntityPattern
-    reason: str = ""
+    entities: EntityPattern  # the protected entities
+    reason: str = ""  # the configured reason, or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRule:
-    """Labels that the documents of some entities must have, for example an owner or an approval.
-
-    Attributes:
-        entities: The entities.
-        labels: Names of the labels; a label with an empty value counts as missing.
-    """
+    """Labels that the documents of some entities must have, for example an owner or an approval."""
 
     entities: EntityPattern
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # names of the labels; a label with an empty value counts as missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The bounds on one plan, from the trusted configuration.
 
-    Attributes:
-        max_removals: Maximum removals of one plan; in a loop, of one tenant within the window.
-        max_removed_percent: Maximum removals in percent of the owned pairs (in a loop, those of the tenant when the window
-            began); checked from 20 owned pairs on.
-        max_change_factor: Maximum factor by which a limit may grow or shrink for a client limited before and after.
-        max_exception_factor: Maximum factor by which the limit of a new exception may exceed the default, if this is more
-            than ``max_change_factor``. A limit below the default is bound by ``max_change_factor``.
-        newly_unlimited: Whether a client may lose its last limit.
-        protect_defaults: Whether any change of a default entity needs permission.
-        allow_small_values: Whether values that look like a mistake in the unit are allowed.
-        allow_empty: Whether a plan without any document is allowed although kquota owns pairs.
-        bounds: Ranges; the first that covers a quota applies.
-        granted: Ranges of the tenants. ``quota/grants.py`` enforces them; here they only approve values.
-        protected: Entities that no plan may change.
-        required_labels: Labels that the documents of some entities need; all matching rules apply.
-
     Raises:
         QuotaValueError: A limit is below its minimum or NaN, with which every comparison is false.
     """
 
+    # Maximum removals of one plan; in a loop, of one tenant within the window.
     max_removals: int = 10
+    # Maximum removals in percent of the owned pairs (in a loop, those of the tenant when the window began); checked
+    # from 20 owned pairs on.
     max_removed_percent: float = 20.0
+    # Maximum factor by which a limit may grow or shrink for a client limited before and after.
     max_change_factor: float = 10.0
+    # Maximum factor by which the limit of a new exception may exceed the default, if this is more than
+    # `max_change_factor`. A limit below the default is bound by `max_change_factor`.
     max_exception_factor: float = 50.0
+    # Whether a client may lose its last limit.
     newly_unlimited: NewlyUnlimited = NewlyUnlimited.LIST
-    protect_defaults: bool = True
+    protect_defaults: bool = True  # whether any change of a default entity needs permission
+    # Whether values that look like a mistake in the unit are allowed.
     allow_small_values: bool = False
+    # Whether a plan without any document is allowed although kquota owns pairs.
     allow_empty: bool = False
+    # Ranges; the first that covers a quota applies.
     bounds: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
+    # Ranges of the tenants. `quota/grants.py` enforces them; here they only approve values.
     granted: tuple[ValueRange, ...] = field(default_factory=tuple[ValueRange, ...])
+    # Entities that no plan may change.
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
+    # Labels that the documents of some entities need; all matching rules apply.
     required_labels: tuple[LabelRule, ...] = field(default_factory=tuple[LabelRule, ...])
 
     def __post_init__(self) -> None:
@@ -147,22 +134,14 @@ class Guards:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One violation of a guard by a plan.
+    """One violation of a guard by a plan."""
 
-    Attributes:
-        guard: The violated guard.
-        message: A sentence with the numbers.
-        entity: The entity concerned; ``None`` = the whole plan.
-        key: The key concerned.
-        place: ``path:line`` of the declaration, or "".
-        retry_at: For a removal that waits for its budget: when the budget has room again, in seconds since the epoch.
-    """
-
-    guard: Guard
-    message: str
-    entity: Entity | None = None
-    key: Key | None = None
-    place: str = ""
+    guard: Guard  # the violated guard
+    message: str  # a sentence with the numbers
+    entity: Entity | None = None  # the entity concerned; None = the whole plan
+    key: Key | None = None  # the key concerned
+    place: str = ""  # `path:line` of the declaration, or ""
+    # For a removal that waits for its budget: when the budget has room again, in seconds since the epoch.
     retry_at: float | None = None
 
     @property

@@ -42,38 +42,23 @@ class BucketSharing(StrEnum):
 
 
 class Effect(NamedTuple):
-    """One change, and the limits of its clients before and after the whole plan. A tuple, because a plan has one per change.
-
-    Attributes:
-        change: The change.
-        direction: Whether it tightens or loosens the limit.
-        before: Their limit before, from any level; ``None`` = unlimited.
-        after: Their limit after.
-        factor: ``after / before`` if both can be enforced, else ``None``.
-    """
+    """One change, and the limits of its clients before and after the whole plan. A tuple, because a plan has one per change."""
 
     change: QuotaChange
-    direction: Direction
-    before: float | None
-    after: float | None
-    factor: float | None
+    direction: Direction  # whether it tightens or loosens the limit
+    before: float | None  # their limit before, from any level; None = unlimited
+    after: float | None  # their limit after
+    factor: float | None  # `after / before` if both can be enforced, else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffectedPrincipal:
-    """A known principal whose limit for a key changes.
-
-    Attributes:
-        principal: The principal.
-        key: The quota key.
-        before: Its limit before.
-        after: Its limit after.
-    """
+    """A known principal whose limit for a key changes."""
 
     principal: Principal
     key: Key
-    before: EffectiveLimit
-    after: EffectiveLimit
+    before: EffectiveLimit  # its limit before
+    after: EffectiveLimit  # its limit after
 
     @property
     def moved(self) -> bool:
@@ -119,34 +104,21 @@ class ShadowedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenRule:
-    """A limit that loses to a closer one for some clients.
+    """A limit that loses to a closer one for some clients."""
 
-    Attributes:
-        entity: The entity of the limit.
-        value: The limit after the plan.
-        place: ``path:line`` of its declaration, "" if no document declares it.
-    """
-
-    entity: Entity
-    value: float
-    place: str
+    entity: Entity  # the entity of the limit
+    value: float  # the limit after the plan
+    place: str  # `path:line` of its declaration, "" if no document declares it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HidingOrphan:
-    """An orphaned limit, and the limits that would apply to some of its clients without it.
+    """An orphaned limit, and the limits that would apply to some of its clients without it."""
 
-    Attributes:
-        entity: The entity of the orphaned limit.
-        key: The quota key.
-        rules: The closest of them, at most :data:`NAMED_RULES`.
-        total: Their number.
-    """
-
-    entity: Entity
+    entity: Entity  # the entity of the orphaned limit
     key: Key
-    rules: tuple[HiddenRule, ...]
-    total: int
+    rules: tuple[HiddenRule, ...]  # the closest of them, at most `NAMED_RULES`
+    total: int  # their number
 
 
 NAMED_RULES: Final = 8
@@ -155,24 +127,17 @@ NAMED_RULES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impact:
-    """The impact of a plan on clients, limits and metrics.
+    """The impact of a plan on clients, limits and metrics."""
 
-    Attributes:
-        effects: One per change, in plan order.
-        affected: Known principals with another limit, sorted by principal and column.
-        shadows: Limits that never apply after the plan, sorted.
-        new_shadows: Those of them that could apply before.
-        silent: Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
-        principal_count: Number of principals that were resolved.
-        hiding: What orphans hide, in plan order; orphans that hide nothing are omitted.
-    """
-
-    effects: tuple[Effect, ...]
+    effects: tuple[Effect, ...]  # one per change, in plan order
+    # Known principals with another limit, sorted by principal and column.
     affected: tuple[AffectedPrincipal, ...]
-    shadows: tuple[ShadowedLimit, ...]
-    new_shadows: tuple[ShadowedLimit, ...]
+    shadows: tuple[ShadowedLimit, ...]  # limits that never apply after the plan, sorted
+    new_shadows: tuple[ShadowedLimit, ...]  # those of them that could apply before
+    # Keys whose last quota in the whole cluster is removed: brokers stop recording their metrics.
     silent: tuple[Key, ...]
-    principal_count: int
+    principal_count: int  # number of principals that were resolved
+    # What orphans hide, in plan order; orphans that hide nothing are omitted.
     hiding: tuple[HidingOrphan, ...] = ()
 
     def count(self, direction: Direction) -> int:

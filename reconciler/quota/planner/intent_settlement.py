@@ -36,15 +36,11 @@ from reconciler.quota.state import QuotaState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """The records after one describe.
+    """The records after one describe."""
 
-    Attributes:
-        owned: The records with ``changes`` applied; the remaining intents may still take effect.
-        changes: The record changes, by entity and column.
-    """
-
+    # The records with `changes` applied; the remaining intents may still take effect.
     owned: OwnershipRecords
-    changes: tuple[RecordChange, ...] = ()
+    changes: tuple[RecordChange, ...] = ()  # the record changes, by entity and column
 
 
 def settle_intents(owned: OwnershipRecords, live: QuotaState, *, now: float) -> Settlement:

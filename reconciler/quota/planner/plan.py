@@ -33,30 +33,19 @@ RESTRICTABLE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaChange:
-    """One pair to write.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        before: Live value, ``None`` = not set.
-        after: Value to set, ``None`` = remove. Differs from ``before``.
-        cause: The row of the three-way table.
-        claim: The declaration of the pair: it declares ``after``, or an override replaces it for now.
-            ``None`` if no document declares the pair.
-        owner: The owner after the change (or before, for a removal).
-        applied: Value last applied, ``None`` = no record.
-        note: Additional text for display, or "".
-    """
+    """One pair to write."""
 
     entity: Entity
     key: Key
-    before: float | None
-    after: float | None
-    cause: Cause
+    before: float | None  # live value, None = not set
+    after: float | None  # value to set, None = remove. Differs from `before`.
+    cause: Cause  # the row of the three-way table
+    # The declaration of the pair: it declares `after`, or an override replaces it for now. None if no document
+    # declares the pair.
     claim: Declaration | None = None
-    owner: Owner | None = None
-    applied: float | None = None
-    note: str = ""
+    owner: Owner | None = None  # the owner after the change (or before, for a removal)
+    applied: float | None = None  # value last applied, None = no record
+    note: str = ""  # additional text for display, or ""
 
     @property
     def removes(self) -> bool:
@@ -73,69 +62,41 @@ class QuotaChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One pair that is reported and not written.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        desired: The declared value.
-        applied: The value applied last.
-        live: The live value.
-        cause: The row of the three-way table.
-        action: ``REPORT``; ``RECORD`` or ``ORPHAN`` if the records change; ``NOTHING`` for an override that is
-            active and live.
-        claim: The declaration, if there is one.
-        owner: The owner, if there is a record.
-        since: For drift: when it was first seen, in seconds since the epoch.
-        note: Additional text for display, or "".
-        ignored: Whether an ignore rule covers it; ``note`` has its reason.
-    """
+    """One pair that is reported and not written."""
 
     entity: Entity
     key: Key
-    desired: float | None
-    applied: float | None
-    live: float | None
-    cause: Cause
+    desired: float | None  # the declared value
+    applied: float | None  # the value applied last
+    live: float | None  # the live value
+    cause: Cause  # the row of the three-way table
+    # `REPORT`; `RECORD` or `ORPHAN` if the records change; `NOTHING` for an override that is active and live.
     action: Action
-    claim: Declaration | None = None
-    owner: Owner | None = None
-    since: float | None = None
-    note: str = ""
-    ignored: bool = False
+    claim: Declaration | None = None  # the declaration, if there is one
+    owner: Owner | None = None  # the owner, if there is a record
+    since: float | None = None  # for drift: when it was first seen, in seconds since the epoch
+    note: str = ""  # additional text for display, or ""
+    ignored: bool = False  # whether an ignore rule covers it; `note` has its reason
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached
 class Plan:
-    """The changes, findings and record changes for one cluster.
-
-    Attributes:
-        cluster_id: The cluster.
-        changes: The writes, by entity (level, names) and column.
-        findings: Pairs that are only reported, in the same order.
-        bookkeeping: Changes of the records that need no write to the broker.
-        conflicts: Pairs that two documents claim.
-        ip_aliases: Declared ip entities, and those to be set, whose address is live under another spelling.
-        documents: Number of documents, frozen ones included.
-        desired_pairs: Number of declared pairs.
-        in_sync: Number of declared pairs that need no change.
-        owned_pairs: Number of owned pairs before this plan.
-        removals_known: Whether an inventory or a revision determines removals.
-        complete: Whether every document was read.
-    """
+    """The changes, findings and record changes for one cluster."""
 
     cluster_id: str
-    changes: tuple[QuotaChange, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    changes: tuple[QuotaChange, ...] = ()  # the writes, by entity (level, names) and column
+    findings: tuple[Finding, ...] = ()  # pairs that are only reported, in the same order
+    # Changes of the records that need no write to the broker.
     bookkeeping: tuple[RecordChange, ...] = ()
-    conflicts: tuple[DeclarationConflict, ...] = ()
+    conflicts: tuple[DeclarationConflict, ...] = ()  # pairs that two documents claim
+    # Declared ip entities, and those to be set, whose address is live under another spelling.
     ip_aliases: tuple[IpAlias, ...] = ()
-    documents: int = 0
-    desired_pairs: int = 0
-    in_sync: int = 0
-    owned_pairs: int = 0
-    removals_known: bool = True
-    complete: bool = True
+    documents: int = 0  # number of documents, frozen ones included
+    desired_pairs: int = 0  # number of declared pairs
+    in_sync: int = 0  # number of declared pairs that need no change
+    owned_pairs: int = 0  # number of owned pairs before this plan
+    removals_known: bool = True  # whether an inventory or a revision determines removals
+    complete: bool = True  # whether every document was read
 
     @cached_property
     def digest(self) -> str:
@@ -199,19 +160,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRemainder:
-    """What a plan of some entities leaves out: the findings and counts of all others, which it does not change.
+    """What a plan of some entities leaves out: the findings and counts of all others, which it does not change."""
 
-    Attributes:
-        documents: Number of documents, frozen ones included.
-        desired_pairs: Number of declared pairs.
-        in_sync: Number of declared pairs that need no change.
-        findings: Pairs that are only reported.
-    """
-
-    documents: int = 0
-    desired_pairs: int = 0
-    in_sync: int = 0
-    findings: tuple[Finding, ...] = ()
+    documents: int = 0  # number of documents, frozen ones included
+    desired_pairs: int = 0  # number of declared pairs
+    in_sync: int = 0  # number of declared pairs that need no change
+    findings: tuple[Finding, ...] = ()  # pairs that are only reported
 
     def added_to(self, plan: Plan) -> Plan:
         """Return the plan of some entities as one of the whole cluster."""

@@ -17,21 +17,13 @@ from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 
 class Precondition(NamedTuple):
-    """One pair when the plan was computed. A tuple, because a run creates and compares one for each change.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        live: The live value.
-        applied: The value applied last, from the inventory.
-        document: The document of the record, "" without a record.
-    """
+    """One pair when the plan was computed. A tuple, because a run creates and compares one for each change."""
 
     entity: Entity
     key: Key
-    live: float | None
-    applied: float | None
-    document: str
+    live: float | None  # the live value
+    applied: float | None  # the value applied last, from the inventory
+    document: str  # the document of the record, "" without a record
 
     def agrees_with(self, second: "Precondition") -> bool:
         """Whether both are equal; values that Kafka enforces as the same limit are equal."""
@@ -54,14 +46,11 @@ class PreconditionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preconditions:
-    """All preconditions of a plan.
+    """All preconditions of a plan."""
 
-    Attributes:
-        pairs: One per change, in plan order.
-        relied_on: Live limits that clients of removed pairs fall back to, sorted.
-    """
-
+    # One per change, in plan order.
     pairs: tuple[Precondition, ...] = field(default_factory=tuple[Precondition, ...])
+    # Live limits that clients of removed pairs fall back to, sorted.
     relied_on: tuple[Precondition, ...] = field(default_factory=tuple[Precondition, ...])
 
 

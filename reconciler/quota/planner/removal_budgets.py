@@ -35,21 +35,13 @@ MOST_MOMENTS: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalCount:
-    """Removals of one tenant at one time.
+    """Removals of one tenant at one time."""
 
-    Attributes:
-        at: When, in seconds since the epoch.
-        tenant: Namespace of the documents; "" = limits without a document.
-        count: Number of removals.
-        owned: Number of owned pairs of the tenant before them.
-        owned_by_all: Number of owned pairs of all tenants before them.
-    """
-
-    at: float
-    tenant: str
-    count: int
-    owned: int
-    owned_by_all: int
+    at: float  # when, in seconds since the epoch
+    tenant: str  # namespace of the documents; "" = limits without a document
+    count: int  # number of removals
+    owned: int  # number of owned pairs of the tenant before them
+    owned_by_all: int  # number of owned pairs of all tenants before them
 
 
 def tenant_of(change: QuotaChange) -> str:
@@ -119,20 +111,14 @@ def _order(removal: RemovalCount) -> tuple[float, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalAllowance:
-    """The removals that one reconciliation may send.
+    """The removals that one reconciliation may send."""
 
-    Attributes:
-        history: Removals within the window that ends now.
-        now: Seconds since the epoch.
-        window: Length of the window in seconds.
-        paid: Pairs whose removal is in the history already and may have to be sent again.
-        asked_since: When each removal was first planned; the oldest go first, of equal ones the widest level.
-    """
-
-    history: Sequence[RemovalCount] = ()
-    now: float = 0.0
-    window: float = WINDOW_SECONDS
+    history: Sequence[RemovalCount] = ()  # removals within the window that ends now
+    now: float = 0.0  # seconds since the epoch
+    window: float = WINDOW_SECONDS  # length of the window in seconds
+    # Pairs whose removal is in the history already and may have to be sent again.
     paid: frozenset[Pair] = frozenset()
+    # When each removal was first planned; the oldest go first, of equal ones the widest level.
     asked_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float])
 
     def violations(

@@ -38,17 +38,11 @@ NAMED_OBSTACLES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch:
-    """The changes of one phase at one level, entity by entity.
+    """The changes of one phase at one level, entity by entity."""
 
-    Attributes:
-        removes: Whether the batch is part of the second phase.
-        level: 1 to 10, see :func:`~reconciler.quota.entity.level`.
-        alterations: One per entity, sorted; an entity is never split.
-    """
-
-    removes: bool
-    level: int
-    alterations: tuple[Alteration, ...]
+    removes: bool  # whether the batch is part of the second phase
+    level: int  # 1 to 10, see `level`
+    alterations: tuple[Alteration, ...]  # one per entity, sorted; an entity is never split
 
     @property
     def name(self) -> str:

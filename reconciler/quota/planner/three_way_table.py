@@ -63,29 +63,17 @@ def _undeclared(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairView:
-    """One pair with its three values during the comparison.
-
-    Attributes:
-        entity: The entity.
-        key: The quota key.
-        declared: The value that a document declares.
-        applied: The recorded value that was applied last.
-        live: The live value.
-        intent: A write that may still take effect.
-        claim: The declaration of ``declared``.
-        owner: The recorded owner, or that of the intent if there is no record.
-        now: Seconds since the epoch.
-    """
+    """One pair with its three values during the comparison."""
 
     entity: Entity
     key: Key
-    declared: float | None
-    applied: float | None
-    live: float | None
-    intent: Intent | None
-    claim: Declaration | None
-    owner: Owner | None
-    now: float
+    declared: float | None  # the value that a document declares
+    applied: float | None  # the recorded value that was applied last
+    live: float | None  # the live value
+    intent: Intent | None  # a write that may still take effect
+    claim: Declaration | None  # the declaration of `declared`
+    owner: Owner | None  # the recorded owner, or that of the intent if there is no record
+    now: float  # seconds since the epoch
 
     @property
     def pair(self) -> Pair:

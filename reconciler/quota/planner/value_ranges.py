@@ -14,20 +14,14 @@ UNIT_STEP: Final = 1000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange:
-    """The range of values that some entities may have for a key.
-
-    Attributes:
-        entities: The entities.
-        key: The quota key.
-        minimum: Smallest value; ``None`` = no bound. A minimum replaces the guard against mistakes in the unit.
-        maximum: Largest value; ``None`` = no bound.
-        namespaces: Namespaces of the documents that it applies to; empty = all.
-    """
+    """The range of values that some entities may have for a key."""
 
     entities: EntityPattern
     key: Key
+    # Smallest value; None = no bound. A minimum replaces the guard against mistakes in the unit.
     minimum: float | None = None
-    maximum: float | None = None
+    maximum: float | None = None  # largest value; None = no bound
+    # Namespaces of the documents that it applies to; empty = all.
     namespaces: frozenset[str] = frozenset()
 
     def covers(self, change: QuotaChange) -> bool:

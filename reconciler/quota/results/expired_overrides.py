@@ -10,19 +10,12 @@ from reconciler.quota.policy import Cause
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredOverride:
-    """One override that has ended and whose value is still live.
+    """One override that has ended and whose value is still live."""
 
-    Attributes:
-        override: The recorded override.
-        expected: The value that should be live now; ``None`` = not set.
-        live: The live value; ``None`` = not set.
-        document: ``namespace/name`` of the owner of the pair; "" = no document.
-    """
-
-    override: Override
-    expected: float | None
-    live: float | None
-    document: str
+    override: Override  # the recorded override
+    expected: float | None  # the value that should be live now; None = not set
+    live: float | None  # the live value; None = not set
+    document: str  # `namespace/name` of the owner of the pair; "" = no document
 
     @property
     def pair(self) -> Pair:

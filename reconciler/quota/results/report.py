@@ -28,69 +28,46 @@ from reconciler.quota.state import QuotaState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOrigin:
-    """Author and source of a plan or run. For display only.
+    """Author and source of a plan or run. For display only."""
 
-    Attributes:
-        author: A person or a pipeline.
-        commit: Commit of the manifests, "" outside a repository.
-        cluster: Name of the cluster in the project or in Kubernetes, "" if only its address is known.
-        tool_version: Version of kquota.
-    """
-
-    author: str = ""
-    commit: str = ""
+    author: str = ""  # a person or a pipeline
+    commit: str = ""  # commit of the manifests, "" outside a repository
+    # Name of the cluster in the project or in Kubernetes, "" if only its address is known.
     cluster: str = ""
-    tool_version: str = ""
+    tool_version: str = ""  # version of kquota
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationResult:
-    """The answer to a validation of all changes by a broker or its simulated rules, without changing anything.
+    """The answer to a validation of all changes by a broker or its simulated rules, without changing anything."""
 
-    Attributes:
-        source: ``broker``, ``sandbox 4.x`` or ``none``.
-        rejections: Entities that would be refused, with the error.
-        reason: Why the broker did not validate, or "".
-    """
-
-    source: str
+    source: str  # `broker`, `sandbox 4.x` or `none`
+    # Entities that would be refused, with the error.
     rejections: Mapping[Entity, Rejected] = field(default_factory=dict[Entity, Rejected])
-    reason: str = ""
+    reason: str = ""  # why the broker did not validate, or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A plan with its checks, impact and warnings for a reviewer.
-
-    Attributes:
-        plan: The plan.
-        preconditions: Its preconditions.
-        violations: Violations of guards.
-        verdict: The broker's validation.
-        impact: The effect on clients; ``None`` if there is no live state to compare with.
-        warnings: Sentences about the run as a whole.
-        advice: Warnings about rules, with their places; accepted ones included.
-        changed_documents: Documents that the proposal changes, as ``namespace/name``; ``None`` = not compared.
-        policy: The effective policy.
-        drift_mode: How drift is treated.
-        created_at: When the cluster was described, in seconds since the epoch.
-        snapshot_at: Time of the snapshot that replaces the cluster; ``None`` = the cluster was described.
-        origin: Author and source.
-    """
+    """A plan with its checks, impact and warnings for a reviewer."""
 
     plan: Plan = field(repr=False)
     preconditions: Preconditions = field(repr=False)
-    violations: tuple[Violation, ...] = ()
-    verdict: ValidationResult
+    violations: tuple[Violation, ...] = ()  # violations of guards
+    verdict: ValidationResult  # the broker's validation
+    # The effect on clients; None if there is no live state to compare with.
     impact: Impact | None = field(default=None, repr=False)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # sentences about the run as a whole
+    # Warnings about rules, with their places; accepted ones included.
     advice: tuple[RuleWarning, ...] = ()
+    # Documents that the proposal changes, as `namespace/name`; None = not compared.
     changed_documents: frozenset[str] | None = field(default=None, repr=False)
-    policy: Policy
-    drift_mode: DriftMode
-    created_at: float
+    policy: Policy  # the effective policy
+    drift_mode: DriftMode  # how drift is treated
+    created_at: float  # when the cluster was described, in seconds since the epoch
+    # Time of the snapshot that replaces the cluster; None = the cluster was described.
     snapshot_at: float | None = None
-    origin: RunOrigin = RunOrigin()
+    origin: RunOrigin = RunOrigin()  # author and source
 
     @property
     def errored(self) -> bool:
@@ -134,19 +111,12 @@ class PairVisibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairOutcome:
-    """The outcome of one change.
-
-    Attributes:
-        change: The change.
-        result: Result of its entity in that phase; ``None`` = not sent.
-        visibility: What the last describe showed.
-        observed_value: The live value in that describe.
-    """
+    """The outcome of one change."""
 
     change: QuotaChange
-    result: Result | None
-    visibility: PairVisibility = PairVisibility.UNCHECKED
-    observed_value: float | None = None
+    result: Result | None  # result of its entity in that phase; None = not sent
+    visibility: PairVisibility = PairVisibility.UNCHECKED  # what the last describe showed
+    observed_value: float | None = None  # the live value in that describe
 
     @property
     def status_text(self) -> str:
@@ -171,35 +141,21 @@ class PairOutcome:
 
 @dataclass(frozen=True, kw_only=True)  # without slots: what its pairs show together is cached
 class Outcome:
-    """The outcome of a plan.
-
-    Attributes:
-        cluster_id: The cluster.
-        digest: Digest of the plan.
-        pairs: One per change, in plan order.
-        visibility: What the brokers showed; ``None`` if nothing had to be verified.
-        bookkeeping: Number of records that changed without a write to the cluster.
-        adopted: Number of those that adopt a live value equal to the declared one.
-        recorded: Whether the inventory contains all of this.
-        interrupted: Whether a stop was requested.
-        failure: Why sending, verifying or recording failed, or "".
-        started_at: Seconds since the epoch.
-        ended_at: Seconds since the epoch.
-        origin: Author and source.
-    """
+    """The outcome of a plan."""
 
     cluster_id: str
-    digest: str
-    pairs: tuple[PairOutcome, ...] = field(default=(), repr=False)
+    digest: str  # digest of the plan
+    pairs: tuple[PairOutcome, ...] = field(default=(), repr=False)  # one per change, in plan order
+    # What the brokers showed; None if nothing had to be verified.
     visibility: Visibility | None = None
-    bookkeeping: int = 0
-    adopted: int = 0
-    recorded: bool = True
-    interrupted: bool = False
-    failure: str = ""
-    started_at: float = 0.0
-    ended_at: float = 0.0
-    origin: RunOrigin = RunOrigin()
+    bookkeeping: int = 0  # number of records that changed without a write to the cluster
+    adopted: int = 0  # number of those that adopt a live value equal to the declared one
+    recorded: bool = True  # whether the inventory contains all of this
+    interrupted: bool = False  # whether a stop was requested
+    failure: str = ""  # why sending, verifying or recording failed, or ""
+    started_at: float = 0.0  # seconds since the epoch
+    ended_at: float = 0.0  # seconds since the epoch
+    origin: RunOrigin = RunOrigin()  # author and source
 
     @property
     def complete(self) -> bool:
@@ -222,15 +178,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithheldChange:
-    """One change that a guard did not let a loop send.
-
-    Attributes:
-        change: The change.
-        violations: The violations of guards; never empty.
-    """
+    """One change that a guard did not let a loop send."""
 
     change: QuotaChange
-    violations: tuple[Violation, ...]
+    violations: tuple[Violation, ...]  # the violations of guards; never empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,34 +189,28 @@ class Reconciliation:
     """One reconciliation of a loop over one cluster: what it observed, sent and withheld, and why.
 
     Statuses, metrics, events and messages are derived from it.
-
-    Attributes:
-        cluster: Name of the QuotaCluster.
-        preview: The plan with its checks; ``None`` if the reconciliation failed before.
-        outcome: Outcome of the sent changes; ``None`` if there were none to send.
-        withheld: Changes that guards withheld, in plan order.
-        waiting: Drift that is not corrected: not confirmed yet, or corrected too often.
-        observations: Drifted pairs with their history; maintained by the caller that runs the loop.
-        expired_overrides: Overrides that have ended and whose value is still live after the reconciliation.
-        live: The quotas in its last describe; ``None`` if the cluster was not described.
-        drift_since: When drift was first seen, per pair, from the records before this reconciliation.
-        error: Why the reconciliation failed.
-        started_at: Seconds since the epoch.
-        ended_at: Seconds since the epoch.
     """
 
-    cluster: str
+    cluster: str  # name of the QuotaCluster
+    # The plan with its checks; None if the reconciliation failed before.
     preview: Preview | None = field(default=None, repr=False)
+    # Outcome of the sent changes; None if there were none to send.
     outcome: Outcome | None = field(default=None, repr=False)
+    # Changes that guards withheld, in plan order.
     withheld: tuple[WithheldChange, ...] = field(default=(), repr=False)
+    # Drift that is not corrected: not confirmed yet, or corrected too often.
     waiting: tuple[QuotaChange, ...] = field(default=(), repr=False)
+    # Drifted pairs with their history; maintained by the caller that runs the loop.
     observations: tuple[DriftObservation, ...] = field(default=(), repr=False)
+    # Overrides that have ended and whose value is still live after the reconciliation.
     expired_overrides: tuple[ExpiredOverride, ...] = field(default=(), repr=False)
+    # The quotas in its last describe; None if the cluster was not described.
     live: QuotaState | None = field(default=None, repr=False)
+    # When drift was first seen, per pair, from the records before this reconciliation.
     drift_since: Mapping[Pair, float] = field(default_factory=dict[Pair, float], repr=False)
-    error: KquotaError | None = None
-    started_at: float = 0.0
-    ended_at: float = 0.0
+    error: KquotaError | None = None  # why the reconciliation failed
+    started_at: float = 0.0  # seconds since the epoch
+    ended_at: float = 0.0  # seconds since the epoch
 
     @property
     def in_order(self) -> bool:

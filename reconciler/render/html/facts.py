@@ -35,23 +35,15 @@ from reconciler.render.units import age, instant, number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPage:
-    """One cluster as a page shows it.
-
-    Attributes:
-        live: The live quotas, or those of the snapshot.
-        owned: Our records; ``None`` if there are none.
-        history: The content of the audit log; ``None`` if no log was given.
-        declared: Whether there were documents; without them a plan is meaningless.
-        recorded: The effect by recorded use; ``None`` = not requested.
-    """
+    """One cluster as a page shows it."""
 
     name: str
     preview: Preview
-    live: QuotaState
-    owned: OwnershipRecords | None = None
-    history: ChangeHistory | None = None
-    declared: bool = True
-    recorded: RecordedUse | None = None
+    live: QuotaState  # the live quotas, or those of the snapshot
+    owned: OwnershipRecords | None = None  # our records; None if there are none
+    history: ChangeHistory | None = None  # the content of the audit log; None if no log was given
+    declared: bool = True  # whether there were documents; without them a plan is meaningless
+    recorded: RecordedUse | None = None  # the effect by recorded use; None = not requested
 
 
 def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Json]:

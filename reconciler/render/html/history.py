@@ -12,36 +12,24 @@ KEPT: Final = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastChange:
-    """One past change.
+    """One past change."""
 
-    Attributes:
-        time: Time in the log (ISO 8601 with zone).
-        before: Value before, ``None`` = not set.
-        after: Intended value, ``None`` = removed.
-        cause: The row of the three-way table.
-        document: ``namespace/name``, or "".
-        outcome: ``APPLIED``, ``REJECTED``, ``HELD``, ``UNKNOWN``, ``NOT SENT``, ``NOT LANDED`` or ``INTENDED``.
-    """
-
-    time: str
+    time: str  # time in the log (ISO 8601 with zone)
     author: str
     commit: str
     entity: Entity
     key: Key
-    before: float | None
-    after: float | None
-    cause: str
-    document: str
-    outcome: str
+    before: float | None  # value before, None = not set
+    after: float | None  # intended value, None = removed
+    cause: str  # the row of the three-way table
+    document: str  # `namespace/name`, or ""
+    outcome: str  # `APPLIED`, `REJECTED`, `HELD`, `UNKNOWN`, `NOT SENT`, `NOT LANDED` or `INTENDED`
     note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeHistory:
-    """The entries of a log about a cluster.
+    """The entries of a log about a cluster."""
 
-    ``entries``: the newest :data:`KEPT`, newest first.
-    """
-
-    entries: tuple[PastChange, ...] = ()
+    entries: tuple[PastChange, ...] = ()  # the newest `KEPT`, newest first
     left_out: int = 0

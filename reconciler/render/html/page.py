@@ -32,16 +32,12 @@ _UNSAFE: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFiles:
-    """The parts of every page, from ``page/``.
-
-    ``template``: its body: HTML with ``{{facts}}`` and ``{{script}}``.
-    ``script``: JavaScript; runs in a separate scope.
-    """
+    """The parts of every page, from ``page/``."""
 
     frame: str
-    template: str
+    template: str  # its body: HTML with `{{facts}}` and `{{script}}`
     style: str
-    script: str
+    script: str  # JavaScript; runs in a separate scope
 
 
 def page_html(

@@ -37,25 +37,15 @@ class Icon(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentContext:
-    """The context of a comment that is not in a document.
+    """The context of a comment that is not in a document."""
 
-    Attributes:
-        label: The environment; "" = there is only one.
-        title: The subject of the comment, instead of the cluster's name.
-        marker: A hidden line that identifies the comment; an HTML comment.
-        commit: Commit to show, instead of the one in the document.
-        run_url: Address of the run; checked by the caller.
-        artifact_url: Address of the uploaded page or outcome; checked by the caller.
-        file: Name of the document that was read; used in commands.
-    """
-
-    label: str = ""
-    title: str = ""
-    marker: str = ""
-    commit: str = ""
-    run_url: str = ""
-    artifact_url: str = ""
-    file: str = "outcome.json"
+    label: str = ""  # the environment; "" = there is only one
+    title: str = ""  # the subject of the comment, instead of the cluster's name
+    marker: str = ""  # a hidden line that identifies the comment; an HTML comment
+    commit: str = ""  # commit to show, instead of the one in the document
+    run_url: str = ""  # address of the run; checked by the caller
+    artifact_url: str = ""  # address of the uploaded page or outcome; checked by the caller
+    file: str = "outcome.json"  # name of the document that was read; used in commands
 
 
 def verdict_line(

@@ -29,14 +29,11 @@ _OVERRIDE_ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftReport:
-    """The output of ``kquota drift --format json``.
-
-    ``findings``: the differences, in document order, without ignored pairs.
-    """
+    """The output of ``kquota drift --format json``."""
 
     cluster_id: str
     checked_at: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # the differences, in document order, without ignored pairs
     expired_overrides: tuple[ExpiredOverride, ...] = ()
 
     @property

@@ -32,15 +32,12 @@ _MEANS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailure:
-    """A failed command.
+    """A failed command."""
 
-    ``command``: ``plan`` or ``apply``.
-    ``fork``: the fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
-    """
-
-    command: str
+    command: str  # `plan` or `apply`
     exit_code: int
     messages: tuple[str, ...]
+    # The fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
     fork: str = ""
 
 

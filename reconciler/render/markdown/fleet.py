@@ -18,24 +18,18 @@ _LEAST_ROOM: Final = 1_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostedPlan:
-    """The plan of one cluster.
-
-    ``recorded``: the effect by recorded use; ``None`` = not requested.
-    """
+    """The plan of one cluster."""
 
     cluster: str
     preview: Preview
-    recorded: RecordedUse | None
+    recorded: RecordedUse | None  # the effect by recorded use; None = not requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostedFleet:
-    """The plans of one run over several clusters.
+    """The plans of one run over several clusters."""
 
-    ``rows``: all clusters, those without a plan included.
-    """
-
-    rows: tuple[FleetRow, ...]
+    rows: tuple[FleetRow, ...]  # all clusters, those without a plan included
     plans: tuple[PostedPlan, ...]
 
     @property

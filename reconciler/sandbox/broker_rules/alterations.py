@@ -63,17 +63,14 @@ BATCH_FAILED: Final = BrokerFailure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterationVerdicts:
-    """A controller's decision about one request.
+    """A controller's decision about one request."""
 
-    Attributes:
-        results: The result of each entity, ``None`` for success. An entity that occurs twice in the request gets the
-            result that it was ignored, although its first alteration is applied.
-        records: The records to apply atomically; empty if the whole request failed.
-        request_failure: Why the whole request failed; then every entry of the request gets this.
-    """
-
+    # The result of each entity, None for success. An entity that occurs twice in the request gets the result that it
+    # was ignored, although its first alteration is applied.
     results: dict[Names, BrokerFailure | None]
+    # The records to apply atomically; empty if the whole request failed.
     records: tuple[QuotaRecord, ...]
+    # Why the whole request failed; then every entry of the request gets this.
     request_failure: BrokerFailure | None = None
 
 

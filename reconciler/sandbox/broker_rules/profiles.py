@@ -18,18 +18,12 @@ from reconciler.wire.apis import BY_KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevel:
-    """A feature level of KIP-584: what the broker supports and the cluster's level.
-
-    Attributes:
-        lowest: Lowest level that the broker supports; 0 is shown from ApiVersions v4 on only.
-        highest: Highest level that the broker supports.
-        finalized: Level of the cluster; 0 means that it is not finalized.
-    """
+    """A feature level of KIP-584: what the broker supports and the cluster's level."""
 
     name: str
-    lowest: int
-    highest: int
-    finalized: int
+    lowest: int  # lowest level that the broker supports; 0 is shown from ApiVersions v4 on only
+    highest: int  # highest level that the broker supports
+    finalized: int  # level of the cluster; 0 means that it is not finalized
 
 
 # These are the broker's own rules, so they are not derived from the table of the planner.
@@ -41,36 +35,30 @@ _CLIENT_KEYS: Final[frozenset[str]] = frozenset(Key) - IP_CONFIGS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerProfile:
-    """The rules, messages and version ranges of one line.
-
-    Attributes:
-        versions: API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0 (offered up
-            to 3.9) is omitted: no current client uses it.
-        features: Features in ApiVersions v3 and later.
-        checks_numbers: Values are checked in the order of ``validateQuotaKeyValue`` (KAFKA-14943, 3.5): greater than
-            zero, within the type, whole. Before, LONG and INT keys only had to be near a whole number and DOUBLE keys
-            could be anything.
-        refuses_non_finite: NaN and the infinities are refused with their own message. True from 4.4; 3.5 to 4.3
-            accept NaN for every key and +Infinity for the DOUBLE ones.
-        knows_scram_keys: SCRAM mechanisms are configuration keys of a user beside the quotas, so that setting
-            one fails with an unknown server error instead of "Invalid configuration key".
-        records_in_validation: More than 10,000 records are a policy violation, also under validate-only (KAFKA-14996,
-            3.5). Before, only a request that is executed fails, with -1.
-        checks_cluster: ApiVersions v5 compares the cluster and node of the client's request (4.4).
-        entity_types: Known types of entities (KIP-546 leaves them open).
-        client_keys: Keys of entities without an ip.
-    """
+    """The rules, messages and version ranges of one line."""
 
     name: str
+    # API key -> lowest and highest version offered, both inclusive. DescribeConfigs v0 (offered up to 3.9) is
+    # omitted: no current client uses it.
     versions: Mapping[int, tuple[int, int]]
-    features: tuple[FeatureLevel, ...]
+    features: tuple[FeatureLevel, ...]  # features in ApiVersions v3 and later
+    # Values are checked in the order of `validateQuotaKeyValue` (KAFKA-14943, 3.5): greater than zero, within the
+    # type, whole. Before, LONG and INT keys only had to be near a whole number and DOUBLE keys could be anything.
     checks_numbers: bool
+    # NaN and the infinities are refused with their own message. True from 4.4; 3.5 to 4.3 accept NaN for every key
+    # and +Infinity for the DOUBLE ones.
     refuses_non_finite: bool
+    # SCRAM mechanisms are configuration keys of a user beside the quotas, so that setting one fails with an unknown
+    # server error instead of "Invalid configuration key".
     knows_scram_keys: bool
+    # More than 10,000 records are a policy violation, also under validate-only (KAFKA-14996, 3.5). Before, only a
+    # request that is executed fails, with -1.
     records_in_validation: bool
+    # ApiVersions v5 compares the cluster and node of the client's request (4.4).
     checks_cluster: bool
+    # Known types of entities (KIP-546 leaves them open).
     entity_types: tuple[str, ...] = ENTITY_TYPES
-    client_keys: frozenset[str] = _CLIENT_KEYS
+    client_keys: frozenset[str] = _CLIENT_KEYS  # keys of entities without an ip
 
     def __post_init__(self) -> None:
         for key, (lowest, highest) in self.versions.items():

@@ -26,19 +26,12 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class ApiVersionsRequest(NamedTuple):
-    """The client software (version 3 and later), and the node that it expects (version 5 and later, KIP-1242).
+    """The client software (version 3 and later), and the node that it expects (version 5 and later, KIP-1242)."""
 
-    Attributes:
-        software_name: Letters, digits, ``-`` and ``.``; "" only below version 3.
-        software_version: The same; a broker would refuse a local part such as ``1.0+abc``.
-        cluster_id: Expected cluster, together with ``node_id``; None for no check.
-        node_id: Expected node, -1 for no check.
-    """
-
-    software_name: str = ""
-    software_version: str = ""
-    cluster_id: str | None = None
-    node_id: int = UNKNOWN_NODE
+    software_name: str = ""  # letters, digits, `-` and `.`; "" only below version 3
+    software_version: str = ""  # the same; a broker would refuse a local part such as `1.0+abc`
+    cluster_id: str | None = None  # expected cluster, together with `node_id`; None for no check
+    node_id: int = UNKNOWN_NODE  # expected node, -1 for no check
 
 
 class ApiRange(NamedTuple):
@@ -58,19 +51,14 @@ class Feature(NamedTuple):
 
 
 class ApiVersionsResponse(NamedTuple):
-    """The APIs and features of a broker.
-
-    Attributes:
-        features: Levels that this broker supports.
-        finalized: Levels that the cluster uses; ``metadata.version`` among them means KRaft.
-        finalized_epoch: -1 if unknown.
-    """
+    """The APIs and features of a broker."""
 
     error_code: int
     apis: tuple[ApiRange, ...]
     throttle_time_ms: int = 0
-    features: tuple[Feature, ...] = ()
-    finalized_epoch: int = UNKNOWN_EPOCH
+    features: tuple[Feature, ...] = ()  # levels that this broker supports
+    finalized_epoch: int = UNKNOWN_EPOCH  # -1 if unknown
+    # Levels that the cluster uses; `metadata.version` among them means KRaft.
     finalized: tuple[Feature, ...] = ()
     zk_migration_ready: bool = False
 

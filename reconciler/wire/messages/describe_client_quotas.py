@@ -65,20 +65,17 @@ class DescribeClientQuotasResponse(NamedTuple):
 
     Brokers send null entries with an error; entries beside an error are decoded, too, so callers check
     ``error_code`` first.
-
-    Attributes:
-        throttle_time_ms: How long the broker will not read from this connection.
-        entries: Row by key. An entity that has only foreign values has a row of None.
-        foreign_values: Values whose key is no column, by entity, sorted by key.
-        foreign_entities: Entities with a type that is no slot, verbatim: components sorted by type, values
-            sorted by key; sorted themselves.
     """
 
-    throttle_time_ms: int
+    throttle_time_ms: int  # how long the broker will not read from this connection
     error_code: int
     error_message: str | None
+    # Row by key. An entity that has only foreign values has a row of None.
     entries: dict[SlotKey, Row]
+    # Values whose key is no column, by entity, sorted by key.
     foreign_values: dict[SlotKey, tuple[Value, ...]]
+    # Entities with a type that is no slot, verbatim: components sorted by type, values sorted by key; sorted
+    # themselves.
     foreign_entities: tuple[Entry, ...]
 
 

@@ -17,17 +17,12 @@ OPERATIONS_NOT_ASKED: Final = -(2**31)
 
 
 class DescribeClusterRequest(NamedTuple):
-    """The options of a request.
+    """The options of a request."""
 
-    Attributes:
-        include_operations: Also request the operations on the cluster that the caller may perform.
-        endpoint_type: 1 brokers, 2 controllers; only 1 below version 1.
-        include_fenced: Also list fenced brokers; only False below version 2.
-    """
-
+    # Also request the operations on the cluster that the caller may perform.
     include_operations: bool = False
-    endpoint_type: int = BROKERS
-    include_fenced: bool = False
+    endpoint_type: int = BROKERS  # 1 brokers, 2 controllers; only 1 below version 1
+    include_fenced: bool = False  # also list fenced brokers; only False below version 2
 
 
 class ClusterNode(NamedTuple):
@@ -41,21 +36,18 @@ class ClusterNode(NamedTuple):
 
 
 class DescribeClusterResponse(NamedTuple):
-    """The cluster as one node describes it.
-
-    Attributes:
-        controller_id: The controller, -1 if none; a KRaft broker returns a random live broker.
-        operations: Bit n set means the caller may perform the operation with Kafka's ``AclOperation`` code n
-            (10 DescribeConfigs, 11 AlterConfigs); ``OPERATIONS_NOT_ASKED`` if not requested.
-    """
+    """The cluster as one node describes it."""
 
     cluster_id: str
     throttle_time_ms: int = 0
     error_code: int = 0
     error_message: str | None = None
     endpoint_type: int = BROKERS
+    # The controller, -1 if none; a KRaft broker returns a random live broker.
     controller_id: int = -1
     brokers: tuple[ClusterNode, ...] = ()
+    # Bit n set means the caller may perform the operation with Kafka's `AclOperation` code n (10 DescribeConfigs, 11
+    # AlterConfigs); `OPERATIONS_NOT_ASKED` if not requested.
     operations: int = OPERATIONS_NOT_ASKED
 
 

@@ -42,20 +42,16 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting; ``value`` is None if it is sensitive or unset.
-
-    Attributes:
-        source: Where the value comes from (``DescribeConfigsResponse.ConfigSource``).
-        config_type: ``DescribeConfigsResponse.ConfigType``; 0, unknown, below version 3.
-    """
+    """One setting; ``value`` is None if it is sensitive or unset."""
 
     name: str
     value: str | None
     read_only: bool = False
+    # Where the value comes from (`DescribeConfigsResponse.ConfigSource`).
     source: int = UNKNOWN_SOURCE
     is_sensitive: bool = False
     synonyms: tuple[ConfigSynonym, ...] = ()
-    config_type: int = 0
+    config_type: int = 0  # `DescribeConfigsResponse.ConfigType`; 0, unknown, below version 3
     documentation: str | None = None
 
 

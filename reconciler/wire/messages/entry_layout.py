@@ -38,15 +38,10 @@ ENTITIES_HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryLayout:
-    """The caller's layout of entries.
+    """The caller's layout of entries."""
 
-    Attributes:
-        slots: Entity types in the order of a ``SlotKey``; at least two.
-        columns: Quota keys in the order of a ``Row``; at least two.
-    """
-
-    slots: tuple[str, ...]
-    columns: tuple[str, ...]
+    slots: tuple[str, ...]  # entity types in the order of a `SlotKey`; at least two
+    columns: tuple[str, ...]  # quota keys in the order of a `Row`; at least two
 
     def __post_init__(self) -> None:
         for name, items in (("slots", self.slots), ("columns", self.columns)):
@@ -58,14 +53,11 @@ class EntryLayout:
 
 @dataclass(slots=True, kw_only=True)
 class EntryCollection:
-    """The entries decoded so far; every entity is in exactly one of ``entries`` and ``foreign``.
-
-    ``most_entities``: maximum entities of the response. Verbatim items (components of foreign entities, and values
-    whose key is no column) use more memory than a row, so their number has the same limit.
-    ``verbatim_items``: verbatim items so far.
-    """
+    """The entries decoded so far; every entity is in exactly one of ``entries`` and ``foreign``."""
 
     layout: EntryLayout
+    # Maximum entities of the response. Verbatim items (components of foreign entities, and values whose key is no
+    # column) use more memory than a row, so their number has the same limit.
     most_entities: int
     entries: dict[SlotKey, Row] = field(default_factory=dict[SlotKey, Row])
     foreign_values: dict[SlotKey, tuple[Value, ...]] = field(
@@ -74,7 +66,7 @@ class EntryCollection:
     foreign: dict[tuple[Part, ...], tuple[Value, ...]] = field(
         default_factory=dict[tuple[Part, ...], tuple[Value, ...]]
     )
-    verbatim_items: int = 0
+    verbatim_items: int = 0  # verbatim items so far
 
     def __len__(self) -> int:
         return len(self.entries) + len(self.foreign)

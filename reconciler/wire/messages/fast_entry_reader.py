@@ -148,21 +148,14 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Template:
-    """Reads a values section whose keys have a certain order.
+    """Reads a values section whose keys have a certain order."""
 
-    Attributes:
-        constants: Every piece of it except the numbers: tags, lengths, keys.
-        steady_at: Fetches those pieces.
-        numbers_at: Fetches the numbers.
-        place: Builds a row from the numbers followed by None.
-        size: Bytes of the section.
-    """
-
-    constants: tuple[bytes, ...]
-    steady_at: _Unpack
-    numbers_at: _Unpack
+    constants: tuple[bytes, ...]  # every piece of it except the numbers: tags, lengths, keys
+    steady_at: _Unpack  # fetches those pieces
+    numbers_at: _Unpack  # fetches the numbers
+    # Builds a row from the numbers followed by None.
     place: Callable[[tuple[float | None, ...]], Row]
-    size: int
+    size: int  # bytes of the section
 
 
 def _template(layout: EntryLayout, order: tuple[int, ...]) -> _Template:

@@ -18,16 +18,13 @@ class SaslAuthenticateRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslAuthenticateResponse:
-    """The broker's result and token.
-
-    Attributes:
-        session_lifetime_ms: Milliseconds after which the broker closes the connection unless the
-            client authenticates again (KIP-368); 0 means never. Version 1 and later.
-    """
+    """The broker's result and token."""
 
     error_code: int = 0
     error_message: str | None = None
     token: bytes = field(default=b"", repr=False)
+    # Milliseconds after which the broker closes the connection unless the client authenticates again (KIP-368); 0
+    # means never. Version 1 and later.
     session_lifetime_ms: int = 0
 
 
