@@ -70,8 +70,7 @@ async def run_fleet(
     ``report``: called whenever a cluster starts or ends.
     ``should_stop``: whether after this result no further cluster starts.
 
-    Raises:
-        asyncio.CancelledError: The run was cancelled, and no cluster reported ``Interrupted``.
+    Raises asyncio.CancelledError if the run was cancelled, and no cluster reported ``Interrupted``.
     """
     run = _FleetRun(targets, work, concurrency, report, should_stop)
     tasks = [asyncio.create_task(run.one_cluster(number)) for number in range(len(targets))]

@@ -18,9 +18,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
 
     ``path``: the file. A link there is replaced, not followed: pass a resolved path to follow it.
 
-    Raises:
-        OSError: The folder is missing or not writable, the disk is full, or the path is or leads to something other
-            than a regular file, such as ``/dev/null``, which root could replace. The temporary file is removed.
+    Raises OSError if the folder is missing or not writable, the disk is full, or the path is or leads to something
+    other than a regular file, such as ``/dev/null``, which root could replace. The temporary file is removed.
     """
     with contextlib.suppress(FileNotFoundError):
         check_regular(path, path.stat().st_mode)

@@ -72,11 +72,7 @@ def parse(
 
 
 def unique(pairs: Pairs) -> dict[str, Any]:
-    """Convert pairs into a dict; for ``pairs`` of :func:`parse`.
-
-    Raises:
-        ValueError: A name occurs twice.
-    """
+    """Convert pairs into a dict; for ``pairs`` of :func:`parse`. Raises ValueError if a name occurs twice."""
     members = dict(pairs)
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]

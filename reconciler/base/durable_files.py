@@ -16,11 +16,7 @@ class DurableFiles(Protocol):
     """The file system operations of ownership records and audit logs."""
 
     def read(self, path: Path, *, max_bytes: int) -> bytes:
-        """Return the bytes of a regular file.
-
-        Raises:
-            OSError: It is missing, cannot be read, or is larger.
-        """
+        """Return the bytes of a regular file. Raises OSError if it is missing, cannot be read, or is larger."""
 
     def stamp(self, path: Path) -> FileStamp | None:
         """Return a stamp that changes whenever the file is replaced; ``None`` if there is no file."""
@@ -28,23 +24,17 @@ class DurableFiles(Protocol):
     def last_byte(self, path: Path) -> bytes:
         """Return the last byte of a file; empty if the file is empty or missing.
 
-        Raises:
-            OSError: It cannot be read.
+        Raises OSError if it cannot be read.
         """
 
     def replace(self, path: Path, content: bytes) -> None:
         """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.
 
-        Raises:
-            InventoryError: The folder is missing or not writable, or the disk is full.
+        Raises InventoryError if the folder is missing or not writable, or the disk is full.
         """
 
     def append(self, path: Path, content: bytes) -> None:
-        """Append ``content`` to a file and sync it.
-
-        Raises:
-            InventoryError: The file cannot be written.
-        """
+        """Append ``content`` to a file and sync it. Raises InventoryError if the file cannot be written."""
 
     def remove_leftovers(self, path: Path) -> None:
         """Remove temporary files of a killed :meth:`replace`. Call it only while no other process replaces the file."""

@@ -52,8 +52,7 @@ def needs(extra: str, command_name: str) -> None:
 
     ``command_name``: the command that needs it, as typed.
 
-    Raises:
-        UsageError: It is not installed.
+    Raises UsageError if it is not installed.
     """
     missing = [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:

@@ -58,8 +58,7 @@ def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
 def read(path: Path) -> tuple[Property, ...]:
     """Return all pairs of a file. UTF-8 is tried first, then ISO-8859-1, as Java's ``load(InputStream)`` uses.
 
-    Raises:
-        ConfigError: The file cannot be read, exceeds 4 MiB, or is not a properties file.
+    Raises ConfigError if the file cannot be read, exceeds 4 MiB, or is not a properties file.
     """
     return parse(decoded(read_bytes(path)), location=str(path))
 
@@ -67,8 +66,7 @@ def read(path: Path) -> tuple[Property, ...]:
 def read_bytes(path: Path) -> bytes:
     """Return the bytes of a configuration file, at most 4 MiB.
 
-    Raises:
-        ConfigError: The file cannot be read or is larger.
+    Raises ConfigError if the file cannot be read or is larger.
     """
     try:
         return read_regular(path, max_bytes=_MAX_BYTES)

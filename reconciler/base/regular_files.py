@@ -56,8 +56,7 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
 def check_regular(path: Path | str, mode: int) -> None:
     """Check that the mode of a path, as ``stat`` returns it, is that of a regular file.
 
-    Raises:
-        OSError: It is something else (EINVAL); ``strerror`` is a readable sentence.
+    Raises OSError if it is something else (EINVAL); ``strerror`` is a readable sentence.
     """
     if not stat.S_ISREG(mode):
         kind_name = next((name for test, name in _KINDS if test(mode)), "something else")
@@ -65,11 +64,7 @@ def check_regular(path: Path | str, mode: int) -> None:
 
 
 def check_inside(path: Path | str, folder: Path | str) -> None:
-    """Check that a path leads into a folder after following all links.
-
-    Raises:
-        OSError: It leads elsewhere (ELOOP).
-    """
+    """Check that a path leads into a folder after following all links. Raises OSError if it leads elsewhere (ELOOP)."""
     target = os.path.realpath(path)
     if not is_inside(target, folder):
         raise OSError(errno.ELOOP, f"it leads to {target}, which is outside {folder}", str(path))

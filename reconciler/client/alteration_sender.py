@@ -72,8 +72,7 @@ class AlterationSender(Generic[Subject]):
 
         ``seconds``: total timeout; None gives each request its own 90.
 
-        Raises:
-            ClientError: Nothing was sent.
+        Raises ClientError if nothing was sent.
         """
         total_deadline = None if seconds is None else self._cluster.deadline(seconds)
         sizes = [len(entry) for entry in self._entries(_PROBABLE_VERSION)]

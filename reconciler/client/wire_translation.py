@@ -48,10 +48,8 @@ def filter_request(filter_: Filter) -> describing.DescribeClientQuotasRequest:
 def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -> QuotaState:
     """Return the state in a response, limited to the filter.
 
-    Brokers of other vendors may return more than requested (KIP-546 allows it), so the filter is applied again.
-
-    Raises:
-        TooManyItems: if too many entities combine types that Kafka does not combine.
+    Brokers of other vendors may return more than requested (KIP-546 allows it), so the filter is applied again. Raises
+    TooManyItems if too many entities combine types that Kafka does not combine.
     """
     # Only here entities are cast without a check: the decoder returns the same tuples as
     # ``quota``, and 100,000 checks would take longer than the decoding.

@@ -51,8 +51,7 @@ def history_of(
     ``entries``: as ``inventory.audit.read_entries`` returns them, oldest first.
     ``cluster_id``: the cluster; "" = every cluster, if it is not known.
 
-    Raises:
-        ConfigError: An entry is invalid; the message has its number.
+    Raises ConfigError if an entry is invalid; the message has its number.
     """
     changes: deque[PastChange] = deque(maxlen=KEPT)
     total = 0

@@ -112,8 +112,7 @@ class DocumentReader:
     def expect(self, document: Json) -> None:
         """Check that the value equals ``document``.
 
-        Raises:
-            ConfigError: It differs; the place is that of the first difference.
+        Raises ConfigError if it differs; the place is that of the first difference.
         """
         with suppress(
             ValueError, RecursionError
@@ -269,9 +268,8 @@ def _parse(text: str | bytes, location: str) -> object:
 def load(text: str | bytes, *, kind: str, format_version: int, location: str) -> DocumentReader:
     """Return the top of a document of one kind and format.
 
-    Raises:
-        ConfigError: It is truncated or not JSON, has a duplicate key, is of another kind, or (``key="format"``) of
-            another format.
+    Raises ConfigError if it is truncated or not JSON, has a duplicate key, is of another kind, or (``key="format"``) of
+    another format.
     """
     value = _parse(text, location)
     if not isinstance(value, dict) or value.get("kind") != kind:

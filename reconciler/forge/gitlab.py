@@ -48,8 +48,7 @@ def gitlab(
 class GitLab:
     """One project, by its number or its path ``group/name``; a ``drift_issue.Tracker``.
 
-    Raises:
-        UsageError: The project is empty.
+    Raises UsageError if the project is empty.
     """
 
     def __init__(self, client: RestClient, project: str) -> None:
@@ -66,11 +65,7 @@ class GitLab:
         return self._author
 
     async def check_merge_request(self, number: int, sha: str) -> None:
-        """Check that this merge request has this head.
-
-        Raises:
-            ForgeError: It has another head.
-        """
+        """Check that this merge request has this head. Raises ForgeError if it has another head."""
         merge_request = await self.client.get(f"{self.path}/merge_requests/{number}")
         if optional_text(merge_request, "sha") != sha:
             raise ForgeError(

@@ -46,8 +46,7 @@ BOUNDS: Final = RestLimits()
 def checked_address(address: str) -> str:
     """Return the base address of an API without a trailing slash.
 
-    Raises:
-        UsageError: It is invalid, contains a login, or would send a token without TLS.
+    Raises UsageError if it is invalid, contains a login, or would send a token without TLS.
     """
     split = urlsplit(address)
     if split.scheme not in {"http", "https"} or not split.hostname:
@@ -119,8 +118,7 @@ class RestClient:
 
         ``field``: name of the field with the list, if the response is an object.
 
-        Raises:
-            ForgeError: The response is not a list of objects, or is too long.
+        Raises ForgeError if the response is not a list of objects, or is too long.
         """
         url: str | None = self._at(path)
         parameters: Mapping[str, str] | None = {"per_page": str(PAGE)} | dict(query or {})
@@ -145,8 +143,7 @@ class RestClient:
     async def download(self, path: str, *, max_bytes: int) -> bytes:
         """Download a file to whose signed address the API redirects; that address must not receive the token.
 
-        Raises:
-            ForgeError: It does not exist, or exceeds ``max_bytes`` bytes.
+        Raises ForgeError if it does not exist, or exceeds ``max_bytes`` bytes.
         """
         answer = await self._answered("GET", self._at(path), max_bytes=max_bytes, fine=(200, 302))
         if answer.status == 200:
@@ -246,11 +243,7 @@ T = TypeVar("T", str, int)
 
 
 def required_field(document: Json, path: str, kind: type[T]) -> T:
-    """Return the value at a path such as ``user.login``.
-
-    Raises:
-        ForgeError: It is missing, or of another type.
-    """
+    """Return the value at a path such as ``user.login``. Raises ForgeError if it is missing, or of another type."""
     value: Json = document
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -10,8 +10,7 @@ def forge_token(text: str) -> Secret:
 
     ``text``: the value of the environment variable; surrounding blanks are removed.
 
-    Raises:
-        UsageError: It is empty, or contains characters that are invalid in a header. The message does not show it.
+    Raises UsageError if it is empty, or contains characters that are invalid in a header. The message does not show it.
     """
     text = text.strip()
     if not text:

@@ -109,8 +109,7 @@ def run(
     ``answers``: expected exit codes; any other is an error.
     ``variables``: further environment variables, such as the author of a commit.
 
-    Raises:
-        GitError: git is missing, took too long, or failed; with git's last lines.
+    Raises GitError if git is missing, took too long, or failed; with git's last lines.
     """
     command = ["git", *SWITCHES, *arguments]
     try:

@@ -32,8 +32,7 @@ class GitRefs:
     def read(self, ref: str) -> tuple[str, bytes] | None:
         """Return commit id and content, ``None`` if there is no such ref.
 
-        Raises:
-            GitError: The remote cannot be reached, or the ref has no such file.
+        Raises GitError if the remote cannot be reached, or the ref has no such file.
         """
         commit = self._fetched(ref) if self.remote else self._local(ref)
         if commit == _NOTHING:
@@ -88,8 +87,7 @@ class GitRefs:
         ``ls-remote`` and ``push`` match the ends of names: a branch ``refs/kquota/x`` (``refs/heads/refs/kquota/x``)
         would be read and written instead.
 
-        Raises:
-            GitError: The remote has a branch or tag of the same name.
+        Raises GitError if the remote has a branch or tag of the same name.
         """
         _, answer = run(self.top, ("ls-remote", self.remote, ref))
         pairs = [line.partition("\t") for line in answer.decode("utf-8", "replace").splitlines()]

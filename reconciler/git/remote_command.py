@@ -62,8 +62,7 @@ async def fetch(
     ``repository``: ``GIT_DIR``, or nothing if the directory decides.
     ``deadline``: seconds.
 
-    Raises:
-        GitError: git is missing, took too long, or failed; credentials are hidden in the message.
+    Raises GitError if git is missing, took too long, or failed; credentials are hidden in the message.
     """
     process_environment = variables(os.environ if outer is None else outer, settings)
     process = await _begun(directory, arguments, process_environment | dict(repository))

@@ -32,8 +32,7 @@ class GitSource:
 
         ``text``: a folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
 
-        Raises:
-            GitError: It is none of these; the text is not quoted if it may contain a password.
+        Raises GitError if it is none of these; the text is not quoted if it may contain a password.
         """
         if not text or text.startswith("-") or not text.isprintable():
             raise GitError("this is not a valid repository URL")

@@ -72,8 +72,7 @@ class FileInventory:
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes durably and atomically.
 
-        Raises:
-            InventoryError: The cluster was not loaded for writing, or the file cannot be written.
+        Raises InventoryError if the cluster was not loaded for writing, or the file cannot be written.
         """
         if self._writer is None or cluster_id not in self._locks:
             raise InventoryError(

@@ -28,8 +28,7 @@ class RecordsFile:
     def read(self) -> Mapping[str, ClusterRecords]:
         """Return the records by cluster id; the file is read if it was replaced since.
 
-        Raises:
-            InventoryError: The file cannot be read, or is damaged, foreign or newer.
+        Raises InventoryError if the file cannot be read, or is damaged, foreign or newer.
         """
         try:
             stamp = self._files.stamp(self.path)
@@ -49,8 +48,7 @@ class RecordsFile:
     def replace(self, cluster_id: str, records: ClusterRecords) -> None:
         """Write the records of one cluster durably and atomically. No other process may write meanwhile.
 
-        Raises:
-            InventoryError: The file cannot be written; what was read stays.
+        Raises InventoryError if the file cannot be written; what was read stays.
         """
         clusters = {**self._clusters, cluster_id: records}
         texts = {

@@ -182,8 +182,7 @@ def document_text(declaration: Declaration, *, cluster: str) -> str:
 
     ``cluster``: value of ``clusterRef``.
 
-    Raises:
-        QuotaValueError: The entity or a value cannot be written.
+    Raises QuotaValueError if the entity or a value cannot be written.
     """
     reason = unwritable_entity(declaration.entity)
     if reason:
@@ -220,11 +219,7 @@ def document_text(declaration: Declaration, *, cluster: str) -> str:
 
 
 def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
-    """Return several documents, in their order.
-
-    Raises:
-        QuotaValueError: One of them cannot be written.
-    """
+    """Return several documents, in their order. Raises QuotaValueError if one of them cannot be written."""
     return "".join(document_text(declaration, cluster=cluster) for declaration in declarations)
 
 
@@ -276,8 +271,7 @@ def _escaped(character: str) -> str:
 def number(key: Key, value: float) -> str:
     """Return a limit as text: a quantity or whole number for integral keys, else a plain decimal.
 
-    Raises:
-        QuotaValueError: No manifest can contain the value.
+    Raises QuotaValueError if no manifest can contain the value.
     """
     value = check_value(key, value)
     if value == float(LONG_MAX) and RULES[key].is_integer:

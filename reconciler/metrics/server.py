@@ -42,8 +42,7 @@ class ListenAddress:
 def address(text: str) -> ListenAddress:
     """Parse ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (every address of this machine).
 
-    Raises:
-        ConfigError: It is none of these.
+    Raises ConfigError if it is none of these.
     """
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")

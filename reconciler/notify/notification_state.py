@@ -102,8 +102,7 @@ def notification_state_text(state: NotificationState) -> str:
 def read_notification_state(text: str, *, location: str) -> NotificationState:
     """Parse the state of an earlier process.
 
-    Raises:
-        ConfigError: It is damaged or of another kind; without it every drift would be sent once more.
+    Raises ConfigError if it is damaged or of another kind; without it every drift would be sent once more.
     """
     fields = load(text, kind=KIND, format_version=FORMAT, location=location).fields(
         "kind", "format", "told"

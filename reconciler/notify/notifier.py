@@ -23,8 +23,7 @@ class Receiver(Protocol):
     async def take(self, message: Message) -> None:
         """Deliver the message.
 
-        Raises:
-            NotifyError: It was not accepted; it is sent again after the next observation.
+        Raises NotifyError if it was not accepted; it is sent again after the next observation.
         """
 
 

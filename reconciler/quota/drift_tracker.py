@@ -78,10 +78,8 @@ class DriftTracker:
     """The drift that a loop remembers between observations. Immutable: each observation returns a new tracker.
 
     Tracks only drift: not new declarations, pairs under an ignore rule or frozen pairs. The planner decides
-    whether a value differs and from what; overrides are already included.
-
-    Raises:
-        QuotaValueError: A count is too small, or the window is not positive and finite.
+    whether a value differs and from what; overrides are already included. Raises QuotaValueError if a count is too
+    small, or the window is not positive and finite.
     """
 
     # Consecutive observations that confirm drift; only confirmed drift is corrected.

@@ -32,8 +32,7 @@ def check_fresh(
 ) -> None:
     """Check that the cluster, records, overrides and live values still match the preconditions of the plan.
 
-    Raises:
-        StalePlan: They do not match, or the plan is too old or from the future; the error lists all differences.
+    Raises StalePlan if they do not match, or the plan is too old or from the future; the error lists all differences.
     """
     mismatches: list[str] = []
     if saved.plan.cluster_id != observation.cluster_id:
@@ -80,8 +79,7 @@ def check_same_effect(
 def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
     """Check that a plan has the approved digest: one without a saved plan, or a saved plan that is not recomputed.
 
-    Raises:
-        StalePlan: The digest differs.
+    Raises StalePlan if the digest differs.
     """
     if plan.plan.digest != expected:
         raise _stale(

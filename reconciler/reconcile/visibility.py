@@ -63,8 +63,7 @@ class VisibilityProbes:
     ) -> Visibility:
         """Wait until all live brokers show the changes, or until the deadline; return what they show.
 
-        Raises:
-            ClientError: The list of brokers is not available.
+        Raises ClientError if the list of brokers is not available.
         """
         deadline = clock.monotonic() + seconds
         pending = list(self._last)

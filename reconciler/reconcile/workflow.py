@@ -346,8 +346,7 @@ async def _still_fits(
 ) -> PreparedPlan:
     """Return the plan with a new observation, if the observation it was computed from is too old.
 
-    Raises:
-        StalePlan: A precondition of the plan or a record has changed, or the override of a planned value ended.
+    Raises StalePlan if a precondition of the plan or a record has changed, or the override of a planned value ended.
     """
     now, observation = ports.clock.now(), prepared.observation
     changed = override_differences(

@@ -30,8 +30,7 @@ class SaslExchange(Protocol):
     def step(self, token: bytes) -> bytes:
         """Return the response to the client's token.
 
-        Raises:
-            AuthenticationError: The credentials are wrong, or the client violated the mechanism's rules.
+        Raises AuthenticationError if the credentials are wrong, or the client violated the mechanism's rules.
         """
 
 

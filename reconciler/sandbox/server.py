@@ -40,8 +40,7 @@ class Sandbox:
     ) -> None:
         """Read the state file, if there is one.
 
-        Raises:
-            ConfigError: The state file cannot be read, or belongs to another cluster.
+        Raises ConfigError if the state file cannot be read, or belongs to another cluster.
         """
         self.settings = settings or SandboxSettings()
         self.faults = Faults()
@@ -50,11 +49,7 @@ class Sandbox:
         self._listeners = {node: _BrokerListeners() for node in self.settings.nodes}
 
     async def __aenter__(self) -> Self:
-        """Start every broker.
-
-        Raises:
-            ConfigError: A port is in use or the host is not local.
-        """
+        """Start every broker. Raises ConfigError if a port is in use or the host is not local."""
         try:
             for node in self.settings.nodes:
                 await self.start(node)
@@ -121,8 +116,7 @@ class Sandbox:
     async def start(self, node: int) -> None:
         """Open the listeners of a broker; a stopped broker keeps its ports.
 
-        Raises:
-            ConfigError: A port is in use or the host is not local.
+        Raises ConfigError if a port is in use or the host is not local.
         """
         broker = self._cluster.brokers[node]
         for listener in self.settings.listeners:

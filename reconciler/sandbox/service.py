@@ -23,11 +23,7 @@ class TlsFiles:
     client_ca: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context of a listener.
-
-        Raises:
-            ConfigError: A file cannot be read, or is not PEM.
-        """
+        """Return the TLS context of a listener. Raises ConfigError if a file cannot be read, or is not PEM."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(self.certificate, self.key)
@@ -62,8 +58,7 @@ async def serve(
     ``brokers``: number of brokers that share the quotas; their ids count from 1.
     ``on_ready``: called once with ``host:port,...`` when every broker listens.
 
-    Raises:
-        ConfigError: A port is in use, a file cannot be used, or the settings contradict each other.
+    Raises ConfigError if a port is in use, a file cannot be used, or the settings contradict each other.
     """
     protocol = {
         (False, False): ListenerProtocol.PLAINTEXT,

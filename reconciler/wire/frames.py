@@ -89,8 +89,7 @@ def size_hint(limit: int, configured: int) -> str:
 def check_answer(api: KafkaApi, frame: bytes | bytearray, *, limit: int) -> None:
     """Check a response against the limit of its own API; the frame buffer may have allowed a larger pending one.
 
-    Raises:
-        FrameTooLarge: if it has more bytes.
+    Raises FrameTooLarge if it has more bytes.
     """
     accepted = answer_limit(api, limit)
     if len(frame) > accepted:
@@ -155,8 +154,7 @@ def correlation_id_of(frame: bytes | bytearray) -> int:
 def response_body(api: KafkaApi, version: int, frame: bytes | bytearray) -> bytes:
     """Return the body of a response frame without its length, copied once.
 
-    Raises:
-        DecodeError: if the header cannot be read.
+    Raises DecodeError if the header cannot be read.
     """
     start = _LEAST_ANSWER
     if len(frame) < start:

@@ -36,8 +36,7 @@ _FLOAT64: Final = struct.Struct(">d")
 def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
     """Encode the length field of a string of ``length`` bytes; None is null.
 
-    Raises:
-        EncodeError: if the length is above Kafka's limit.
+    Raises EncodeError if the length is above Kafka's limit.
     """
     if length is None:
         return b"\x00" if flexible else b"\xff\xff"
@@ -51,8 +50,7 @@ def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
 def encode_string(value: str, *, flexible: bool) -> bytes:
     """Encode ``value`` as UTF-8 after its length.
 
-    Raises:
-        EncodeError: if it has more than 32,767 bytes, or contains lone surrogates.
+    Raises EncodeError if it has more than 32,767 bytes, or contains lone surrogates.
     """
     try:
         text = value.encode()
@@ -226,11 +224,7 @@ class WireReader:
                 self._offset = skip_tags(self._body, start)
 
     def tags(self) -> dict[int, bytes]:
-        """Read the tagged fields by number; empty in classic versions.
-
-        Raises:
-            DecodeError: if a tag occurs twice.
-        """
+        """Read the tagged fields by number; empty in classic versions. Raises DecodeError if a tag occurs twice."""
         tagged_fields: dict[int, bytes] = {}
         if not self._flexible:
             return tagged_fields

@@ -134,8 +134,7 @@ class BrokerSession:
     def version(self, api: KafkaApi) -> int:
         """Return the version of ``api`` to use on this connection.
 
-        Raises:
-            UnsupportedVersion: if client and broker share none.
+        Raises UnsupportedVersion if client and broker share none.
         """
         if self.offered is None:
             raise RuntimeError("the broker has not yet sent its API versions")

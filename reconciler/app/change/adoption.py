@@ -40,8 +40,7 @@ def undeclared(
 def manifest_folder(target: ClusterTarget) -> Path:
     """Return the first folder of the project's manifests.
 
-    Raises:
-        UsageError: The target has no project, has policy Sync, or lists no folder.
+    Raises UsageError if the target has no project, has policy Sync, or lists no folder.
     """
     if target.project is None:
         raise UsageError(
@@ -65,8 +64,7 @@ def manifest_folder(target: ClusterTarget) -> Path:
 def declarations_of(target: ClusterTarget) -> tuple[Declaration, ...]:
     """Return the project's declarations; none if its manifests do not exist yet.
 
-    Raises:
-        ManifestErrors: A document is invalid.
+    Raises ManifestErrors if a document is invalid.
     """
     if not any((target.root / path).exists() for path in target.project_cluster.manifests):
         return load_loosely(target, (), FileTexts(files=(), problems=())).declarations

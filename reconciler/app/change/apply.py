@@ -207,11 +207,7 @@ async def prepared_run(
 
 
 def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedPlan) -> None:
-    """Check that the plan has the approved effect.
-
-    Raises:
-        StalePlan: It has another effect.
-    """
+    """Check that the plan has the approved effect. Raises StalePlan if it has another effect."""
     if request.saved is not None:
         now = runtime.ports.clock.now()
         check_fresh(request.saved, prepared.observation, now=now, max_age=request.max_age)

@@ -52,8 +52,7 @@ def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "Record
 def address_of(target: "ClusterTarget", evidence_request: EvidenceRequest) -> str:
     """Return the address of a cluster's evidence; "" if there is none, or none that is trusted.
 
-    Raises:
-        ConfigError: The trusted configuration refers to a folder of the checkout.
+    Raises ConfigError if the trusted configuration refers to a folder of the checkout.
     """
     if evidence_request.no_evidence:
         return ""
@@ -135,8 +134,7 @@ def what_if_policy(
     ``simulate_spec``: ``spec.simulate`` of a project; empty if there is none.
     ``declared``: documents by cluster id, with the tiers that they refer to.
 
-    Raises:
-        UsageError: The policy is invalid.
+    Raises UsageError if the policy is invalid.
     """
     from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
 

@@ -131,9 +131,7 @@ async def override_run(
 ) -> AsyncIterator[ApplyRun]:
     """Prepare a plan of only these pairs, ready to be applied inside the context.
 
-    Raises:
-        PlanRefused: The policy in force writes nothing.
-        WrongCluster: The change is for another cluster.
+    Raises PlanRefused if the policy in force writes nothing; WrongCluster if the change is for another cluster.
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:

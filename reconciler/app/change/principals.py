@@ -24,8 +24,7 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
 
     ``paths``: the other files of the command: standard input can be only one of them.
 
-    Raises:
-        UsageError: It cannot be read, or is invalid; the message has the line.
+    Raises UsageError if it cannot be read, or is invalid; the message has the line.
     """
     if source == "-" and "-" in paths:
         raise UsageError("standard input is either the manifests or the principals, not both")

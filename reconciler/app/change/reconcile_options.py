@@ -33,8 +33,7 @@ def reconcile_options(
     ``removals_known``: whether records or a revision show the owned limits.
     ``desired``: the desired state, if only some documents were read: only their entities are written.
 
-    Raises:
-        UsageError: ``--policy`` is looser than the configured policy.
+    Raises UsageError if ``--policy`` is looser than the configured policy.
     """
     settings = target.settings
     return ReconcileOptions(

@@ -61,11 +61,7 @@ def load(
 
 
 def merged(loaded: LoadedManifests, name: str) -> DesiredState:
-    """Merge the documents of a cluster.
-
-    Raises:
-        ManifestErrors: Two of them claim one pair.
-    """
+    """Merge the documents of a cluster. Raises ManifestErrors if two of them claim one pair."""
     desired = merge(loaded.of(name))
     conflicts = conflict_problems(desired)
     if conflicts:
@@ -111,11 +107,7 @@ def load_loosely(
 
 
 def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
-    """Return the texts of the manifests of a target.
-
-    Raises:
-        UsageError: No files are configured.
-    """
+    """Return the texts of the manifests of a target. Raises UsageError if no files are configured."""
     if not paths and not target.project_cluster.manifests:
         raise UsageError(
             f"no manifests are configured for {target.display_name}",

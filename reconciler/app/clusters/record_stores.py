@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
     """Return the records of a target, without a lock; none if its configuration is not trusted.
 
-    Raises:
-        ConfigError: They are part of a commit that is not trusted.
+    Raises ConfigError if they are part of a commit that is not trusted.
     """
     place = target.project_cluster.inventory
     if not target.is_trusted:
@@ -88,8 +87,7 @@ def opened(
     ``none``: keep no records at all (``--no-inventory``).
     ``manages``, ``forgets``: see :class:`~reconciler.inventory.writers.InventoryWriter`.
 
-    Raises:
-        ConfigError: They are in a checkout that is not trusted, or are part of a commit.
+    Raises ConfigError if they are in a checkout that is not trusted, or are part of a commit.
     """
     if none:
         yield MemoryInventory()

@@ -62,8 +62,7 @@ async def open_runtime(
     ``command``: name of the command, for the lock and other writers.
     ``writes``: whether records may be written; then they are locked before the first observation.
 
-    Raises:
-        ConfigError: A client setting is invalid.
+    Raises ConfigError if a client setting is invalid.
     """
     clock = SystemClock()
     config = target.client_config(notices)
@@ -101,8 +100,7 @@ async def open_runtime(
 async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
     """Connect a client for the target; it is closed at the end in any case.
 
-    Raises:
-        ConfigError: Its settings are invalid.
+    Raises ConfigError if its settings are invalid.
     """
     async with QuotaClient(
         target.client_config(notices), events=connection_events(notices)
@@ -113,9 +111,7 @@ async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterat
 async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluster:
     """Return the cluster that answers, if it is the expected one.
 
-    Raises:
-        WrongCluster: The cluster id is not the expected one.
-        ClientError: No broker answers.
+    Raises WrongCluster if the cluster id is not the expected one; ClientError if no broker answers.
     """
     cluster = await client.cluster()
     expected = target.settings.expected_cluster_id

@@ -102,8 +102,7 @@ class ClusterTarget:
     def client_config(self, notices: TextReceiver) -> "ClientConfig":
         """Return the client configuration; report warnings about the settings.
 
-        Raises:
-            ConfigError: A setting or a file is invalid, or the configuration is not trusted.
+        Raises ConfigError if a setting or a file is invalid, or the configuration is not trusted.
         """
         if not self.is_trusted:
             raise ConfigError(

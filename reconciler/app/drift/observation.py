@@ -63,9 +63,7 @@ async def observe_drift(
 
     ``read_only``: whether the time at which drift was first observed is not recorded.
 
-    Raises:
-        InventoryError: The records cannot be read.
-        ClientError: The cluster cannot be queried.
+    Raises InventoryError if the records cannot be read; ClientError if the cluster cannot be queried.
     """
     options = ReconcileOptions(
         rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),

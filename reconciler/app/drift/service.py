@@ -34,9 +34,7 @@ async def watch_drift(
 
     ``receiver``: receives new drift and the end of drift.
 
-    Raises:
-        UsageError: A typed option contradicts the configuration of a cluster.
-        TaskDied: A loop ended or failed.
+    Raises UsageError if a typed option contradicts the configuration of a cluster; TaskDied if a loop ended or failed.
     """
     clock = SystemClock()
     metrics = metrics_of(serving)

@@ -60,8 +60,7 @@ class DriftWatcher:
 
     ``interval``: seconds between observations.
 
-    Raises:
-        UsageError: Corrections were requested, and the cluster's configuration does not allow them.
+    Raises UsageError if corrections were requested, and the cluster's configuration does not allow them.
     """
 
     def __init__(

@@ -26,11 +26,7 @@ async def live_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState
 
 
 def teams_of(layout: ExportLayout) -> tuple[Team, ...]:
-    """Parse the values of ``--team``.
-
-    Raises:
-        UsageError: One is not PREFIX=NAMESPACE.
-    """
+    """Parse the values of ``--team``. Raises UsageError if one is not PREFIX=NAMESPACE."""
     teams: list[Team] = []
     for text in layout.team:
         prefix, _, namespace = text.rpartition("=")

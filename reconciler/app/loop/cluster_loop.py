@@ -105,8 +105,7 @@ class ClusterLoop:
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile repeatedly until ``stop`` is set; a running reconciliation is then cancelled and awaited.
 
-        Raises:
-            Exception: The work raised something other than a ``KquotaError``: a bug.
+        Raises Exception if the work raised something other than a ``KquotaError``: a bug.
         """
         while not stop.is_set():
             trigger = await unless(stop, self._next())

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def metrics_of(serving: MetricsRequest) -> "Metrics | None":
-    """Return the metrics, if an address was typed.
-
-    Raises:
-        UsageError: The extra is not installed.
-    """
+    """Return the metrics, if an address was typed. Raises UsageError if the extra is not installed."""
     if serving.address is None:
         return None
     from reconciler.base.installation import needs
@@ -38,8 +34,7 @@ async def served(
 ) -> AsyncIterator[None]:
     """Run the server while the context lasts; do nothing if no address was typed.
 
-    Raises:
-        ConfigError: It cannot listen there.
+    Raises ConfigError if it cannot listen there.
     """
     if metrics is None or serving.address is None:
         yield

@@ -22,8 +22,7 @@ class RemovalStore(Protocol):
     async def load(self) -> Sequence[RemovalCount]:
         """Return all counts; empty if none were ever stored.
 
-        Raises:
-            KquotaError: They exist and cannot be read; an empty result is never returned instead.
+        Raises KquotaError if they exist and cannot be read; an empty result is never returned instead.
         """
         ...
 

@@ -107,8 +107,7 @@ def _foreign(
 ) -> PostContent:
     """Return the content of a document from a run of a fork: a plan or a failed plan, marked with the fork.
 
-    Raises:
-        ConfigError: It is another document. Outcomes and drift come from a cluster, to which no fork has access.
+    Raises ConfigError if it is another document. Outcomes and drift come from a cluster, to which no fork has access.
     """
     kind = kind_of(text, location)
     if kind == plan_codec.KIND:
@@ -283,20 +282,12 @@ def _titled(label: str) -> str:
 
 
 def run_link(url: str) -> str:
-    """Return a Markdown link; "" without a URL.
-
-    Raises:
-        UsageError: The URL could end the link.
-    """
+    """Return a Markdown link; "" without a URL. Raises UsageError if the URL could end the link."""
     return f"[The run]({address}) has the full output." if (address := _address(url)) else ""
 
 
 def _address(url: str, option: str = "--details-url") -> str:
-    """Check that a URL cannot end a Markdown link; "" stays "".
-
-    Raises:
-        UsageError: It could end the link.
-    """
+    """Check that a URL cannot end a Markdown link; "" stays "". Raises UsageError if it could end the link."""
     if url and not _URL.fullmatch(url):
         raise UsageError(f"{url!r} is not a plain web address", hint=f"{option} https://...")
     return url
@@ -305,8 +296,7 @@ def _address(url: str, option: str = "--details-url") -> str:
 def _context(request: PostRequest, marker: Marker) -> CommentContext:
     """Return label, title, marker and links of a comment from the typed options.
 
-    Raises:
-        UsageError: A URL could end its link.
+    Raises UsageError if a URL could end its link.
     """
     return CommentContext(
         label=request.label,

@@ -127,8 +127,7 @@ async def _update(
 def _own_files(folder: Path) -> dict[str, str]:
     """Return the files of recommendations in a folder by name; {} if there is no folder.
 
-    Raises:
-        UsageError: The folder or a file cannot be read.
+    Raises UsageError if the folder or a file cannot be read.
     """
     try:
         names = sorted(path.name for path in folder.iterdir() if path.suffix == ".yaml")

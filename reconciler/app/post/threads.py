@@ -13,11 +13,7 @@ from reconciler.render.markdown.comment import MOST_ROWS
 
 
 def token_of(variable: str) -> Secret:
-    """Return the token from the environment.
-
-    Raises:
-        ForgeError: It is not set, as in a CI job of a fork.
-    """
+    """Return the token from the environment. Raises ForgeError if it is not set, as in a CI job of a fork."""
     text = os.environ.get(variable, "")
     if not text.strip():
         raise ForgeError(

@@ -66,11 +66,7 @@ class WatchedFleet:
             self._telemetry.queue(name, loop.mailbox.depth)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Reconcile the clusters until ``stop`` is set.
-
-        Raises:
-            TaskDied: A loop ended unexpectedly.
-        """
+        """Reconcile the clusters until ``stop`` is set. Raises TaskDied if a loop ended unexpectedly."""
         while not stop.is_set():
             await _first(stop.wait(), self._renewed.wait())
             if stop.is_set():

@@ -187,9 +187,7 @@ class ClusterSessions:
     async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
         """Open a session with one cluster.
 
-        Raises:
-            ConfigError: A client setting is invalid.
-            InventoryError: A folder cannot be created.
+        Raises ConfigError if a client setting is invalid; InventoryError if a folder cannot be created.
         """
         config = revision.client_config(name)
         for warning in config.warnings:

@@ -33,8 +33,7 @@ class WatchState:
     def remember(self, **changed: Any) -> None:  # noqa: ANN401 - fields of WatchStateContent, checked by it
         """Change some fields, durably before this returns; an unchanged state is not written.
 
-        Raises:
-            InventoryError: The file cannot be written; then the state is unchanged.
+        Raises InventoryError if the file cannot be written; then the state is unchanged.
         """
         after = replace(self._now, **changed)
         if after != self._now:

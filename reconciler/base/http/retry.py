@@ -86,8 +86,7 @@ async def with_retries(
     ``before_retry``: called before each pause, for example to count it.
     ``final_error``: returns the error to raise; by default the last failure's own.
 
-    Raises:
-        KquotaError: No attempt succeeded.
+    Raises KquotaError if no attempt succeeded.
     """
     began = clock.monotonic()
     tries, used = 0, 0

@@ -96,8 +96,7 @@ def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
 def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     """Check that every cluster can be written to, unless ``--continue-on-error`` applies.
 
-    Raises:
-        UsageError: A cluster has no plan or a refused one.
+    Raises UsageError if a cluster has no plan or a refused one.
     """
     if display.continue_on_error or len(prepared) == 1:
         return
@@ -159,8 +158,7 @@ def _report(
 ) -> ExitCode:
     """Show the outcomes; return the exit code with the highest precedence.
 
-    Raises:
-        Interrupted: The run was interrupted.
+    Raises Interrupted if the run was interrupted.
     """
     runs = [result.value for result in prepared if result.value is not None]
     outcomes = [_outcome_of(result) for result in applied]

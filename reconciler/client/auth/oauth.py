@@ -51,8 +51,7 @@ _MSK_HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:amazon
 def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker:
     """Return the factory of the token source for OAUTHBEARER.
 
-    Raises:
-        ConfigError: A handler class has no equivalent here, or a required setting is missing.
+    Raises ConfigError if a handler class has no equivalent here, or a required setting is missing.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     equivalent = _equivalent_key(settings)
@@ -68,8 +67,7 @@ def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker
 def refuse_handlers(settings: ClientSettings) -> None:
     """Refuse handler classes for mechanisms that need none: a class could log in as another principal.
 
-    Raises:
-        ConfigError: A handler class is set.
+    Raises ConfigError if a handler class is set.
     """
     for key in (*_HANDLERS, "sasl.login.class"):
         if settings.text(key):
@@ -83,8 +81,7 @@ def refuse_handlers(settings: ClientSettings) -> None:
 def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
     """Return the factory of the token source for Amazon MSK with IAM; needs the extra ``msk``.
 
-    Raises:
-        ConfigError: The extra is not installed, or no region is configured.
+    Raises ConfigError if the extra is not installed, or no region is configured.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     try:

@@ -89,8 +89,7 @@ class OidcTokens:
     async def __call__(self) -> BearerToken:
         """Return a token that is valid now.
 
-        Raises:
-            AuthenticationError: The endpoint refused, or returned no usable token in time.
+        Raises AuthenticationError if the endpoint refused, or returned no usable token in time.
         """
         async with self._busy:
             if self._token is None or self._clock.now() >= self._keep_until:
@@ -201,8 +200,7 @@ def _parsed(body: bytes) -> dict[str, object]:
 def _expiry(value: str, life: object, now: float) -> float | None:
     """Return when the token expires: ``expires_in``, else the JWT's ``exp``, else None; at most a day from now.
 
-    Raises:
-        ConfigError: ``expires_in`` is not a number of seconds.
+    Raises ConfigError if ``expires_in`` is not a number of seconds.
     """
     if life is None:
         end = _claimed_end(value)

@@ -34,9 +34,8 @@ def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
 
     ``token``: the caller's own source for OAUTHBEARER; it has priority over the settings.
 
-    Raises:
-        ConfigError: ``sasl.mechanism`` is missing or unknown, does not match the login module, or a required
-            setting is missing.
+    Raises ConfigError if ``sasl.mechanism`` is missing or unknown, does not match the login module, or a required
+    setting is missing.
     """
     module = _module(settings)
     mechanism = _mechanism(settings, module)

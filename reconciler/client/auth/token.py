@@ -54,8 +54,7 @@ class CachedTokenSource(Protocol):
 def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: str = "") -> None:
     """Check the syntax of SASL extensions (RFC 7628, KIP-342).
 
-    Raises:
-        ConfigError: A name does not consist of letters or is ``auth``, or a value has control characters.
+    Raises ConfigError if a name does not consist of letters or is ``auth``, or a value has control characters.
     """
     for name, value in extensions.items():
         if not _NAME.fullmatch(name) or name == _RESERVED:

@@ -15,18 +15,13 @@ class ConfigFiles(Protocol):
     """Reads the files in settings."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, at most 4 MiB.
-
-        Raises:
-            ConfigError: It cannot be read.
-        """
+        """Return the bytes of a file, at most 4 MiB. Raises ConfigError if it cannot be read."""
         ...
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:
         """Return the files of a folder, sorted; ``None`` if the path is not a folder.
 
-        Raises:
-            ConfigError: The folder cannot be listed.
+        Raises ConfigError if the folder cannot be listed.
         """
         ...
 
@@ -35,11 +30,7 @@ class DiskFiles:
     """The files of this machine. Implements ``ConfigFiles``."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, at most 4 MiB.
-
-        Raises:
-            ConfigError: It cannot be read.
-        """
+        """Return the bytes of a file, at most 4 MiB. Raises ConfigError if it cannot be read."""
         return properties.read_bytes(path)
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:

@@ -113,9 +113,8 @@ def collect(
     ``location``: the file or "", for errors about missing keys.
     ``values``: receives the text of every reference.
 
-    Raises:
-        ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be
-            resolved, or a value cannot be read.
+    Raises ConfigError if a key is refused, an alias contradicts its canonical name, a reference cannot be resolved, or
+    a value cannot be read.
     """
     last = {setting.name: setting for setting in settings}
     warnings: list[str] = []

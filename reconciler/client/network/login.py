@@ -56,8 +56,7 @@ class Login:
 
         ``server_name``: the broker's host name, which is part of the Kerberos service principal.
 
-        Raises:
-            AuthenticationError: No token is available.
+        Raises AuthenticationError if no token is available.
         """
         match self._sasl:
             case Plain(username=user, password=password):

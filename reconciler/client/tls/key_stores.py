@@ -43,8 +43,7 @@ class StoreConfig:
     def form(self) -> str:
         """``PEM``, ``JKS`` or ``PKCS12``.
 
-        Raises:
-            ConfigError: The bytes have another format, or not the configured one.
+        Raises ConfigError if the bytes have another format, or not the configured one.
         """
         form = _form(self.content)
         if not form:
@@ -64,8 +63,7 @@ class StoreConfig:
 def trusted(store: StoreConfig) -> str:
     """Return the trusted certificates of a store as PEM.
 
-    Raises:
-        ConfigError: The store cannot be read, the password is wrong, or it contains no certificate.
+    Raises ConfigError if the store cannot be read, the password is wrong, or it contains no certificate.
     """
     match store.form:
         case "PEM":
@@ -102,8 +100,7 @@ def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
 def pem_identity(chain: str, key: str, password: Secret | None, source: StoreConfig) -> Identity:
     """Return an identity from PEM texts.
 
-    Raises:
-        ConfigError: A certificate or exactly one key is missing, or an encrypted key has no password.
+    Raises ConfigError if a certificate or exactly one key is missing, or an encrypted key has no password.
     """
     certificates, keys = pem.certificates(chain), pem.private_keys(key)
     if not certificates:

@@ -65,8 +65,7 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
 def _of_pod(folder: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
     """Return access by the pod's service account.
 
-    Raises:
-        ConfigError: The process does not run in a pod with a service account.
+    Raises ConfigError if the process does not run in a pod with a service account.
     """
     host, authority = pod_host(), folder / "ca.crt"
     if not host or not authority.is_file():

@@ -86,8 +86,7 @@ class KubernetesApi:
     ) -> Self:
         """Create a client from a kubeconfig or the pod's service account, see :func:`access.load`. Sends nothing yet.
 
-        Raises:
-            ConfigError: There are no credentials, or they cannot be read.
+        Raises ConfigError if there are no credentials, or they cannot be read.
         """
         access = await ways.load(kubeconfig)
         return cls(access, clock=clock, on_request=on_request, patience=patience)
@@ -202,8 +201,7 @@ class KubernetesApi:
     ) -> Obj:
         """Create an object. Not repeated if the first attempt may have been executed.
 
-        Raises:
-            KubernetesConflict: It exists (``reason`` is ``AlreadyExists``).
+        Raises KubernetesConflict if it exists (``reason`` is ``AlreadyExists``).
         """
         request = ApiRequest(
             verb="create", resource=resource, namespace=namespace, repeatable=False
@@ -300,8 +298,7 @@ class KubernetesApi:
     async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
         """Delete an object; with finalizers, start its deletion.
 
-        Raises:
-            NotFound: It does not exist; perhaps an earlier attempt deleted it.
+        Raises NotFound if it does not exist; perhaps an earlier attempt deleted it.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions"}
         request = ApiRequest(

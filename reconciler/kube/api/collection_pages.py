@@ -173,8 +173,7 @@ async def read_cached(
 def _take_items(text: str, take: Callable[[Obj], object]) -> int:
     """Parse the objects of a listing one after another; return where they end.
 
-    Raises:
-        ValueError: The text is no compact JSON, or an object is nested too deep.
+    Raises ValueError if the text is no compact JSON, or an object is nested too deep.
     """
     decoder, at = json.JSONDecoder(), text.index(ITEMS) + len(ITEMS)
     while not text.startswith("]", at):

@@ -51,9 +51,7 @@ async def request(
 ) -> str:
     """Request a reconciliation; return the value that the status will have once it is handled.
 
-    Raises:
-        NotFound: There is no such resource.
-        Forbidden: We may not patch it.
+    Raises NotFound if there is no such resource; Forbidden if we may not patch it.
     """
     # The time is for people; the rest distinguishes two requests of the same second.
     at = datetime.fromtimestamp(clock.now(), UTC).isoformat(timespec="milliseconds")

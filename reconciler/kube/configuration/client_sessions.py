@@ -227,8 +227,7 @@ class SessionKeeper:
     def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
         """Return the client, unless its login was refused recently; later a new client tries the same credentials.
 
-        Raises:
-            AuthenticationError: It was refused recently.
+        Raises AuthenticationError if it was refused recently.
         """
         refusal = session.client.login_error
         if refusal is None:

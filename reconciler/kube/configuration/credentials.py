@@ -92,8 +92,7 @@ class SecretWithdrawn(CredentialsError):
 def credentials_of(obj: Mapping[str, Any]) -> Credentials:
     """Return the client properties of a Secret.
 
-    Raises:
-        CredentialsError: A value is not UTF-8 text or not valid base64; the message lists the keys.
+    Raises CredentialsError if a value is not UTF-8 text or not valid base64; the message lists the keys.
     """
     metadata = obj.get("metadata") or {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
@@ -123,9 +122,7 @@ def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
 
     The author of a QuotaCluster chooses the Secret and the broker, so only the Secret itself can grant its use.
 
-    Raises:
-        SecretWithdrawn: The annotation does not list the QuotaCluster.
-        CredentialsError: A value cannot be used.
+    Raises SecretWithdrawn if the annotation does not list the QuotaCluster; CredentialsError if a value cannot be used.
     """
     metadata = obj.get("metadata") or {}
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
@@ -211,8 +208,7 @@ def client_config(
 def _refuse_readable_secrets(config: ClientConfig) -> None:
     """Require verified TLS, including the host name, for mechanisms that send passwords or tokens.
 
-    Raises:
-        ConfigError: The mechanism sends the secret itself, and the connection is not verified TLS.
+    Raises ConfigError if the mechanism sends the secret itself, and the connection is not verified TLS.
     """
     mechanism = "" if config.sasl is None else config.sasl.mechanism
     if mechanism not in {"PLAIN", "OAUTHBEARER"}:

@@ -253,11 +253,7 @@ class Leader:
                 return
 
     def _pause_leading(self) -> None:
-        """Stop leading until the Lease is renewed.
-
-        Raises:
-            LeaseLost: A write to Kafka may be in flight.
-        """
+        """Stop leading until the Lease is renewed. Raises LeaseLost if a write to Kafka may be in flight."""
         message = (
             f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
             f" for {self._election.deadline:g} s"
@@ -344,8 +340,7 @@ class Leader:
     async def _within(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of ``work`` if it ends in time, by the clock that the deadlines use.
 
-        Raises:
-            KubernetesError: The time is up.
+        Raises KubernetesError if the time is up.
         """
         task = asyncio.ensure_future(work())
         timer = asyncio.ensure_future(self._clock.sleep(seconds))

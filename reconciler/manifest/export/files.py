@@ -46,8 +46,7 @@ class Split(StrEnum):
 class Team:
     """A group of users (or of client-ids without a user).
 
-    Raises:
-        QuotaValueError: The prefix is empty or the namespace is not a DNS label.
+    Raises QuotaValueError if the prefix is empty or the namespace is not a DNS label.
     """
 
     prefix: str

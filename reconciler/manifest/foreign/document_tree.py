@@ -117,8 +117,7 @@ def all_documents(files: Files) -> Iterator[DocumentTree]:
 def documents(path: str, text: str) -> list[DocumentTree]:
     """Return the documents of a YAML file, or the one of a JSON file.
 
-    Raises:
-        ManifestErrors: The text is invalid; contains all problems.
+    Raises ManifestErrors if the text is invalid; contains all problems.
     """
     if json_nodes.looks_like_json(text):
         return [DocumentTree(path=path, node=json_nodes.read(text, path))]

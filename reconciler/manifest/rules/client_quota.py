@@ -131,8 +131,7 @@ def rate(key: Key, value: Json) -> float:
 
     ``value``: ``str`` for a quantity, else the number in the document.
 
-    Raises:
-        QuotaValueError: The value is invalid; the message has a valid one if it is known.
+    Raises QuotaValueError if the value is invalid; the message has a valid one if it is known.
     """
     rule = RULES[key]
     if not rule.is_integer:

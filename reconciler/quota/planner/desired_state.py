@@ -64,8 +64,7 @@ class DeclarationConflict:
 class DesiredState:
     """The limits that all documents together declare.
 
-    Raises:
-        ValueError: An entity has limits without a claim, or a claim without limits.
+    Raises ValueError if an entity has limits without a claim, or a claim without limits.
     """
 
     # Per entity, in columns. A pair in conflict is omitted.

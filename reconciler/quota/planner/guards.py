@@ -89,8 +89,7 @@ class LabelRule:
 class Guards:
     """The bounds on one plan, from the trusted configuration.
 
-    Raises:
-        QuotaValueError: A limit is below its minimum or NaN, with which every comparison is false.
+    Raises QuotaValueError if a limit is below its minimum or NaN, with which every comparison is false.
     """
 
     # Maximum removals of one plan; in a loop, of one tenant within the window.

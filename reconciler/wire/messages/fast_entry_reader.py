@@ -203,8 +203,7 @@ class _RowReader:
     def read(self, body: bytes, offset: int) -> tuple[Row, int]:
         """Return the row of the section at ``offset``, and the offset after it.
 
-        Raises:
-            KeyError: if the section is not ordinary.
+        Raises KeyError if the section is not ordinary.
         """
         columns = self._columns
         cells = self._blank.copy()

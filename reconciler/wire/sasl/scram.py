@@ -66,11 +66,7 @@ def escape(user: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Unescape a user name of SCRAM.
-
-    Raises:
-        AuthenticationError: if an ``=`` is not part of an escape.
-    """
+    """Unescape a user name of SCRAM. Raises AuthenticationError if an ``=`` is not part of an escape."""
     if re.search("=(?!2C|3D)", text):
         raise AuthenticationError("the SCRAM user name is not escaped as RFC 5802 requires")
     return text.replace("=2C", ",").replace("=3D", "=")
@@ -196,8 +192,7 @@ class ScramServer:
     def receive(self, token: bytes) -> bytes:
         """Return the response to the client's first or final message.
 
-        Raises:
-            AuthenticationError: if the message is malformed, the user unknown or the proof wrong.
+        Raises AuthenticationError if the message is malformed, the user unknown or the proof wrong.
         """
         text = _text(token)
         return self._final(text) if self._first else self._challenge(text)
