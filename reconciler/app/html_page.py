@@ -29,9 +29,8 @@ def page_files() -> PageFiles:
 def page_of(clusters: Sequence[ClusterPage], *, page: str) -> str:
     """Return a page about these clusters, with the current time.
 
-    Args:
-        clusters: The clusters; the reader selects one of several.
-        page: ``plan`` or ``report``.
+    ``clusters``: the clusters; the reader selects one of several.
+    ``page``: ``plan`` or ``report``.
     """
     return page_html(
         clusters, page_files(), page=page, made_at=SystemClock().now(), tool_version=__version__

@@ -41,14 +41,12 @@ def parse(
 ) -> Any:  # noqa: ANN401 - any JSON; the caller checks
     """Parse a text.
 
-    Args:
-        text: UTF-8 where it is bytes.
-        most_bytes: Longest text that is taken, in bytes (in characters for a ``str``).
-        pairs: Makes an object of its names and values; a ``dict`` by default.
-        checks_depth: Whether a value that is nested too deep is refused here; else the caller calls :func:`is_deep`.
+    ``text``: UTF-8 where it is bytes.
+    ``most_bytes``: longest text that is taken, in bytes (in characters for a ``str``).
+    ``pairs``: makes an object of its names and values; a ``dict`` by default.
+    ``checks_depth``: whether a value that is nested too deep is refused here; else the caller calls :func:`is_deep`.
 
-    Raises:
-        InvalidJson: The text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
+    Raises InvalidJson if the text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
     """
     if len(text) > most_bytes:
         raise InvalidJson(f"it has more than {most_bytes:,} bytes")

@@ -16,9 +16,8 @@ WHEEL: Final = f"kafka_quota_reconciler-{__version__}-py3-none-any.whl"
 def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...]:
     """Return shell commands, each of which installs this version with an extra.
 
-    Args:
-        extra: A name of `[project.optional-dependencies]` in pyproject.toml.
-        released: Whether the package index has this version.
+    ``extra``: a name of `[project.optional-dependencies]` in pyproject.toml.
+    ``released``: whether the package index has this version.
 
     Returns:
         One command for a released version. Otherwise the command for the top folder of a checkout, then the

@@ -17,9 +17,7 @@ def split_into_chunks(
 ) -> Iterator[tuple[int, int]]:
     """Yield ``(start, end)`` of each chunk, in order; an entity is never split.
 
-    Args:
-        alterations: The alterations to send.
-        sizes: Encoded bytes of each.
+    ``sizes``: encoded bytes of each.
     """
     start = operations = size = 0
     for at, alteration in enumerate(alterations):

@@ -65,10 +65,9 @@ def checked_address(address: str) -> str:
 class RestClient:
     """A client of one API; use it as an async context.
 
-    Args:
-        address: Base address; see :func:`checked_address`.
-        token: Sent with every request, and hidden in every message.
-        authorization: Name of the header and prefix of the token in it.
+    ``address``: base address; see :func:`checked_address`.
+    ``token``: sent with every request, and hidden in every message.
+    ``authorization``: name of the header and prefix of the token in it.
     """
 
     def __init__(

@@ -69,8 +69,7 @@ class FileAuditLog:
 class StreamAuditLog:
     """An audit log on a stream, for programs whose output is collected. Implements ``ports.AuditLog``.
 
-    Args:
-        stream: Usually standard output; flushed after each ``append``.
+    ``stream``: usually standard output; flushed after each ``append``.
     """
 
     def __init__(self, stream: TextIO) -> None:

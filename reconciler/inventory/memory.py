@@ -8,8 +8,7 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 class MemoryInventory:
     """Records in memory. Implements ``ports.Inventory``.
 
-    Args:
-        owned: Initial records, one per cluster.
+    ``owned``: initial records, one per cluster.
     """
 
     def __init__(self, *owned: OwnershipRecords) -> None:

@@ -39,9 +39,8 @@ class FileSelection:
 def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
     """Match patterns against a list of files, such as those of a revision.
 
-    Args:
-        patterns: A file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
-        names: Files, relative to the same place.
+    ``patterns``: a file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
+    ``names``: files, relative to the same place.
     """
     sorted_names = sorted(set(names))
     picked: set[str] = set()

@@ -43,8 +43,7 @@ class Exposition:
 class Metrics:
     """All metrics of a process. Cheap to call from any thread; never blocks.
 
-    Args:
-        entity_labels: Also export drifted pairs and live limits by name; then every scraper sees names of clients.
+    ``entity_labels``: also export drifted pairs and live limits by name; then every scraper sees names of clients.
     """
 
     def __init__(self, *, entity_labels: bool = False) -> None:

@@ -108,11 +108,10 @@ class DriftTracker:
     ) -> "DriftTracker":
         """Return the tracker after one more observation.
 
-        Args:
-            plan: The plan of the observation; corrected pairs are still among its changes.
-            corrected: The pairs whose correction was sent, whatever its result.
-            now: Time of the observation, in seconds since the epoch.
-            first_seen: When drift was first seen, from the records, which outlive the process.
+        ``plan``: the plan of the observation; corrected pairs are still among its changes.
+        ``corrected``: the pairs whose correction was sent, whatever its result.
+        ``now``: time of the observation, in seconds since the epoch.
+        ``first_seen``: when drift was first seen, from the records, which outlive the process.
         """
         pairs: dict[Pair, _PairHistory] = {}
         for drifted in plan.drift:

@@ -164,10 +164,9 @@ class Rules:
     ) -> Action:
         """Return the permitted action for a pair with this cause.
 
-        Args:
-            cause: The row of the three-way table.
-            end: How an owned pair stopped being declared; ``None`` counts as retained.
-            is_orphaned: Whether the pair is already recorded as orphaned.
+        ``cause``: the row of the three-way table.
+        ``end``: how an owned pair stopped being declared; ``None`` counts as retained.
+        ``is_orphaned``: whether the pair is already recorded as orphaned.
         """
         column = STRICTNESS.index(self.in_force)
         prune = PRUNE[end or DeclarationEnd.EXPLICIT_RETAIN][column]

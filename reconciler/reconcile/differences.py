@@ -48,11 +48,9 @@ def override_differences(
     An override that begins or ends with the plan is what its user ordered: its pair is not judged, even if its time is
     over by then.
 
-    Args:
-        preview: The plan.
-        observation: Has the records.
-        record_changes: Overrides that begin or end with the plan.
-        now: In seconds since the epoch.
+    ``observation``: has the records.
+    ``record_changes``: overrides that begin or end with the plan.
+    ``now``: in seconds since the epoch.
     """
     ordered = {
         (change.override.entity, change.override.key)

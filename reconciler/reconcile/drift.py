@@ -55,11 +55,8 @@ async def observe_drift(
 ) -> Reconciliation:
     """Observe drift as a reconciliation that writes nothing to the cluster; errors are part of the result.
 
-    Args:
-        ports: The adapters.
-        options: The options of this observation; its policy is treated as ``Observe``.
-        cluster: Name of the cluster.
-        notes: Whether to record when drift was first seen.
+    ``options``: the options of this observation; its policy is treated as ``Observe``.
+    ``notes``: whether to record when drift was first seen.
 
     Returns:
         The reconciliation. The caller, which remembers earlier observations, fills in ``observations``.

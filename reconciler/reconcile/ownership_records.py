@@ -42,10 +42,9 @@ def results(
     An intent ends only with certainty. Ending it after an unknown result would lose the ownership of a value that took
     effect; recording the value after a rejection would claim a value that was never written.
 
-    Args:
-        pairs: The outcome of each change.
-        now: Seconds since the epoch.
-        waiting: Pairs that an earlier run wrote and whose write may still take effect: their intents end only with a result.
+    ``now``: seconds since the epoch.
+    ``waiting``: pairs that an earlier run wrote and whose write may still take effect: their intents end only with a
+    result.
     """
     record_changes: list[RecordChange] = []
     for pair in pairs:
@@ -60,10 +59,8 @@ def refused_overrides(
 
     Otherwise every later run would send the rejected value again, and fail, until the override ends.
 
-    Args:
-        pairs: The outcome of each change.
-        begun: The record changes of overrides that began or ended with the run.
-        owned: The records before the run: an override that the rejected one replaced is in force again.
+    ``begun``: the record changes of overrides that began or ended with the run.
+    ``owned``: the records before the run: an override that the rejected one replaced is in force again.
     """
     rejected = {
         (pair.change.entity, pair.change.key)

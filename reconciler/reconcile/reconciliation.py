@@ -64,18 +64,15 @@ async def run_pass(
     withholds stays a finding of the same record write; otherwise the records would take over the drifted value and lose
     the time when it was first seen.
 
-    Args:
-        ports: The adapters.
-        options: The options of this reconciliation.
-        desired: All documents, without conflicts.
-        cluster: Name of the QuotaCluster.
-        corrects: Whether a drift may be corrected now; called only for changes whose cause is drift.
-        before_sending: Called with the remaining plan and the records, right before it is sent; a
-            ``KquotaError`` ends the reconciliation.
-        refuses_removals: Called once with the plan: returns why it must not remove anything now; "" = removals are allowed.
-        allowance: The removal budgets; ``None`` = no removals within the window so far.
-        fenced: Whether writes of an earlier leader may still take effect: then drift without a recorded start is neither
-            reported nor recorded, and the next reconciliation checks again.
+    ``desired``: all documents, without conflicts.
+    ``corrects``: whether a drift may be corrected now; called only for changes whose cause is drift.
+    ``before_sending``: called with the remaining plan and the records, right before it is sent; a ``KquotaError`` ends
+    the reconciliation.
+    ``refuses_removals``: called once with the plan: returns why it must not remove anything now; "" = removals are
+    allowed.
+    ``allowance``: the removal budgets; ``None`` = no removals within the window so far.
+    ``fenced``: whether writes of an earlier leader may still take effect: then drift without a recorded start is
+    neither reported nor recorded, and the next reconciliation checks again.
 
     Returns:
         The reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
@@ -149,13 +146,7 @@ def withhold(
 
     The rest is checked again until nothing is withheld, because a plan without some changes has other effects.
 
-    Args:
-        plan: The plan.
-        guards: The guards of the cluster.
-        live: The live quotas.
-        owned: The ownership records.
-        allowance: The removal budgets.
-        refusal: Why nothing may be removed; "" = guards and budgets decide.
+    ``refusal``: why nothing may be removed; "" = guards and budgets decide.
     """
     violations_by_change: dict[QuotaChange, list[Violation]] = {}
     if refusal:

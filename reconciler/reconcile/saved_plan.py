@@ -59,13 +59,10 @@ def check_same_effect(
 ) -> None:
     """Check that the current documents produce exactly the reviewed changes.
 
-    Args:
-        saved: The reviewed plan.
-        recomputed: The plan from the current documents.
-        digest: The approved digest (``--expect-digest``); ``None`` = that of ``saved``.
+    ``recomputed``: the plan from the current documents.
+    ``digest``: the approved digest (``--expect-digest``); ``None`` = that of ``saved``.
 
-    Raises:
-        StalePlan: The changes differ; the error lists the operations.
+    Raises StalePlan if the changes differ; the error lists the operations.
     """
     expected = saved.plan.digest if digest is None else digest
     if recomputed.plan.digest == expected == saved.plan.digest:

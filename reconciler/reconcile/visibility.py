@@ -35,8 +35,7 @@ def deadline_seconds(changed_keys: int) -> float:
 class VisibilityProbes:
     """The last acknowledged changes of a run, whose visibility proves that of all earlier ones.
 
-    Args:
-        changes: The plan, for the earlier values.
+    ``changes``: the plan, for the earlier values.
     """
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:

@@ -145,13 +145,9 @@ async def apply(
 ) -> Outcome:
     """Send, verify, record, report. A rejected entity does not stop independent ones.
 
-    Args:
-        ports: The adapters.
-        options: The options of this run.
-        prepared: The plan.
-        withheld: Changes that were withheld from the plan; changes that depend on them are held.
-        before_sending: Called with the outcome that applies if the run ends now: all changes about to be sent have
-            an unknown outcome.
+    ``withheld``: changes that were withheld from the plan; changes that depend on them are held.
+    ``before_sending``: called with the outcome that applies if the run ends now: all changes about to be sent have an
+    unknown outcome.
 
     Returns:
         The outcome of each change; ``complete`` is true if all succeeded.

@@ -91,12 +91,11 @@ class BrokerSession:
     ) -> None:
         """Create an unconnected session.
 
-        Args:
-            client_id: The client-id that brokers log and apply quotas to.
-            software_name: See ``api_versions.ApiVersionsRequest``.
-            software_version: See ``api_versions.ApiVersionsRequest``.
-            uses_sasl: True if the listener authenticates by SASL.
-            limit: Largest response accepted, in bytes; a lower limit of the API has priority.
+        ``client_id``: the client-id that brokers log and apply quotas to.
+        ``software_name``: see ``api_versions.ApiVersionsRequest``.
+        ``software_version``: see ``api_versions.ApiVersionsRequest``.
+        ``uses_sasl``: true if the listener authenticates by SASL.
+        ``limit``: largest response accepted, in bytes; a lower limit of the API has priority.
         """
         self._client_id = client_id
         self._request = api_versions.ApiVersionsRequest(

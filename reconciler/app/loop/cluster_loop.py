@@ -53,14 +53,10 @@ class ClusterLoop:
     because the change may correct it; ``gap`` limits the rate, and the failures still count. A terminal failure waits
     for a key or the resync.
 
-    Args:
-        name: Name of the cluster, for the log.
-        mailbox: Wakes the loop.
-        work: One reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
-            bug.
-        pace: Returns the intervals; called before each wait.
-        clock: Time.
-        random: For jitter.
+    ``mailbox``: wakes the loop.
+    ``work``: one reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
+    bug.
+    ``pace``: returns the intervals; called before each wait.
 
     Attributes:
         last_started: When the latest reconciliation started, in seconds since the epoch; ``None`` = none yet.

@@ -26,9 +26,7 @@ GRACE_SECONDS: Final = 120.0
 def hung_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
     """Return the loops whose reconciliation does not end, for liveness probes.
 
-    Args:
-        loops: The loops of the process.
-        now: Seconds since the epoch.
+    ``now``: seconds since the epoch.
     """
     return [
         f"{loop.name}: a reconciliation has lasted for {now - loop.last_started:.0f} s"
@@ -44,9 +42,7 @@ def late_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
 
     A running reconciliation is not late: its duration is a matter of health.
 
-    Args:
-        loops: The loops of the process.
-        now: Seconds since the epoch.
+    ``now``: seconds since the epoch.
     """
     problems: list[str] = []
     for loop in loops:

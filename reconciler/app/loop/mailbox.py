@@ -25,9 +25,8 @@ class KeyBatch:
 class Mailbox:
     """A bounded set of keys for one reader. All methods belong to one event loop.
 
-    Args:
-        clock: For lingering and timeouts.
-        limit: Maximum number of keys; beyond it all keys are dropped and "everything" is set.
+    ``clock``: for lingering and timeouts.
+    ``limit``: maximum number of keys; beyond it all keys are dropped and "everything" is set.
     """
 
     def __init__(self, *, clock: Clock, limit: int = 10_000) -> None:
@@ -66,10 +65,9 @@ class Mailbox:
 
         A reconciliation compares everything anyway, so all keys are returned: ``max_keys`` only ends the lingering.
 
-        Args:
-            linger: Seconds to wait for more after the first key.
-            max_keys: Number of keys at which lingering ends.
-            timeout: Seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
+        ``linger``: seconds to wait for more after the first key.
+        ``max_keys``: number of keys at which lingering ends.
+        ``timeout``: seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
 
         Returns:
             The keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.

@@ -39,12 +39,9 @@ class CorrectionStore(Protocol):
 class ReconcileRunner:
     """Runs all reconciliations of one cluster, one after the other.
 
-    Args:
-        name: Name of the QuotaCluster.
-        clock: Time.
-        window: Removals of the window; may be replaced between reconciliations when its length changes.
-        tracker: Drift observations.
-        corrections: Stores corrections beyond the process; ``None`` = not stored.
+    ``window``: removals of the window; may be replaced between reconciliations when its length changes.
+    ``tracker``: drift observations.
+    ``corrections``: stores corrections beyond the process; ``None`` = not stored.
 
     Attributes:
         tracker: Drift observations after the latest reconciliation.
@@ -81,13 +78,9 @@ class ReconcileRunner:
     ) -> Reconciliation:
         """Reconcile once. Errors are returned in the result, never raised.
 
-        Args:
-            ports: The ports.
-            options: The options of this reconciliation.
-            desired: The desired state of all documents, without conflicts.
-            counts_drift: Whether differences count as drift now; not while an earlier leader's writes may take
-                effect.
-            refuses_removals: Returns why no removal of a plan is allowed now; "" = allowed.
+        ``desired``: the desired state of all documents, without conflicts.
+        ``counts_drift``: whether differences count as drift now; not while an earlier leader's writes may take effect.
+        ``refuses_removals``: returns why no removal of a plan is allowed now; "" = allowed.
 
         Returns:
             The reconciliation with the drift observations. A window that cannot be read or written is its error.

@@ -34,9 +34,8 @@ class RemovalStore(Protocol):
 class RemovalWindow:
     """The removals within a sliding window.
 
-    Args:
-        store: Stores the counts; read once, before the first result.
-        seconds: Length of the window.
+    ``store``: stores the counts; read once, before the first result.
+    ``seconds``: length of the window.
 
     Attributes:
         seconds: Length of the window.

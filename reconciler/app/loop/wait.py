@@ -12,10 +12,7 @@ T = TypeVar("T")
 async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -> bool:
     """Wait until an event is set or time has passed.
 
-    Args:
-        clock: Time.
-        seconds: Maximum wait; ``None`` = unlimited, 0 or less = do not wait.
-        event: The event.
+    ``seconds``: maximum wait; ``None`` = unlimited, 0 or less = do not wait.
 
     Returns:
         Whether the event is set.
@@ -54,9 +51,8 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
     A supervisor sets a stop event and then cancels: both are one request. Only a second cancellation cancels the
     task.
 
-    Args:
-        task: The stopping task.
-        cancelled: Whether the caller was cancelled already.
+    ``task``: the stopping task.
+    ``cancelled``: whether the caller was cancelled already.
 
     Returns:
         Whether the caller was cancelled, now or before; it has to raise that again.

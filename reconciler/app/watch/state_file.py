@@ -14,11 +14,9 @@ from reconciler.quota.planner.removal_budgets import RemovalCount
 class WatchState:
     """The state file, read once and replaced as a whole. Only one process may use it; the caller locks it.
 
-    Args:
-        path: The file; created by the first change.
+    ``path``: the file; created by the first change.
 
-    Raises:
-        InventoryError: It exists and cannot be read; an empty state is never used instead.
+    Raises InventoryError if it exists and cannot be read; an empty state is never used instead.
     """
 
     def __init__(self, path: Path) -> None:

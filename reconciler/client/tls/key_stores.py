@@ -81,9 +81,8 @@ def trusted(store: StoreConfig) -> str:
 def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
     """Return the private key of a store, with its chain.
 
-    Args:
-        store: With exactly one private key.
-        key_password: ``ssl.key.password``; without it the store's password is tried, as in Java.
+    ``store``: with exactly one private key.
+    ``key_password``: ``ssl.key.password``; without it the store's password is tried, as in Java.
 
     Raises:
         ConfigError: As for :func:`trusted`, or there is not exactly one private key.

@@ -32,13 +32,10 @@ ASK_SECONDS: Final = 4.0
 class LiveBrokerValidator:
     """Implements :class:`reconciler.kube.admission.review.BrokerValidator`.
 
-    Args:
-        api: Reads QuotaClusters.
-        clients: Connected clients.
-        clock: Time.
-        operator_class: Only QuotaClusters of this class are used.
-        allow_references: Whether custom resources may refer to files and variables.
-        from_file: QuotaClusters of a file, by name; ``None`` = they are custom resources.
+    ``clients``: connected clients.
+    ``operator_class``: only QuotaClusters of this class are used.
+    ``allow_references``: whether custom resources may refer to files and variables.
+    ``from_file``: QuotaClusters of a file, by name; ``None`` = they are custom resources.
     """
 
     def __init__(

@@ -42,12 +42,10 @@ class ApiAccess:
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
     """Load API server credentials from the same places as kubectl: a given file, ``KUBECONFIG``, ``~/.kube/config``, the pod.
 
-    Args:
-        kubeconfig: A file to use instead.
-        pod_folder: Folder of the pod's service account token.
+    ``kubeconfig``: a file to use instead.
+    ``pod_folder``: folder of the pod's service account token.
 
-    Raises:
-        ConfigError: There are none, or they cannot be read.
+    Raises ConfigError if there are none, or they cannot be read.
     """
     path = kubeconfig or _usual_kubeconfig()
 

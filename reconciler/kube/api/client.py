@@ -131,14 +131,12 @@ class KubernetesApi:
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
 
-        Args:
-            resource: The kind.
-            namespace: The namespace; ``None`` = all namespaces.
-            limit: Objects per page, fewer if they are large.
-            labels: Label selector.
-            keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
-            cached: List what the API server has in memory, which may lack the last changes. Without ``limit``.
-            memory: The pages of an earlier listing, which are not parsed again; ``None`` = every page is parsed.
+        ``namespace``: the namespace; ``None`` = all namespaces.
+        ``limit``: objects per page, fewer if they are large.
+        ``labels``: label selector.
+        ``keep``: returns what is kept of each object; the rest of a page is freed before the next one is read.
+        ``cached``: list what the API server has in memory, which may lack the last changes. Without ``limit``.
+        ``memory``: the pages of an earlier listing, which are not parsed again; ``None`` = every page is parsed.
         """
         query = {"labelSelector": labels} if labels else {}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
@@ -239,14 +237,9 @@ class KubernetesApi:
     ) -> Obj:
         """Write the status with server-side apply; fields are taken over from other managers.
 
-        Args:
-            resource: The kind.
-            namespace: The namespace.
-            name: The name.
-            body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With
-                ``metadata.resourceVersion`` it is refused (KubernetesConflict) if the object changed since; a uid is
-                not checked.
-            field_manager: Owner of the fields.
+        ``body``: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With ``metadata.resourceVersion``
+        it is refused (KubernetesConflict) if the object changed since; a uid is not checked.
+        ``field_manager``: owner of the fields.
         """
         request = ApiRequest(
             verb="apply",
@@ -320,15 +313,13 @@ class KubernetesApi:
     ) -> Obj:
         """Create an Event (events.k8s.io); for a cluster-scoped object in the namespace ``default``.
 
-        Args:
-            regarding: The object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
-            kind: ``Normal`` or ``Warning``.
-            reason: One word.
-            action: The action, one word.
-            note: A sentence; the server refuses more than 1,024 bytes.
-            at: RFC 3339 with microseconds.
-            controller: Name of the controller.
-            instance: Name of this process.
+        ``regarding``: the object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
+        ``kind``: ``Normal`` or ``Warning``.
+        ``reason``: one word.
+        ``action``: the action, one word.
+        ``note``: a sentence; the server refuses more than 1,024 bytes.
+        ``at``: RFC 3339 with microseconds.
+        ``instance``: name of this process.
         """
         metadata = regarding.get("metadata", {})
         namespace = str(metadata.get("namespace") or "default")

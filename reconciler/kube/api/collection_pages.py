@@ -65,13 +65,12 @@ async def read_collection(
 ) -> tuple[list[Obj], str]:
     """Return all objects of a collection at one moment, and its resource version.
 
-    Args:
-        answer: Sends one request; returns the body of the response.
-        parse: Parses a body; the nesting is checked here.
-        request: The listing.
-        limit: Objects per page; fewer if they are large.
-        keep: Returns what is kept of each object.
-        memory: The pages of an earlier listing; ``None`` = every page is parsed.
+    ``answer``: sends one request; returns the body of the response.
+    ``parse``: parses a body; the nesting is checked here.
+    ``request``: the listing.
+    ``limit``: objects per page; fewer if they are large.
+    ``keep``: returns what is kept of each object.
+    ``memory``: the pages of an earlier listing; ``None`` = every page is parsed.
 
     Raises:
         Gone: The continue token expired in each attempt.
@@ -149,10 +148,9 @@ async def read_cached(
     It takes the API server a fifth of the CPU of pages that it reads from etcd, but memory has no pages: the objects
     are parsed one after another.
 
-    Args:
-        answer: Sends one request; returns the body of the response.
-        request: The listing.
-        keep: Returns what is kept of each object.
+    ``answer``: sends one request; returns the body of the response.
+    ``request``: the listing.
+    ``keep``: returns what is kept of each object.
 
     Returns:
         ``None`` if the collection is too large, or there is no response that can be read.

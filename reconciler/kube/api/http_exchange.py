@@ -101,11 +101,8 @@ class HttpTransport(Protocol):
 class HttpExchange:
     """Connections to one API server. Create it inside a running loop.
 
-    Args:
-        access: Address and credentials.
-        clock: Time.
-        on_request: Called after every attempt.
-        transport: Sends requests; ``None`` = over HTTP.
+    ``on_request``: called after every attempt.
+    ``transport``: sends requests; ``None`` = over HTTP.
     """
 
     def __init__(

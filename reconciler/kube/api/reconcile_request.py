@@ -74,19 +74,11 @@ async def wait(
 ) -> RequestStatus:
     """Poll until the request is handled, or the time is up.
 
-    Args:
-        api: Client of the API server.
-        resource: The kind.
-        namespace: The namespace.
-        name: The name.
-        value: From :func:`request`.
-        seconds: Maximum time.
-        clock: Time.
-        looked: Called with the resource after each read.
+    ``value``: from :func:`request`.
+    ``seconds``: maximum time.
+    ``looked``: called with the resource after each read.
 
-    Raises:
-        NotFound: It was deleted meanwhile.
-        KubernetesError: It cannot be read.
+    Raises NotFound if it was deleted meanwhile; KubernetesError if it cannot be read.
     """
     deadline = clock.monotonic() + seconds
     while True:

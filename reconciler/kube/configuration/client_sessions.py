@@ -74,11 +74,9 @@ class _RetiredClient:
 class SessionKeeper:
     """Keeps a client per QuotaCluster. Implements ``operator_context.SessionProvider``. Use it as a context, or close it.
 
-    Args:
-        api: Reads Secrets.
-        settings: Namespace of the Secrets, and whether references are allowed.
-        clock: Time.
-        metrics: Receives each request to a broker; ``None`` = no metrics.
+    ``api``: reads Secrets.
+    ``settings``: namespace of the Secrets, and whether references are allowed.
+    ``metrics``: receives each request to a broker; ``None`` = no metrics.
     """
 
     def __init__(

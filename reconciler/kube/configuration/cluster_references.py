@@ -42,9 +42,7 @@ def _problems(name: str, spec: str) -> tuple[str, ...]:
 def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
     """Return the refused references of a QuotaCluster, by field; values are never quoted.
 
-    Args:
-        obj: The resource.
-        allow_references: Whether the operator was started to allow references, file paths and token URLs.
+    ``allow_references``: whether the operator was started to allow references, file paths and token URLs.
     """
     spec = spec_of(obj)
     faults: list[str] = []

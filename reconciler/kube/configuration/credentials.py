@@ -175,10 +175,9 @@ def client_config(
 ) -> ClientConfig:
     """Return the client configuration of a cluster.
 
-    Args:
-        cluster: The configuration; its references were checked before (``cluster_references``).
-        credentials: :data:`NONE` if there is no Secret.
-        allow_references: Whether file paths and ``${file:...}`` on the operator's own disk are resolved.
+    ``cluster``: the configuration; its references were checked before (``cluster_references``).
+    ``credentials``: :data:`NONE` if there is no Secret.
+    ``allow_references``: whether file paths and ``${file:...}`` on the operator's own disk are resolved.
 
     Raises:
         CredentialsError: A key of the Secret is missing or cannot be used. No value is quoted.

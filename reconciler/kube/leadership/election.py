@@ -135,11 +135,9 @@ class Leader:
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.
 
-        Args:
-            resign: Set it only after all work has ended: from then on another candidate leads.
+        ``resign``: set it only after all work has ended: from then on another candidate leads.
 
-        Raises:
-            LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.
+        Raises LeaseLost if this process led and is no longer certain to lead; ``leadership_lost`` is set.
         """
         if not await self._campaign(resign):
             return

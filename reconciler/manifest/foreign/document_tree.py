@@ -139,10 +139,9 @@ def limits(
 ) -> list[ImportedLimit]:
     """Return the limits in a mapping, without nulls.
 
-    Args:
-        tree: The mapping; ``None`` = there is none.
-        keys: The limits that the tool supports, its name to Kafka's; ``None`` = any, with Kafka's names.
-        live: Whether the numbers are printed float64s.
+    ``tree``: the mapping; ``None`` = there is none.
+    ``keys``: the limits that the tool supports, its name to Kafka's; ``None`` = any, with Kafka's names.
+    ``live``: whether the numbers are printed float64s.
     """
     return [
         read_limit(field, value, keys, live=live)

@@ -44,12 +44,10 @@ def policy_of(
 ) -> WhatIfPolicy:
     """Return the what-if policy.
 
-    Args:
-        simulate: ``spec.simulate`` of the trusted configuration; empty = everything is reported, nothing refused.
-        declarations: Documents by cluster id, for their labels.
+    ``simulate``: ``spec.simulate`` of the trusted configuration; empty = everything is reported, nothing refused.
+    ``declarations``: documents by cluster id, for their labels.
 
-    Raises:
-        QuotaValueError: A pattern, a tier or the name of the usual tier is invalid.
+    Raises QuotaValueError if a pattern, a tier or the name of the usual tier is invalid.
     """
     everywhere = _tolerance(simulate.get("failOn", {}), Tolerance())
     rules: list[TierRule] = []

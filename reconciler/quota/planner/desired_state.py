@@ -104,9 +104,8 @@ class DesiredState:
 def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> DesiredState:
     """Merge documents into one desired state; their order has no effect on the limits.
 
-    Args:
-        declarations: Valid documents; suspended ones are treated as frozen.
-        frozen: Names of other documents that exist but must not claim anything.
+    ``declarations``: valid documents; suspended ones are treated as frozen.
+    ``frozen``: names of other documents that exist but must not claim anything.
     """
     everything = tuple(declarations)
     silent = {candidate.document for candidate in everything if candidate.suspended}

@@ -46,10 +46,8 @@ def change_factor(before: float | None, after: float | None) -> float | None:
 def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:
     """Return the effect on each kind of client of the changed entity, the most common first; never empty.
 
-    Args:
-        change: One change of a plan.
-        live: The state before.
-        after: The state after the whole plan.
+    ``live``: the state before.
+    ``after``: the state after the whole plan.
     """
     subject = change.entity
     effects: list[LimitEffect] = []

@@ -25,11 +25,6 @@ def judged(
     Not judged are overrides, and ends of overrides that restore a value. An override that limits a client to a tenth
     must not make the new declared value look ten times too large, so that one is compared with the value that the
     override replaced. A rolled-back value is compared as it is: it stands for the declared one.
-
-    Args:
-        changes: The changes of a plan.
-        live: The live quotas.
-        overrides: The recorded overrides.
     """
     judged_changes = tuple(
         change

@@ -181,10 +181,8 @@ def nothing_declared(
 def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Violation]:
     """Return the violations of a number of removals. Takes only counts, so that Spark can call it for a fleet.
 
-    Args:
-        planned: Removals of the plan, without those that begin or end an override.
-        owned_pairs: Number of owned pairs before the plan.
-        guards: The bounds.
+    ``planned``: removals of the plan, without those that begin or end an override.
+    ``owned_pairs``: number of owned pairs before the plan.
     """
     if not planned:
         return []

@@ -31,12 +31,9 @@ def classify(
 ) -> Cause | None:
     """Return the row of the table for a pair; ``None`` if all three values are unset.
 
-    Args:
-        key: The quota key; values of integral keys near a whole number equal that number.
-        desired: The declared value.
-        applied: The recorded value that was applied last.
-        live: The live value.
-        is_pending: Whether a write of kquota may still take effect.
+    ``key``: the quota key; values of integral keys near a whole number equal that number.
+    ``applied``: the recorded value that was applied last.
+    ``is_pending``: whether a write of kquota may still take effect.
     """
     if desired is None:
         return _undeclared(key, applied, live, is_pending=is_pending)

@@ -57,13 +57,7 @@ def range_of(change: QuotaChange, ranges: Iterable[ValueRange]) -> ValueRange:
 def is_approved(
     change: QuotaChange, ranges: Iterable[ValueRange], granted: Iterable[ValueRange]
 ) -> bool:
-    """Whether a range approves the new value of a change, or the value that it removes.
-
-    Args:
-        change: One change of a plan.
-        ranges: The ranges of the guards.
-        granted: The ranges of the tenants.
-    """
+    """Whether a range approves the new value of a change, or the value that it removes."""
     value = change.before if change.after is None else change.after
     return value is not None and any(
         range_of(change, ranges_of_key).approves(value) for ranges_of_key in (ranges, granted)

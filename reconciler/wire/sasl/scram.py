@@ -82,11 +82,10 @@ class ScramClient:
     def __init__(self, mechanism: str, *, user: str, password: str, nonce: str) -> None:
         """Start an exchange.
 
-        Args:
-            mechanism: ``SHA_256`` or ``SHA_512``.
-            user: Any text except "".
-            password: Any text except "".
-            nonce: Printable ASCII without a comma, new and unpredictable.
+        ``mechanism``: ``SHA_256`` or ``SHA_512``.
+        ``user``: any text except "".
+        ``password``: any text except "".
+        ``nonce``: printable ASCII without a comma, new and unpredictable.
         """
         if not user or not password:
             raise EncodeError(f"{mechanism} needs a user and a password")
@@ -173,10 +172,9 @@ class ScramServer:
     ) -> None:
         """Start an exchange.
 
-        Args:
-            mechanism: ``SHA_256`` or ``SHA_512``.
-            lookup: Returns the credential of a user, None for an unknown one.
-            nonce: The server's part of the nonce.
+        ``mechanism``: ``SHA_256`` or ``SHA_512``.
+        ``lookup``: returns the credential of a user, None for an unknown one.
+        ``nonce``: the server's part of the nonce.
         """
         self._mechanism = mechanism
         self._lookup = lookup
