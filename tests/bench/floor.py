@@ -25,19 +25,12 @@ EVERYTHING = b"\x01\x00\x00"  # no component, not strict, no tags
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """Encoded bodies of one apply.
+    """Encoded bodies of one apply."""
 
-    Attributes:
-        validations: Requests that only validate.
-        changes: Requests that write.
-        poll: Describe of the entity that is written last.
-        expected: Bytes of its response once the change is visible.
-    """
-
-    validations: Sequence[bytes]
-    changes: Sequence[bytes]
-    poll: bytes
-    expected: bytes
+    validations: Sequence[bytes]  # requests that only validate
+    changes: Sequence[bytes]  # requests that write
+    poll: bytes  # describe of the entity that is written last
+    expected: bytes  # bytes of its response once the change is visible
 
 
 def frames(offset: int) -> Frames:

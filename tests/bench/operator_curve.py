@@ -49,18 +49,12 @@ FigureSamples = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveFigure:
-    """One line of the curve.
+    """One line of the curve."""
 
-    Attributes:
-        name: Name in samples.
-        work: Name in the table.
-        unit: Of the value.
-        bars: Number of documents -> largest value that meets the target.
-    """
-
-    name: str
-    work: str
-    unit: str = "s"
+    name: str  # name in samples
+    work: str  # name in the table
+    unit: str = "s"  # of the value
+    # Number of documents -> largest value that meets the target.
     bars: Mapping[int, float] = field(default_factory=dict)
 
 
@@ -126,21 +120,13 @@ def path_in(namespace: str) -> str:
 
 @dataclass(slots=True)
 class OperatorSample:
-    """One number of documents, with separate servers.
+    """One number of documents, with separate servers."""
 
-    Attributes:
-        bench: The Kubernetes.
-        bootstrap: Of the Kafka cluster.
-        count: Number of documents.
-        namespaces: Their namespaces; a namespace holds 10,000 documents at most.
-        samples: The figures so far.
-    """
-
-    bench: Bench
-    bootstrap: str
-    count: int
-    namespaces: Sequence[str] = ()
-    samples: FigureSamples = field(default_factory=dict)
+    bench: Bench  # the Kubernetes
+    bootstrap: str  # of the Kafka cluster
+    count: int  # number of documents
+    namespaces: Sequence[str] = ()  # their namespaces; a namespace holds 10,000 documents at most
+    samples: FigureSamples = field(default_factory=dict)  # the figures so far
 
     @property
     def path(self) -> str:

@@ -32,17 +32,11 @@ QUIET_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How changes are sent.
+    """How changes are sent."""
 
-    Attributes:
-        operations: Maximum number of operations of a request; 0 = only the second writer sends.
-        connections: Number of concurrent requests, each on its own connection.
-        is_spread: Whether the connections go to different brokers.
-    """
-
-    operations: int
-    connections: int = 1
-    is_spread: bool = False
+    operations: int  # maximum number of operations of a request; 0 = only the second writer sends
+    connections: int = 1  # number of concurrent requests, each on its own connection
+    is_spread: bool = False  # whether the connections go to different brokers
 
     @property
     def name(self) -> str:
@@ -93,8 +87,7 @@ def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[b
 def send(connection: socket.socket, body: bytes) -> None:
     """Send one request; decode only the first error of the response.
 
-    Raises:
-        CallFailed: The first entity was refused.
+    Raises CallFailed if the first entity was refused.
     """
     answer = ping.exchange(connection, raw_quotas.ALTER, API_VERSION, body, flexible=True)
     (error,) = struct.unpack_from(">h", answer, 4 + _varint_size(answer, 4))

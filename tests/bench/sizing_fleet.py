@@ -31,25 +31,16 @@ Series = dict[str, tuple[Sample, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
-    """One group under one tier.
-
-    Attributes:
-        cluster: Its cluster.
-        group: Its number.
-        tier: The tier.
-        advice: The verdict.
-        target: The recommended limit; ``None`` = none.
-        oracle: The smallest limit that keeps the promise on the true demand of the held-out week.
-        share: Throttled share of the true demand of that week under the target, of the worst broker, as a multiple of
-            what the tier allows.
-    """
+    """One group under one tier."""
 
     cluster: int
-    group: int
+    group: int  # its number
     tier: str
-    advice: Advice
-    target: int | None
-    oracle: int
+    advice: Advice  # the verdict
+    target: int | None  # the recommended limit; None = none
+    oracle: int  # the smallest limit that keeps the promise on the true demand of the held-out week
+    # Throttled share of the true demand of that week under the target, of the worst broker, as a multiple of what the
+    # tier allows.
     share: float | None
 
     @property

@@ -13,42 +13,25 @@ from tests.bench.harness import ROUNDS, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """The sizes of a measurement.
+    """The sizes of a measurement."""
 
-    Attributes:
-        name: ``small`` shows that everything works; only ``full`` is a measurement.
-        rounds: Number of rounds for each candidate.
-        scaling_rows: Samples of T10.
-        clients: Clients of T3.
-        limits: Limits of T3.
-        pairs: Pairs of each side of T4.
-        replayed: Samples of T2.
-        largest: Samples of T6; ``None`` = a billion, or the number that fits half of the free disk.
-        heaped: Samples of T7, which also measures five times as many.
-        crossed: Samples of T8, smallest first.
-        brokers: Brokers of T9.
-        groups: Groups of T9.
-        step_ms: Scrape step of T9.
-        exact: Test modules of T11.
-        seeds: Seeds of T12.
-        sized: Clusters, groups, step in milliseconds and seeded clients, of T13.
-    """
-
-    name: str
-    rounds: int
-    scaling_rows: int
-    clients: int
-    limits: int
-    pairs: int
-    replayed: int
+    name: str  # `small` shows that everything works; only `full` is a measurement
+    rounds: int  # number of rounds for each candidate
+    scaling_rows: int  # samples of T10
+    clients: int  # clients of T3
+    limits: int  # limits of T3
+    pairs: int  # pairs of each side of T4
+    replayed: int  # samples of T2
+    # Samples of T6; None = a billion, or the number that fits half of the free disk.
     largest: int | None
-    heaped: int
-    crossed: tuple[int, ...]
-    brokers: int
-    groups: int
-    step_ms: int
-    exact: tuple[str, ...]
-    seeds: int
+    heaped: int  # samples of T7, which also measures five times as many
+    crossed: tuple[int, ...]  # samples of T8, smallest first
+    brokers: int  # brokers of T9
+    groups: int  # groups of T9
+    step_ms: int  # scrape step of T9
+    exact: tuple[str, ...]  # test modules of T11
+    seeds: int  # seeds of T12
+    # Clusters, groups, step in milliseconds and seeded clients, of T13.
     sized: tuple[int, int, int, int]
 
 
@@ -93,17 +76,11 @@ SCALES = {scale.name: scale for scale in (SMALL, FULL)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A row with its circumstances.
+    """A row with its circumstances."""
 
-    Attributes:
-        target: ``T1`` to ``T13``.
-        row: The figures.
-        when: Date, load of the machine before and after, rounds, and whether it was a trial.
-    """
-
-    target: str
-    row: Row
-    when: str
+    target: str  # `T1` to `T13`
+    row: Row  # the figures
+    when: str  # date, load of the machine before and after, rounds, and whether it was a trial
 
 
 def t1(scale: Scale) -> Iterator[Row]:

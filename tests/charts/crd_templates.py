@@ -21,8 +21,7 @@ AFTER = "metadata:\n"
 def wrapped(text: str) -> str:
     """The template of a CRD: its text with the chart's annotations and labels, if CRDs are enabled.
 
-    Raises:
-        ValueError: the text contains template braces, or not exactly one unindented `metadata:`.
+    Raises ValueError if the text contains template braces, or not exactly one unindented `metadata:`.
     """
     if "{{" in text:
         raise ValueError("the text would be taken for a template")

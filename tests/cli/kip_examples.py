@@ -9,17 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Example:
-    """One example of the KIP.
+    """One example of the KIP."""
 
-    Attributes:
-        before: The quotas of the cluster, as (parts, values).
-        arguments: The command line.
-        prints: Standard output, exactly.
-    """
-
+    # The quotas of the cluster, as (parts, values).
     before: tuple[tuple[tuple[tuple[str, str | None], ...], dict[str, float]], ...]
-    arguments: tuple[str, ...]
-    prints: str
+    arguments: tuple[str, ...]  # the command line
+    prints: str  # standard output, exactly
 
 
 DESCRIBE = Example(

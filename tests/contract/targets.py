@@ -39,27 +39,16 @@ REAL = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A server of Kafka's protocol.
+    """A server of Kafka's protocol."""
 
-    Attributes:
-        name: `sandbox-3.9`, `kafka-4.0.1`.
-        lines: Applicable keys of expectation tables, the most specific first.
-        port: Plain listener.
-        sasl_port: Listener with SASL over plain text.
-        users: Passwords by name.
-        mechanisms: Mechanisms of the SASL listener.
-        cluster_id: The configured id.
-        sandbox: The sandbox itself, for its faults.
-    """
-
-    name: str
-    lines: tuple[str, ...]
-    port: int
-    sasl_port: int
-    users: Mapping[str, str]
-    mechanisms: tuple[str, ...]
-    cluster_id: str
-    sandbox: Sandbox | None = None
+    name: str  # `sandbox-3.9`, `kafka-4.0.1`
+    lines: tuple[str, ...]  # applicable keys of expectation tables, the most specific first
+    port: int  # plain listener
+    sasl_port: int  # listener with SASL over plain text
+    users: Mapping[str, str]  # passwords by name
+    mechanisms: tuple[str, ...]  # mechanisms of the SASL listener
+    cluster_id: str  # the configured id
+    sandbox: Sandbox | None = None  # the sandbox itself, for its faults
 
     def expected(self, table: Mapping[str, T]) -> T:
         """The row's cell for this version; `all` is the cell of versions without their own."""

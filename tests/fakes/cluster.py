@@ -25,31 +25,25 @@ LOST, LANDED, LATE = "lost", "landed", "late"
 
 @dataclass
 class Faults:
-    """Injected faults.
+    """Injected faults."""
 
-    Attributes:
-        rejected: Entity -> (code, name, message).
-        unknown: Entity -> ``LOST``, ``LANDED`` or ``LATE``.
-        lag: Broker id -> seconds until it shows a change; ``math.inf`` = never.
-        unreachable: Broker id -> error of a connection.
-        before: Called before each request with its name (``cluster``, ``describe``, ``alter``, ``validate``,
-            ``wait_visible``), and with ``answer`` before an alter returns; may write to the log, or raise.
-    """
-
+    # Entity -> (code, name, message).
     rejected: dict[Entity, tuple[int, str, str]] = field(default_factory=dict)
-    unknown: dict[Entity, str] = field(default_factory=dict)
+    unknown: dict[Entity, str] = field(default_factory=dict)  # entity -> `LOST`, `LANDED` or `LATE`
+    # Broker id -> seconds until it shows a change; `math.inf` = never.
     lag: dict[int, float] = field(default_factory=dict)
-    unreachable: dict[int, str] = field(default_factory=dict)
+    unreachable: dict[int, str] = field(default_factory=dict)  # broker id -> error of a connection
+    # Called before each request with its name (`cluster`, `describe`, `alter`, `validate`, `wait_visible`), and with
+    # `answer` before an alter returns; may write to the log, or raise.
     before: Callable[[str], None] = lambda _: None
 
 
 class FakeCluster:
     """The cluster; see the module.
 
-    Args:
-        state: Quotas at the start.
-        brokers: Number of brokers, with ids from 1.
-        rights: Cluster operations that the client may use.
+    ``state``: quotas at the start.
+    ``brokers``: number of brokers, with ids from 1.
+    ``rights``: cluster operations that the client may use.
     """
 
     def __init__(

@@ -43,20 +43,12 @@ Step = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class FuzzResult:
-    """The result for one reader.
+    """The result for one reader."""
 
-    Attributes:
-        reader: Its name.
-        inputs: Number of inputs.
-        steps: Number of reached transitions between lines.
-        crash: An input that raised an unexpected error; ``None`` = there is none.
-        error: The error.
-    """
-
-    reader: str
-    inputs: int
-    steps: int
-    crash: bytes | None = None
+    reader: str  # its name
+    inputs: int  # number of inputs
+    steps: int  # number of reached transitions between lines
+    crash: bytes | None = None  # an input that raised an unexpected error; None = there is none
     error: str = ""
 
 

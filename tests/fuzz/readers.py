@@ -44,17 +44,11 @@ MODULES: Mapping[int, ModuleType] = {
 
 @dataclass(frozen=True, slots=True)
 class FuzzedReader:
-    """One reader.
+    """One reader."""
 
-    Attributes:
-        name: Name in the output.
-        read: Reads bytes; raises a ``KquotaError`` to refuse them.
-        samples: Valid input.
-    """
-
-    name: str
-    read: Callable[[bytes], object]
-    samples: tuple[bytes, ...]
+    name: str  # name in the output
+    read: Callable[[bytes], object]  # reads bytes; raises a `KquotaError` to refuse them
+    samples: tuple[bytes, ...]  # valid input
 
 
 def _decode(module: ModuleType, version: int, body: bytes) -> object:

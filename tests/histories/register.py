@@ -25,40 +25,27 @@ class WriteOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """A write of one value.
+    """A write of one value."""
 
-    Attributes:
-        value: ``None`` = a removal.
-        began: Time of sending.
-        ended: Time of the response; without a response, the last time at which it can be executed.
-        outcome: Result in the response.
-        writer: Its sender; for messages, and for reads that name a writer.
-        is_sent_again: Whether the writer repeats it after a lost response, so that it may be executed twice.
-    """
-
-    value: Value
-    began: float
+    value: Value  # none = a removal
+    began: float  # time of sending
+    # Time of the response; without a response, the last time at which it can be executed.
     ended: float = math.inf
-    outcome: WriteOutcome = WriteOutcome.DONE
-    writer: str = ""
+    outcome: WriteOutcome = WriteOutcome.DONE  # result in the response
+    writer: str = ""  # its sender; for messages, and for reads that name a writer
+    # Whether the writer repeats it after a lost response, so that it may be executed twice.
     is_sent_again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """An observed value.
+    """An observed value."""
 
-    Attributes:
-        value: ``None`` = no value.
-        ended: Time of the response.
-        since: It shows at least every write that was answered before this time; never = no bound.
-        writer: The writer of the value; "" = unknown.
-    """
-
-    value: Value
-    ended: float
+    value: Value  # none = no value
+    ended: float  # time of the response
+    # It shows at least every write that was answered before this time; never = no bound.
     since: float = -math.inf
-    writer: str = ""
+    writer: str = ""  # the writer of the value; "" = unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +62,11 @@ class _Step:
 class RegisterHistory:
     """Writes and reads of one register.
 
-    Args:
-        writes: Writes of all writers.
-        reads: Observer -> its reads, in order. Each observer follows the register separately.
-        initial: The value before all writes.
-        log: The observer that shows every change; "" = none.
-        most_steps: Maximum number of steps: without an order the search would try all subsets of the lost writes.
+    ``writes``: writes of all writers.
+    ``reads``: observer -> its reads, in order. Each observer follows the register separately.
+    ``initial``: the value before all writes.
+    ``log``: the observer that shows every change; "" = none.
+    ``most_steps``: maximum number of steps: without an order the search would try all subsets of the lost writes.
     """
 
     def __init__(

@@ -87,21 +87,13 @@ hypothesis.settings.load_profile("mutants")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of one fault.
+    """The result of one fault."""
 
-    Attributes:
-        fault: The planted fault.
-        word: `killed`, `SURVIVED`, `NOT FOUND` or `BROKEN`.
-        seconds: Wall time of its tests.
-        detail: The end of the output, unless it was killed.
-        failed: The first test that failed, as pytest names it; empty if the run was stopped.
-    """
-
-    fault: Fault
-    word: str
-    seconds: float
-    detail: str = ""
-    failed: str = ""
+    fault: Fault  # the planted fault
+    word: str  # `killed`, `SURVIVED`, `NOT FOUND` or `BROKEN`
+    seconds: float  # wall time of its tests
+    detail: str = ""  # the end of the output, unless it was killed
+    failed: str = ""  # the first test that failed, as pytest names it; empty if the run was stopped
 
     @property
     def layer(self) -> str:

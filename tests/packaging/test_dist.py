@@ -36,17 +36,11 @@ PROXY = "proxy.url=socks5://127.0.0.1:1\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """A command of an extra that needs no server.
+    """A command of an extra that needs no server."""
 
-    Attributes:
-        words: The command; `python` and `kquota` are those of the environment.
-        code: Its exit code if the extra is installed.
-        output: Its output then.
-    """
-
-    words: tuple[str, ...]
-    code: int
-    output: str
+    words: tuple[str, ...]  # the command; `python` and `kquota` are those of the environment
+    code: int  # its exit code if the extra is installed
+    output: str  # its output then
 
 
 def kerberos_use() -> Use:

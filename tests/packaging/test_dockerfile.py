@@ -19,11 +19,7 @@ class Step(NamedTuple):
 
 
 def steps(text: str) -> list[Step]:
-    """The instructions of a Dockerfile.
-
-    Raises:
-        ValueError: an instruction is not one of `KNOWN`.
-    """
+    """The instructions of a Dockerfile. Raises ValueError if an instruction is not one of `KNOWN`."""
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
     ]

@@ -75,15 +75,10 @@ def base_image() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """An image in OCI layout.
-
-    Attributes:
-        folder: The layout.
-        root: The root file system that umoci unpacked.
-    """
+    """An image in OCI layout."""
 
     folder: Path
-    root: Path
+    root: Path  # the root file system that umoci unpacked
 
     @property
     def digest(self) -> str:

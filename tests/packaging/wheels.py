@@ -25,8 +25,7 @@ def build_tools() -> Path:
 def wheel_folder(extra: str) -> Path:
     """A folder with the wheels of the locks `base`, `build` and `extra`; of the first two for the extra "".
 
-    Raises:
-        ServersUnavailable: a program is missing, or a download fails or has another hash.
+    Raises ServersUnavailable if a program is missing, or a download fails or has another hash.
     """
     if extra in NEEDED:
         jars.program(*NEEDED[extra])

@@ -22,25 +22,15 @@ FIRST_UNSEEN = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One group of one run.
+    """One group of one run."""
 
-    Attributes:
-        run: Its number.
-        case: The group.
-        throttled: Throttled time, forecast and measured.
-        worst: Worst delay, forecast and measured.
-        observed_ms: Throttled time by the broker's own throttle-time.
-        truth: All measurements.
-        unstated: The forecast without a stated fetch size of consumers.
-    """
-
-    run: int
-    case: Case
-    throttled: Compared
-    worst: Compared
-    observed_ms: int
-    truth: Truth
-    unstated: ForecastRange
+    run: int  # its number
+    case: Case  # the group
+    throttled: Compared  # throttled time, forecast and measured
+    worst: Compared  # worst delay, forecast and measured
+    observed_ms: int  # throttled time by the broker's own throttle-time
+    truth: Truth  # all measurements
+    unstated: ForecastRange  # the forecast without a stated fetch size of consumers
 
     def line(self) -> str:
         """A row of the table."""

@@ -27,31 +27,18 @@ Rename = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One group of one run, as the fixture has it.
+    """One group of one run, as the fixture has it."""
 
-    Attributes:
-        kind: ``produce`` or ``fetch``.
-        user: User of its bucket, "" = none; names are pseudonyms.
-        client_id: Client id of its bucket.
-        shape: Shape of its demand.
-        connections: Number of connections.
-        record: Bytes of a record.
-        fetch_bytes: Maximum size of a fetch of a consumer.
-        limit: Bytes per second in the second half.
-        free: Its records without limits.
-        limited: The same records with limits.
-    """
-
-    kind: str
-    user: str
-    client_id: str
-    shape: str
-    connections: int
-    record: int
-    fetch_bytes: int
-    limit: int
-    free: tuple[Way, ...]
-    limited: tuple[Way, ...]
+    kind: str  # `produce` or `fetch`
+    user: str  # user of its bucket, "" = none; names are pseudonyms
+    client_id: str  # client id of its bucket
+    shape: str  # shape of its demand
+    connections: int  # number of connections
+    record: int  # bytes of a record
+    fetch_bytes: int  # maximum size of a fetch of a consumer
+    limit: int  # bytes per second in the second half
+    free: tuple[Way, ...]  # its records without limits
+    limited: tuple[Way, ...]  # the same records with limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +76,10 @@ def write(
 ) -> list[Path]:
     """Write the files of one run; the same run and key give the same bytes.
 
-    Args:
-        recorded: The run.
-        key: Key of the pseudonyms; deleted after the recording.
-        folder: Folder of the files.
-        scrape_ms: Scrape step.
+    ``recorded``: the run.
+    ``key``: key of the pseudonyms; deleted after the recording.
+    ``folder``: folder of the files.
+    ``scrape_ms``: scrape step.
     """
     rename, run = pseudonyms(key), recorded.run
     stem = f"run-{run.number}"

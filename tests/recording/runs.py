@@ -15,29 +15,18 @@ TELEMETRY_LIMIT = 1e15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Clients that share a quota.
+    """Clients that share a quota."""
 
-    Attributes:
-        name: Name of its user or client id.
-        kind: ``produce`` or ``fetch``.
-        shape: Shape of its demand.
-        mean: Mean bytes per second.
-        record: Bytes of a record.
-        connections: Number of clients that share it.
-        target_delay: Intended worst delay, in seconds.
-        fetch_bytes: ``max.partition.fetch.bytes`` of its consumers.
-        share: Assumed share of the limit that the group gets, to choose a limit with which all its
-            records arrive within the half. The model is not fitted to it.
-    """
-
-    name: str
-    kind: Literal["produce", "fetch"]
-    shape: str
-    mean: int
-    record: int
-    connections: int
-    target_delay: float
-    fetch_bytes: int = 1_048_576
+    name: str  # name of its user or client id
+    kind: Literal["produce", "fetch"]  # `produce` or `fetch`
+    shape: str  # shape of its demand
+    mean: int  # mean bytes per second
+    record: int  # bytes of a record
+    connections: int  # number of clients that share it
+    target_delay: float  # intended worst delay, in seconds
+    fetch_bytes: int = 1_048_576  # `max.partition.fetch.bytes` of its consumers
+    # Assumed share of the limit that the group gets, to choose a limit with which all its records arrive within the
+    # half. The model is not fitted to it.
     share: float = 1.0
 
 

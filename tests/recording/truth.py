@@ -44,18 +44,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The measured result for the clients of a group.
+    """The measured result for the clients of a group."""
 
-    Attributes:
-        throttled_ms: Time in which at least one record was late by more than a second beyond the baseline.
-        worst_ms: The longest wait of a record, less the baseline.
-        baseline_ms: The 99th percentile of delays without limits.
-        is_cut: Whether a record had not arrived at the end of the half, so that the true figures are higher.
-    """
-
+    # Time in which at least one record was late by more than a second beyond the baseline.
     throttled_ms: int
-    worst_ms: int
-    baseline_ms: int
+    worst_ms: int  # the longest wait of a record, less the baseline
+    baseline_ms: int  # the 99th percentile of delays without limits
+    # Whether a record had not arrived at the end of the half, so that the true figures are higher.
     is_cut: bool
 
 
@@ -107,12 +102,11 @@ def samples(
 ) -> tuple[Sample, ...]:
     """The samples of a series after ingest.
 
-    Args:
-        kind: Measured quota type.
-        rates: Its points.
-        delays: Points of its throttle time; NaN = none.
-        scrapes: The scrapes that count.
-        scrape_ms: The scrape step.
+    ``kind``: measured quota type.
+    ``rates``: its points.
+    ``delays``: points of its throttle time; NaN = none.
+    ``scrapes``: the scrapes that count.
+    ``scrape_ms``: the scrape step.
     """
     moments = set(scrapes)
     throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - true only for NaN

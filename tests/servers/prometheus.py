@@ -64,8 +64,7 @@ class CheckFailed(AssertionError):
 def folder(package: Package) -> Path:
     """Return the folder with the package's programs.
 
-    Raises:
-        ServersUnavailable: the package cannot be downloaded, and the program is not installed.
+    Raises ServersUnavailable if the package cannot be downloaded, and the program is not installed.
     """
     name = f"{package.name}-{package.version}-{jars.digest(package.sha256, package.fixed)}"
     try:
@@ -80,11 +79,7 @@ def folder(package: Package) -> Path:
 
 
 def promtool(*arguments: str, stdin: str = "") -> str:
-    """Run `promtool`; return its output.
-
-    Raises:
-        CheckFailed: it did not exit with 0; the message is its output.
-    """
+    """Run `promtool`; return its output. Raises CheckFailed if it did not exit with 0; the message is its output."""
     return _checked([str(folder(PROMETHEUS) / "promtool"), *arguments], stdin)
 
 
@@ -268,8 +263,7 @@ def until(
 ) -> float:
     """Poll until `true()` is true; return the seconds that it took.
 
-    Raises:
-        AssertionError: it was not true within `seconds`; the message contains `doing` and `details()`.
+    Raises AssertionError if it was not true within `seconds`; the message contains `doing` and `details()`.
     """
     began = time.monotonic()
     while not true():

@@ -17,14 +17,10 @@ ANSWER_SECONDS = 60
 
 @dataclass(frozen=True)
 class Screenshot:
-    """The screen of a terminal after a command.
+    """The screen of a terminal after a command."""
 
-    Attributes:
-        rows: Its rows, without empty ones at the end.
-        lines: The lines that the command wrote: rows that the terminal wrapped are joined.
-    """
-
-    rows: tuple[str, ...]
+    rows: tuple[str, ...]  # its rows, without empty ones at the end
+    # The lines that the command wrote: rows that the terminal wrapped are joined.
     lines: tuple[str, ...]
 
     @property
@@ -37,14 +33,12 @@ def screenshot(
 ) -> Screenshot:
     """Run a command in a terminal until it ends.
 
-    Args:
-        command: The program and its arguments.
-        columns: Width of the terminal.
-        folder: Working directory.
-        environment: Environment variables to set.
+    ``command``: the program and its arguments.
+    ``columns``: width of the terminal.
+    ``folder``: working directory.
+    ``environment``: environment variables to set.
 
-    Raises:
-        ServersUnavailable: tmux is not installed.
+    Raises ServersUnavailable if tmux is not installed.
     """
     tmux = [
         jars.program("tmux", "tmux (Debian: apt-get install tmux)"),

@@ -53,26 +53,18 @@ Value: TypeAlias = float | None
 
 @dataclass(frozen=True, slots=True)
 class PairState:
-    """The part of a state that determines its future, and the memory of the oracle.
+    """The part of a state that determines its future, and the memory of the oracle."""
 
-    Attributes:
-        declared: Declared value; ``None`` = there is no document.
-        policy: Its deletionPolicy.
-        suspended: Whether it is suspended.
-        live: Value on the brokers.
-        changes: The records, as a minimal list of changes.
-        late: The value of the last request that may still be executed, if there is one.
-        own_values: Live values that the product wrote, or that were declared while they were live.
-        open: Intended values that no describe contradicted 65 s or more after the intent.
-    """
-
-    declared: Value = None
-    policy: DeletionPolicy | None = None
-    suspended: bool = False
-    live: Value = None
-    changes: tuple[RecordChange, ...] = ()
+    declared: Value = None  # declared value; None = there is no document
+    policy: DeletionPolicy | None = None  # its deletionPolicy
+    suspended: bool = False  # whether it is suspended
+    live: Value = None  # value on the brokers
+    changes: tuple[RecordChange, ...] = ()  # the records, as a minimal list of changes
+    # The value of the last request that may still be executed, if there is one.
     late: frozenset[Value] = frozenset()
+    # Live values that the product wrote, or that were declared while they were live.
     own_values: frozenset[Value] = frozenset()
+    # Intended values that no describe contradicted 65 s or more after the intent.
     open: frozenset[Value] = frozenset()
 
 
@@ -151,8 +143,7 @@ FATES = (
 class Product:
     """One run of the product's functions. A broken variant overrides one of the steps.
 
-    Args:
-        rules: Configuration of the run.
+    ``rules``: configuration of the run.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -387,8 +378,7 @@ def explore(
 ) -> Exploration:
     """Explore every reachable state; each must converge.
 
-    Raises:
-        LawViolated: A law is violated; the message has the shortest history.
+    Raises LawViolated if a law is violated; the message has the shortest history.
     """
     table = actions(product, overrides=overrides)
     first = PairState()

@@ -34,14 +34,11 @@ def as_pod(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the prefix of a command and its environment. The command keeps the process id.
 
-    Args:
-        kube: The cluster.
-        folder: Folder for the account's files, from which they are copied.
-        namespace: Namespace of the service account.
-        account: Name of the service account.
+    ``folder``: folder for the account's files, from which they are copied.
+    ``namespace``: namespace of the service account.
+    ``account``: name of the service account.
 
-    Raises:
-        ServersUnavailable: Mounting is not permitted on this machine.
+    Raises ServersUnavailable if mounting is not permitted on this machine.
     """
     view = _view()
     place = folder / f"{namespace}-{account}"

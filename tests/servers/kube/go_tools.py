@@ -22,9 +22,7 @@ class GoToolFailed(Exception):
 def ask(tool: programs.GoModule, question: object) -> Any:
     """Run the program `tool`, built on first use; return its output.
 
-    Raises:
-        GoToolFailed: it refuses the input.
-        ServersUnavailable: it cannot be built on this machine.
+    Raises GoToolFailed if it refuses the input; ServersUnavailable if it cannot be built on this machine.
     """
     program = programs.go_programs(tool) / tool.name
     answer = subprocess.run(

@@ -10,10 +10,8 @@ def health(script: str, obj: Mapping[str, object], *, open_libs: bool = False) -
 
     Argo CD limits a script to one second and, unless `useOpenLibs` is set, to the base, package and
     table libraries. (`os.time` and `os.date`, which it also allows, are missing here.) A status that is
-    invalid in Argo CD becomes `Unknown`.
-
-    Raises:
-        GoToolFailed: the script fails, does not end in time, or returns no table.
+    invalid in Argo CD becomes `Unknown`. Raises GoToolFailed if the script fails, does not end in time, or returns no
+    table.
     """
     answer = ask(LUAHEALTH, {"script": script, "obj": obj, "openLibs": open_libs})
     return answer["status"], answer["message"]

@@ -133,8 +133,7 @@ def helm() -> Path:
 def etcd() -> Path:
     """Return `etcd` from the pinned Debian package, unpacked without installation, else from PATH.
 
-    Raises:
-        ServersUnavailable: neither is available; the message says what to install.
+    Raises ServersUnavailable if neither is available; the message says what to install.
     """
     name = f"etcd-{ETCD.version}-{ETCD.sha256[:16]}"
     try:
@@ -151,8 +150,7 @@ def etcd() -> Path:
 def go_programs(module: GoModule) -> Path:
     """Return the folder with the programs of `module`, each named after the last part of its package.
 
-    Raises:
-        ServersUnavailable: Go is missing or too old, or a module could not be downloaded or built.
+    Raises ServersUnavailable if go is missing or too old, or a module could not be downloaded or built.
     """
     return jars.cached(folder_name(module), lambda folder: _build(module, folder))
 
@@ -256,11 +254,7 @@ def _unpack_etcd(folder: Path) -> None:
 
 
 def check(file: Path, sha256: str) -> None:
-    """Check the digest of a download.
-
-    Raises:
-        ServersUnavailable: the content has another SHA-256.
-    """
+    """Check the digest of a download. Raises ServersUnavailable if the content has another SHA-256."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != sha256:
         raise ServersUnavailable(f"{file.name} has the SHA-256 {digest}, and {sha256} is pinned.")
