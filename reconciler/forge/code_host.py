@@ -1,8 +1,10 @@
-"""What GitHub and GitLab have in common: an API with a path for each repository, and fields that differ only in their names."""
+"""What GitHub and GitLab have in common: an API with a path for each repository; paths, methods and fields differ in their names."""
 
 import base64
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import ClassVar, Final
 
 from reconciler.errors import ForgeError
 from reconciler.forge.drift_issue import Issue
@@ -16,7 +18,7 @@ REGULAR_FILES: Final = frozenset({"100644", "100755"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFields:
-    """Paths of fields in a host's JSON."""
+    """Paths of fields in a host's JSON, and its words for the same requests."""
 
     number: str  # number of an issue or a pull request, as its users see it
     author: str
@@ -24,6 +26,11 @@ class HostFields:
     url: str
     # Values of `state` of a pull request that is neither merged nor closed.
     open_states: frozenset[str]
+    change: str  # method that changes some fields of an object
+    comments: str  # path of the comments of an issue, below the issue
+    pulls: str  # path of the pull requests of a repository
+    closed_issue: Mapping[str, Json]  # fields that close an issue as done
+    closed_pull: Mapping[str, Json]  # fields that close a pull request without a merge
 
     def comment(self, document: Json) -> Comment:
         """Return a comment."""
@@ -55,42 +62,121 @@ class HostFields:
         )
 
 
-class HostedRepository(Protocol):
-    """One repository of a host: the client of its API, and its path there."""
+class HostedRepository(ABC):
+    """One repository of a host, with its issues: a ``drift_issue.Tracker`` but for their list."""
 
-    client: RestClient
-    path: str
+    fields: ClassVar[HostFields]
 
+    def __init__(self, client: RestClient, path: str) -> None:
+        self.client = client
+        self.path = path
+
+    @abstractmethod
     async def own_name(self) -> str:
         """Return the account of the token."""
 
+    @abstractmethod
+    def comments_of(self, number: int) -> "PullComments":
+        """Return the comments of a pull request."""
 
-class RepositoryPart:
-    """Comments or branches of one repository, written with the account of its token."""
+    async def open(self, title: str, body: str) -> Issue:
+        """Open an issue."""
+        content = {"title": title, self.fields.body: body}
+        return self.fields.issue(await self.client.send("POST", f"{self.path}/issues", content))
 
-    def __init__(self, host: HostedRepository) -> None:
-        self._host = host
+    async def change(self, issue: Issue, title: str, body: str) -> Issue:
+        """Replace title and text."""
+        return self.fields.issue(
+            await self._changed(issue, {"title": title, self.fields.body: body})
+        )
+
+    async def comment(self, issue: Issue, body: str) -> None:
+        """Add a comment."""
+        path = f"{self.path}/issues/{issue.number}/{self.fields.comments}"
+        await self.client.send("POST", path, {"body": body})
+
+    async def close(self, issue: Issue) -> None:
+        """Close it as done."""
+        await self._changed(issue, self.fields.closed_issue)
+
+    async def _changed(self, issue: Issue, content: Mapping[str, Json]) -> Json:
+        path = f"{self.path}/issues/{issue.number}"
+        return await self.client.send(self.fields.change, path, content)
+
+
+class PullComments:
+    """The comments of one pull request; a ``sticky_comment.CommentThread``.
+
+    ``thread``: path of all of them.
+    ``comments``: path below which one comment has its id.
+    ``query``: what lists the oldest first.
+    """
+
+    def __init__(
+        self, host: HostedRepository, *, thread: str, comments: str, query: Mapping[str, str]
+    ) -> None:
+        self._host, self._thread, self._comments = host, thread, comments
+        self._query = query
 
     async def own_name(self) -> str:
         """Return the account of the token."""
         return await self._host.own_name()
 
+    async def notes(self) -> AsyncIterator[Comment]:
+        """Yield all comments of users, oldest first; GitLab's system notes are skipped."""
+        async for comment in self._host.client.items(self._thread, query=self._query):
+            if comment.get("system") is not True:
+                yield self._host.fields.comment(comment)
 
-class RepositoryBranches(RepositoryPart):
-    """Branches of one repository.
+    async def create(self, body: str) -> Comment:
+        """Create a comment."""
+        comment = await self._host.client.send("POST", self._thread, {"body": body})
+        return self._host.fields.comment(comment)
+
+    async def change(self, note: Comment, body: str) -> Comment:
+        """Replace the text of a comment."""
+        path = f"{self._comments}/{note.id}"
+        comment = await self._host.client.send(self._host.fields.change, path, {"body": body})
+        return self._host.fields.comment(comment)
+
+    async def delete(self, note: Comment) -> None:
+        """Delete a comment."""
+        await self._host.client.send("DELETE", f"{self._comments}/{note.id}")
+
+
+class RepositoryBranches:
+    """Branches and pull requests of one repository: a ``pull_request.PullRequestHost`` but for commits and lists.
 
     ``base``: the branch that pull requests are merged into; "" = the default branch.
     """
 
     def __init__(self, host: HostedRepository, base: str) -> None:
-        super().__init__(host)
+        self._host = host
         self._base = base
+
+    async def own_name(self) -> str:
+        """Return the account of the token."""
+        return await self._host.own_name()
 
     async def base_branch(self) -> str:
         """Return the base branch; also checks that the repository exists."""
         repository = await self._host.client.get(self._host.path)
         default = required_field(repository, "default_branch", str)
         return self._base or default
+
+    async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
+        """Replace title and text."""
+        content = {"title": title, self._host.fields.body: body}
+        return self._host.fields.pull(await self._changed(pull, content))
+
+    async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
+        """Add a comment, replace the text, and close without a merge."""
+        await self._host.comments_of(pull.number).create(comment)
+        await self._changed(pull, {self._host.fields.body: body, **self._host.fields.closed_pull})
+
+    async def _changed(self, pull: PullRequest, content: Mapping[str, Json]) -> Json:
+        path = f"{self._host.path}/{self._host.fields.pulls}/{pull.number}"
+        return await self._host.client.send(self._host.fields.change, path, content)
 
 
 def blob_text(blob: Json) -> str:

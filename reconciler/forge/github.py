@@ -9,7 +9,7 @@ from urllib.parse import quote
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.code_host import HostFields, RepositoryPart
+from reconciler.forge.code_host import HostedRepository, HostFields, PullComments
 from reconciler.forge.drift_issue import Issue
 from reconciler.forge.rest_client import (
     BOUNDS,
@@ -19,7 +19,6 @@ from reconciler.forge.rest_client import (
     optional_text,
     required_field,
 )
-from reconciler.forge.sticky_comment import Comment
 
 API: Final = "https://api.github.com"
 API_VERSION: Final = "2022-11-28"
@@ -35,6 +34,11 @@ FIELDS: Final = HostFields(
     body="body",
     url="html_url",
     open_states=frozenset({"open"}),
+    change="PATCH",
+    comments="comments",
+    pulls="pulls",
+    closed_issue={"state": "closed", "state_reason": "completed"},
+    closed_pull={"state": "closed"},
 )
 
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
@@ -86,16 +90,17 @@ class PullRequestHead:
         checked_sha(self.sha)
 
 
-class GitHub:
-    """One repository.
+class GitHub(HostedRepository):
+    """One repository; a ``drift_issue.Tracker``.
 
     ``repository``: ``owner/name``.
     ``author``: author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
     """
 
+    fields = FIELDS
+
     def __init__(self, client: RestClient, repository: str, *, author: str = "") -> None:
-        self.client = client
-        self.path = f"/repos/{checked_repository(repository)}"
+        super().__init__(client, f"/repos/{checked_repository(repository)}")
         self._author = author
 
     async def own_name(self) -> str:
@@ -172,8 +177,6 @@ class GitHub:
             hint="after a direct push, plan, review the plan, and apply it with --expect-digest",
         )
 
-    # ---- issues --------------------------------------------------------------------------------
-
     async def open_issues(self) -> AsyncIterator[Issue]:
         """All open issues, oldest first."""
         query = {"state": "open", "sort": "created", "direction": "asc"}
@@ -181,56 +184,12 @@ class GitHub:
             if "pull_request" not in issue_json:
                 yield FIELDS.issue(issue_json)
 
-    async def open(self, title: str, body: str) -> Issue:
-        """Open an issue."""
-        return FIELDS.issue(
-            await self.client.send("POST", f"{self.path}/issues", {"title": title, "body": body})
+    def comments_of(self, number: int) -> PullComments:
+        """Return the comments of a pull request, which is an issue in this API."""
+        issues = f"{self.path}/issues"
+        return PullComments(
+            self, thread=f"{issues}/{number}/comments", comments=f"{issues}/comments", query={}
         )
-
-    async def change(self, issue: Issue, title: str, body: str) -> Issue:
-        """Replace title and text."""
-        path = f"{self.path}/issues/{issue.number}"
-        return FIELDS.issue(await self.client.send("PATCH", path, {"title": title, "body": body}))
-
-    async def comment(self, issue: Issue, body: str) -> None:
-        """Add a comment."""
-        await self.client.send(
-            "POST", f"{self.path}/issues/{issue.number}/comments", {"body": body}
-        )
-
-    async def close(self, issue: Issue) -> None:
-        """Close it as done."""
-        body: dict[str, Json] = {"state": "closed", "state_reason": "completed"}
-        await self.client.send("PATCH", f"{self.path}/issues/{issue.number}", body)
-
-
-class PullComments(RepositoryPart):
-    """The comments of one pull request; a ``sticky_comment.CommentThread``. In the API a pull request is an issue."""
-
-    def __init__(self, host: GitHub, number: int) -> None:
-        super().__init__(host)
-        self._number = number
-
-    async def notes(self) -> AsyncIterator[Comment]:
-        """All comments, oldest first."""
-        async for comment in self._host.client.items(
-            f"{self._host.path}/issues/{self._number}/comments"
-        ):
-            yield FIELDS.comment(comment)
-
-    async def create(self, body: str) -> Comment:
-        """Create a comment."""
-        path = f"{self._host.path}/issues/{self._number}/comments"
-        return FIELDS.comment(await self._host.client.send("POST", path, {"body": body}))
-
-    async def change(self, note: Comment, body: str) -> Comment:
-        """Replace the text of a comment."""
-        path = f"{self._host.path}/issues/comments/{note.id}"
-        return FIELDS.comment(await self._host.client.send("PATCH", path, {"body": body}))
-
-    async def delete(self, note: Comment) -> None:
-        """Delete a comment."""
-        await self._host.client.send("DELETE", f"{self._host.path}/issues/comments/{note.id}")
 
 
 def _has_head(pull: Json, head: PullRequestHead) -> bool:

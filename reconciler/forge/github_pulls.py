@@ -80,20 +80,6 @@ class GitHubPulls(RepositoryBranches):
                 )
             raise
 
-    async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
-        """Replace title and text."""
-        return FIELDS.pull(await self._patched(pull, {"title": title, "body": body}))
-
-    async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
-        """Add a comment, replace the text, and close without a merge."""
-        path = f"{self._host.path}/issues/{pull.number}/comments"
-        await self._host.client.send("POST", path, {"body": comment})
-        await self._patched(pull, {"body": body, "state": "closed"})
-
-    async def _patched(self, pull: PullRequest, fields: Mapping[str, Json]) -> Json:
-        path = f"{self._host.path}/pulls/{pull.number}"
-        return await self._host.client.send("PATCH", path, fields)
-
     async def _send(self, kind: str, body: Mapping[str, Json]) -> str:
         """Create a Git object and return its id."""
         answer = await self._host.client.send("POST", f"{self._host.path}/git/{kind}", body)

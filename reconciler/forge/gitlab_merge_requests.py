@@ -1,6 +1,6 @@
 """Branches, commits and merge requests of recommendations on GitLab, by its API alone: no checkout, no git."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from reconciler.errors import ForgeError
@@ -69,20 +69,6 @@ class GitLabMergeRequests(RepositoryBranches):
         }
         path = f"{self._host.path}/merge_requests"
         return FIELDS.pull(await self._host.client.send("POST", path, fields))
-
-    async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
-        """Replace title and text."""
-        return FIELDS.pull(await self._put(pull, {"title": title, "description": body}))
-
-    async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
-        """Add a note, replace the text, and close without a merge."""
-        path = f"{self._host.path}/merge_requests/{pull.number}/notes"
-        await self._host.client.send("POST", path, {"body": comment})
-        await self._put(pull, {"description": body, "state_event": "close"})
-
-    async def _put(self, pull: PullRequest, fields: Mapping[str, Json]) -> Json:
-        path = f"{self._host.path}/merge_requests/{pull.number}"
-        return await self._host.client.send("PUT", path, fields)
 
     async def _files(self, commit: str, folder: str) -> dict[str, str]:
         texts: dict[str, str] = {}

@@ -3,8 +3,6 @@
 import pytest
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.forge.github import PullComments
-from reconciler.forge.gitlab import MergeRequestNotes
 from reconciler.forge.marker import Marker, fingerprint, state_of, with_state
 from reconciler.forge.sticky_comment import post
 from tests.forge.github_api import BOT, Account, Refusal
@@ -23,7 +21,7 @@ def posted(at_github):
     def run(words, *, method="update", is_quiet=False, marker=PROD, **more):
         return at_github(
             lambda host: post(
-                PullComments(host, 7), marker, text(words, marker), method=method, is_quiet=is_quiet
+                host.comments_of(7), marker, text(words, marker), method=method, is_quiet=is_quiet
             ),
             **more,
         )
@@ -154,7 +152,7 @@ def test_a_response_without_an_id_is_refused(api, posted):
 def test_a_text_without_its_marker_is_rejected(at_github):
     with pytest.raises(ValueError, match="marker"):
         at_github(
-            lambda host: post(PullComments(host, 7), PROD, "hello", method="update", is_quiet=False)
+            lambda host: post(host.comments_of(7), PROD, "hello", method="update", is_quiet=False)
         )
 
 
@@ -189,7 +187,7 @@ def test_gitlab_notes_behave_like_github_comments(gitlab_api, at_gitlab):
     def run(words, method="update", is_quiet=False, **more):
         return at_gitlab(
             lambda host: post(
-                MergeRequestNotes(host, 7), PROD, text(words), method=method, is_quiet=is_quiet
+                host.comments_of(7), PROD, text(words), method=method, is_quiet=is_quiet
             ),
             **more,
         )

@@ -129,7 +129,7 @@ async def _comment(
     comment = await update_comment(
         notices,
         content,
-        host.PullComments(repository, number),
+        repository.comments_of(number),
         name=f"pull request {number}: comment",
         limit=host.COMMENT_CHARACTERS,
     )

@@ -86,7 +86,7 @@ async def post_to_gitlab(
             _ = await update_comment(
                 notices,
                 content,
-                host.MergeRequestNotes(project_api, merge_request),
+                project_api.comments_of(merge_request),
                 name=f"merge request {merge_request}: note",
                 limit=host.NOTE_CHARACTERS,
             )
