@@ -15,12 +15,7 @@ from reconciler.base.protocols import Progress
 from reconciler.client.alteration_chunks import halves, split_into_chunks
 from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.network.cluster import ClusterConnections
-from reconciler.client.network.requests import (
-    GOOD,
-    ClientRequest,
-    RequestFailed,
-    ResponseStatus,
-)
+from reconciler.client.network.requests import GOOD, ClientRequest, RequestFailed, ResponseStatus
 from reconciler.client.wire_translation import (
     Subject,
     alteration_request,

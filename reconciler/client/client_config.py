@@ -16,11 +16,7 @@ from reconciler.base.secret import Secret
 from reconciler.client.auth.sasl import Sasl
 from reconciler.client.auth.token import TokenSource
 from reconciler.client.configuration.references import NOTHING, AllowedReferences
-from reconciler.client.configuration.settings import (
-    ClientSettings,
-    Setting,
-    collect,
-)
+from reconciler.client.configuration.settings import ClientSettings, Setting, collect
 from reconciler.client.secret_values import hide_values, secrets_of
 from reconciler.client.tls import context
 from reconciler.client.tls.context import Tls

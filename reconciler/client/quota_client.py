@@ -36,10 +36,7 @@ from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve_all
 from reconciler.quota.state import QuotaState
-from reconciler.wire.apis import (
-    DESCRIBE_CLIENT_QUOTAS,
-    DESCRIBE_CLUSTER,
-)
+from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CLUSTER
 from reconciler.wire.messages import describe_client_quotas as describing
 
 DescribeResponse: TypeAlias = describing.DescribeClientQuotasResponse

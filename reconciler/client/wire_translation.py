@@ -15,9 +15,7 @@ from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Reject
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, set_values
 from reconciler.wire.error_codes import NONE, error_code
 from reconciler.wire.messages import describe_client_quotas as describing
-from reconciler.wire.messages.alter_client_quotas import (
-    Alteration as WireAlteration,
-)
+from reconciler.wire.messages.alter_client_quotas import Alteration as WireAlteration
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
 from reconciler.wire.messages.entry_layout import EntryLayout, Part
 

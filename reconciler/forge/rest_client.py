@@ -243,9 +243,7 @@ T = TypeVar("T", str, int)
 
 def required_field(document: Json, path: str, kind: type[T]) -> T:
     """Return the value at a path such as ``user.login``. Raises ForgeError if it is missing, or of another type."""
-    value: Json = document
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+    value = _value_at(document, path)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ForgeError(f"the host's answer has no {path} where one should be")
     return value
@@ -253,7 +251,11 @@ def required_field(document: Json, path: str, kind: type[T]) -> T:
 
 def optional_text(document: Json, path: str) -> str:
     """Return a text at a path; "" if it is missing: deleted accounts and deleted forks are ``null``."""
-    value: Json = document
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+    value = _value_at(document, path)
     return value if isinstance(value, str) else ""
+
+
+def _value_at(document: Json, path: str) -> Json:
+    for name in path.split("."):
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document

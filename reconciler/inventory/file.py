@@ -6,7 +6,6 @@ file is guarded by a second, short lock, because writers of other clusters share
 """
 
 import contextlib
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import Final, Self
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file_lock import FileLock, LockFactory, WriterLock
-from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.format import ClusterRecords, safe_name
 from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
@@ -56,7 +55,7 @@ class FileInventory:
         """
         if self._writer is not None and cluster_id not in self._locks:
             lock = self._lock(
-                self._beside(f"{_safe(cluster_id)}.lock"),
+                self._beside(f"{safe_name(cluster_id)}.lock"),
                 command=self._writer.description,
                 now=self._clock.now(),
             )
@@ -124,10 +123,3 @@ class FileInventory:
             yield
         finally:
             lock.release()
-
-
-def _safe(cluster_id: str) -> str:
-    """Return a cluster id as part of a file name; ids are free text, so one with other characters is hashed."""
-    if cluster_id.replace("-", "").replace("_", "").isalnum() and cluster_id.isascii():
-        return cluster_id
-    return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]

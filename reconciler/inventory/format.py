@@ -15,6 +15,7 @@ anything that is not exactly this is damage, and damage is never an empty invent
 written before a key was added has fewer values, and does not have that key.
 """
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +54,14 @@ class ClusterRecords:
 
     owned: OwnershipRecords
     writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
+
+
+def safe_name(cluster_id: str) -> str:
+    """Return a cluster id for names of files and refs. Ids are free text, so one with other characters is hashed."""
+    plain = cluster_id.replace("-", "").replace("_", "")
+    if plain.isascii() and plain.isalnum():
+        return cluster_id
+    return hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def encode(clusters: Mapping[str, ClusterRecords]) -> bytes:

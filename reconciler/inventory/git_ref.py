@@ -4,13 +4,12 @@ The ref's history is the history of the records. There is no lock; instead every
 read, so that of two writers one fails before it sends anything to Kafka (intents are written first).
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
-from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.format import ClusterRecords, decode, encode, safe_name
 from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
 from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
@@ -19,11 +18,8 @@ PREFIX: Final = "refs/kquota/"
 
 
 def ref_of(cluster_id: str) -> str:
-    """Return the ref of a cluster. Ids are free text, so one with characters that git does not allow is hashed."""
-    plain = cluster_id.replace("-", "").replace("_", "")
-    if plain.isascii() and plain.isalnum():
-        return PREFIX + cluster_id
-    return PREFIX + hashlib.sha256(cluster_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    """Return the ref of a cluster."""
+    return PREFIX + safe_name(cluster_id)
 
 
 class RefInventory:

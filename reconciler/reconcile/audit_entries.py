@@ -19,12 +19,7 @@ from reconciler.quota.ownership import (
     Recorded,
 )
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.results.report import (
-    Outcome,
-    PairOutcome,
-    PairVisibility,
-    RunOrigin,
-)
+from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
 from reconciler.render.cause_text import waits_text
 from reconciler.render.json_values import value_json
 from reconciler.render.units import instant

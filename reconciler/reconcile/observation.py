@@ -19,19 +19,11 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.impact import known_from
-from reconciler.quota.planner.intent_settlement import (
-    Settlement,
-    has_landed,
-    settle_intents,
-)
+from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import NO_LIMITS, QuotaState
-from reconciler.reconcile.options import (
-    NewOverride,
-    ReconcileOptions,
-    ReconcilePorts,
-)
+from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import batches, chunks
 from reconciler.quota.results.report import ValidationResult
 from reconciler.reconcile.observation import Observation
-from reconciler.reconcile.options import (
-    ReconcileOptions,
-    ReconcilePorts,
-    ValidationMode,
-)
+from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts, ValidationMode
 
 
 async def validate(

@@ -29,12 +29,7 @@ from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.reconcile import audit_entries, ownership_records
 from reconciler.reconcile.differences import observation_differences, override_differences
-from reconciler.reconcile.observation import (
-    Observation,
-    observe,
-    override_changes,
-    rules_for,
-)
+from reconciler.reconcile.observation import Observation, observe, override_changes, rules_for
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
 from reconciler.reconcile.run_records import close_settled, lost_outcome, record

@@ -193,10 +193,7 @@ _TABLE: Final = """
 def _row(line: str) -> ErrorCode:
     number, name, sentence = line.split(maxsplit=2)
     return ErrorCode(
-        number=int(number),
-        name=name.rstrip("*"),
-        sentence=sentence,
-        retriable=name.endswith("*"),
+        number=int(number), name=name.rstrip("*"), sentence=sentence, retriable=name.endswith("*")
     )
 
 

@@ -54,6 +54,16 @@ def reconcile_options(
     )
 
 
+def observing_options(target: ClusterTarget) -> ReconcileOptions:
+    """Return the options of a run that compares live limits with the records, and writes no limit."""
+    return ReconcileOptions(
+        rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
+        expected_cluster_id=target.settings.expected_cluster_id,
+        assess=False,
+        origin=origin_of(target),
+    )
+
+
 def _policy(target: ClusterTarget, typed: str | None) -> Policy:
     configured = target.settings.policy
     if typed is None:

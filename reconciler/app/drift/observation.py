@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reconciler.app.change.plan_preparation import broker_text
-from reconciler.app.change.reconcile_options import origin_of
+from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
@@ -12,10 +12,10 @@ from reconciler.notify import ClusterDrift, drift_of
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ip_aliases import ADDRESS
 from reconciler.quota.planner.comparison import Finding
-from reconciler.quota.policy import Cause, DriftMode, Policy
+from reconciler.quota.policy import Cause
 from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
 from reconciler.quota.results.report import ValidationResult
-from reconciler.reconcile import PreparedPlan, ReconcileOptions, note_drift, observe, preview
+from reconciler.reconcile import PreparedPlan, note_drift, observe, preview
 from reconciler.reconcile.drift import as_applied
 
 
@@ -65,12 +65,7 @@ async def observe_drift(
 
     Raises InventoryError if the records cannot be read; ClientError if the cluster cannot be queried.
     """
-    options = ReconcileOptions(
-        rules=target.settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
-        expected_cluster_id=target.settings.expected_cluster_id,
-        assess=False,
-        origin=origin_of(target),
-    )
+    options = observing_options(target)
     async with open_runtime(
         notices, target, RecordOptions(), command="drift", writes=not read_only
     ) as runtime:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from reconciler.app.change.reconcile_options import origin_of
+from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.connection import connection_events
 from reconciler.app.clusters.record_stores import opened, read_only_inventory
 from reconciler.app.clusters.runtime import by_rules
@@ -222,9 +222,4 @@ def _options(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOpt
             f"drift of {target.display_name} must not be corrected: {reason}",
             hint="remove --correct-drift, or change the project file",
         )
-    return ReconcileOptions(
-        rules=settings.rules(policy=Policy.OBSERVE, drift=DriftMode.WARN),
-        expected_cluster_id=settings.expected_cluster_id,
-        assess=False,
-        origin=origin_of(target),
-    )
+    return observing_options(target)

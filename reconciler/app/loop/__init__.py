@@ -12,11 +12,7 @@ from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigg
 from reconciler.app.loop.intervals import LoopIntervals
 from reconciler.app.loop.mailbox import KeyBatch, Mailbox
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
-from reconciler.app.loop.removal_window import (
-    MemoryRemovals,
-    RemovalStore,
-    RemovalWindow,
-)
+from reconciler.app.loop.removal_window import MemoryRemovals, RemovalStore, RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.errors import TaskDied
 

@@ -7,9 +7,6 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from reconciler.errors import ConfigError
-from reconciler.quota.planner.removal_budgets import (
-    WINDOW_SECONDS as WINDOW_SECONDS,  # noqa: PLC0414 - exported from here too
-)
 from reconciler.quota.planner.removal_budgets import RemovalCount, condensed
 
 LEAST_SECONDS: Final = 1.0

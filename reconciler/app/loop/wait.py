@@ -1,7 +1,7 @@
 """Waits for an event or a timeout, whichever is first."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from reconciler.base.protocols import Clock
@@ -68,7 +68,7 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
     return cancelled
 
 
-async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
+async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
     """Cancel the tasks and wait for their end."""
     for task in tasks:
         _ = task.cancel()
@@ -77,7 +77,8 @@ async def _ended(tasks: list[asyncio.Task[Any]]) -> None:
 
 async def first_of(*work: Awaitable[object]) -> None:
     """Wait until one of these is done; cancel the others."""
-    tasks = {asyncio.ensure_future(awaitable) for awaitable in work}
-    _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        _ = task.cancel()
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
+    try:
+        _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _ended(tasks)

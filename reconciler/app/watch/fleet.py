@@ -10,7 +10,7 @@ from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise
-from reconciler.app.loop.wait import until_ended
+from reconciler.app.loop.wait import first_of, until_ended
 from reconciler.app.watch.cluster import Opener, WatchedCluster
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
@@ -68,7 +68,7 @@ class WatchedFleet:
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile the clusters until ``stop`` is set. Raises TaskDied if a loop ended unexpectedly."""
         while not stop.is_set():
-            await _first(stop.wait(), self._renewed.wait())
+            await first_of(stop.wait(), self._renewed.wait())
             if stop.is_set():
                 return
             self._renewed.clear()
@@ -128,7 +128,7 @@ class WatchedFleet:
         task = asyncio.ensure_future(supervise(loops, over))
         cancelled = False
         try:
-            await _first(stop.wait(), self._renewed.wait(), asyncio.wait({task}))
+            await first_of(stop.wait(), self._renewed.wait(), asyncio.wait({task}))
         except asyncio.CancelledError:
             cancelled = True
         over.set()
@@ -140,14 +140,3 @@ class WatchedFleet:
         task.result()
         if cancelled:
             raise asyncio.CancelledError
-
-
-async def _first(*waits: Coroutine[Any, Any, object]) -> None:
-    """Wait for the first of several coroutines, and cancel the others."""
-    tasks = [asyncio.ensure_future(waiter) for waiter in waits]
-    try:
-        _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            _ = task.cancel()
-        _ = await asyncio.gather(*tasks, return_exceptions=True)

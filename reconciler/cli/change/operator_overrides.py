@@ -175,10 +175,7 @@ def list_overrides(
 
 
 async def _passed(
-    console: Console,
-    ledger: "OverrideLedger",
-    seconds: float,
-    changed: "Sequence[Override]",
+    console: Console, ledger: "OverrideLedger", seconds: float, changed: "Sequence[Override]"
 ) -> bool:
     """Whether the overrides took effect within ``seconds``; true with a warning if a reconciliation cannot be requested."""
     from reconciler.base.clock import SystemClock

@@ -19,10 +19,7 @@ from reconciler.base.secret import Secret
 from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.client.auth.token import BearerToken, TokenSource, check_extensions
-from reconciler.client.auth.unsecured_tokens import (
-    UnsecuredTokens,
-    is_unsecured_login,
-)
+from reconciler.client.auth.unsecured_tokens import UnsecuredTokens, is_unsecured_login
 from reconciler.client.configuration.settings import ClientSettings, Setting
 from reconciler.client.tls import context
 from reconciler.errors import AuthenticationError, ConfigError
@@ -88,9 +85,7 @@ def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
         signer: Any = importlib.import_module("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
     except ImportError:
         raise settings.error(
-            "sasl.mechanism",
-            "AWS_MSK_IAM needs the extra 'msk'",
-            hint=install_hint("msk"),
+            "sasl.mechanism", "AWS_MSK_IAM needs the extra 'msk'", hint=install_hint("msk")
         ) from None
     region = _region(settings)
 

@@ -77,10 +77,7 @@ async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
     """Resolve one name to its addresses, in random order."""
     loop = asyncio.get_running_loop()
     resolved = await loop.getaddrinfo(
-        address.host,
-        address.port,
-        family=_FAMILIES[config.address_family],
-        type=socket.SOCK_STREAM,
+        address.host, address.port, family=_FAMILIES[config.address_family], type=socket.SOCK_STREAM
     )
     targets = []
     for family, _, _, _, sockaddr in dict.fromkeys(resolved):
@@ -156,9 +153,7 @@ async def _through_proxy(
         proxies: Any = importlib.import_module("python_socks.async_.asyncio")
     except ImportError:
         raise ConfigError(
-            "proxy.url: needs the extra 'proxy'",
-            key="proxy.url",
-            hint=install_hint("proxy"),
+            "proxy.url: needs the extra 'proxy'", key="proxy.url", hint=install_hint("proxy")
         ) from None
     url = config.proxy.reveal() if config.proxy is not None else ""
     try:

@@ -209,7 +209,5 @@ def _pkcs12(store: StoreConfig, password: Secret | None) -> _Bundle:
         key = Secret(key_pem.decode("ascii"))
     chain = leaf + "".join(other_certificates) if leaf else ""
     return _Bundle(
-        key=key,
-        chain=chain,
-        certificates=(*((leaf,) if leaf else ()), *other_certificates),
+        key=key, chain=chain, certificates=(*((leaf,) if leaf else ()), *other_certificates)
     )

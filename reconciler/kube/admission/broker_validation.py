@@ -4,7 +4,7 @@ Every replica serves admission, so this does not depend on leadership: it reads 
 (cached for some seconds, because manifests are often applied by the hundred) and uses the sessions of this process.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.base.protocols import Clock
@@ -76,7 +76,10 @@ class LiveBrokerValidator:
         if cached is not None and now - cached[0] < KEPT_SECONDS:
             return cached[1]
         cluster = await self._read(name)
-        self._clusters = _young(self._clusters, lambda entry: now - entry[0] < KEPT_SECONDS)
+        # Expired entries go, because their names come from the authors of documents.
+        self._clusters = {
+            known: entry for known, entry in self._clusters.items() if now - entry[0] < KEPT_SECONDS
+        }
         self._clusters[name] = now, cluster
         return cluster
 
@@ -143,14 +146,6 @@ class LiveBrokerValidator:
         cluster_info = await client.cluster(timeout=ASK_SECONDS)
         self._rights[cluster.name] = now, client, cluster_info
         return cluster_info
-
-
-def _young(
-    cached_clusters: dict[str, tuple[float, QuotaCluster | None]],
-    fresh: Callable[[tuple[float, QuotaCluster | None]], bool],
-) -> dict[str, tuple[float, QuotaCluster | None]]:
-    """Return the entries that are not expired: their names come from the authors of documents."""
-    return {name: cached for name, cached in cached_clusters.items() if fresh(cached)}
 
 
 def _by_rules(

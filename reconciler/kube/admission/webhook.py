@@ -70,9 +70,7 @@ _FAULT: Final = AdmissionDecision(
 
 @contextlib.asynccontextmanager
 async def serving(
-    api: KubernetesApi,
-    settings: OperatorSettings,
-    sessions: SessionKeeper,
+    api: KubernetesApi, settings: OperatorSettings, sessions: SessionKeeper
 ) -> AsyncIterator["Webhook"]:
     """Run the webhook of an operator while the context lasts.
 
@@ -94,9 +92,7 @@ async def serving(
         else {name_of(cluster_obj): cluster_obj for cluster_obj in objects},
     )
     certificate = Certificate(
-        chain=settings.webhook_cert,
-        key=settings.webhook_key,
-        client_ca=settings.webhook_client_ca,
+        chain=settings.webhook_cert, key=settings.webhook_key, client_ca=settings.webhook_client_ca
     )
     async with Webhook(address(settings.webhook_address), certificate, broker) as webhook:
         yield webhook

@@ -108,12 +108,7 @@ class KubernetesApi:
 
     # ---- reading ----------------------------------------------------------------------------
 
-    async def get(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        name: str,
-    ) -> Obj:
+    async def get(self, resource: ApiResource, namespace: str | None, name: str) -> Obj:
         """Read one object."""
         request = ApiRequest(verb="get", resource=resource, namespace=namespace, name=name)
         return await self._object(request)
@@ -191,12 +186,7 @@ class KubernetesApi:
 
     # ---- writing ----------------------------------------------------------------------------
 
-    async def create(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        body: Obj,
-    ) -> Obj:
+    async def create(self, resource: ApiResource, namespace: str | None, body: Obj) -> Obj:
         """Create an object. Not repeated if the first attempt may have been executed.
 
         Raises KubernetesConflict if it exists (``reason`` is ``AlreadyExists``).
@@ -207,11 +197,7 @@ class KubernetesApi:
         return await self._object(replace(request, body=_encoded(body)))
 
     async def replace(
-        self,
-        resource: ApiResource,
-        namespace: str | None,
-        name: str,
-        body: Obj,
+        self, resource: ApiResource, namespace: str | None, name: str, body: Obj
     ) -> Obj:
         """Replace an object if it was not changed since: ``metadata.resourceVersion`` is required.
 

@@ -183,10 +183,7 @@ class SessionKeeper:
             if replace(config, warnings=()) == replace(session.config, warnings=()):
                 # Labels or an unused key changed.
                 session.state = replace(
-                    session.state,
-                    version=credentials.version,
-                    rejected_version="",
-                    problem=None,
+                    session.state, version=credentials.version, rejected_version="", problem=None
                 )
                 return session
             client = await self._tried(cluster, config)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
+from reconciler.app.loop.wait import passes_or
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
 from reconciler.kube.api.client import KubernetesApi, Obj
@@ -171,7 +172,7 @@ class Leader:
                     return True
             except KquotaError as error:
                 _log.warning("standby: the Lease cannot be acquired: %s", error)
-            await self._pause(self._election.renew, resign)
+            await passes_or(self._clock, self._election.renew, resign)
         return False
 
     async def _attempt(self) -> bool:
@@ -223,7 +224,7 @@ class Leader:
 
     async def _hold(self, resign: asyncio.Event) -> None:
         while not resign.is_set():
-            await self._pause(self._election.renew, resign)
+            await passes_or(self._clock, self._election.renew, resign)
             if not resign.is_set():
                 await self._renew()
 
@@ -349,14 +350,4 @@ class Leader:
             raise KubernetesError(f"no answer about the Lease within {seconds:.1f} s")
         finally:
             for future in (task, timer):
-                _ = future.cancel()
-
-    async def _pause(self, seconds: float, resign: asyncio.Event) -> None:
-        """Sleep until ``resign`` is set, at most for ``seconds``."""
-        waiter = asyncio.ensure_future(resign.wait())
-        timer = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            _ = await asyncio.wait({waiter, timer}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for future in (waiter, timer):
                 _ = future.cancel()

@@ -122,12 +122,10 @@ class LeaseThread:
         def end() -> None:
             if ended.done():
                 return
-            if isinstance(error, asyncio.CancelledError):
+            if error is None or isinstance(error, asyncio.CancelledError):
                 ended.set_result(None)
-            elif error is not None:
-                ended.set_exception(error)
             else:
-                ended.set_result(None)
+                ended.set_exception(error)
 
         _call(caller_loop, end)
 

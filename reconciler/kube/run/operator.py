@@ -22,7 +22,6 @@ from reconciler.app.loop import (
 )
 from reconciler.app.loop.cluster_loop import Work
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
-from reconciler.app.loop.removal_window import WINDOW_SECONDS
 from reconciler.app.loop.wait import first_of
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
@@ -56,6 +55,7 @@ from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, seconds
 from reconciler.metrics import HealthServer, Metrics, address
+from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
 
 _LOG: Final = logging.getLogger("reconciler.kube")
 

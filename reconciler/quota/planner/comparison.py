@@ -28,13 +28,7 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
-from reconciler.quota.planner.plan import (
-    Finding,
-    Plan,
-    QuotaChange,
-    apply_to,
-    effect_digest,
-)
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange, apply_to, effect_digest
 from reconciler.quota.planner.three_way_table import PairView, classify
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, DeletionPolicy, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState

@@ -23,13 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
-from reconciler.quota.outcome import (
-    MAX_OPERATIONS,
-    Alteration,
-    Applied,
-    Result,
-    Unknown,
-)
+from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 
 NAMED_OBSTACLES: Final = 8

@@ -191,8 +191,7 @@ def decode_response(version: int, body: bytes) -> DescribeConfigsResponse:
         return result
 
     response = DescribeConfigsResponse(
-        throttle_time_ms=reader.int32(),
-        results=reader.array(read_result, least_size=7),
+        throttle_time_ms=reader.int32(), results=reader.array(read_result, least_size=7)
     )
     reader.skip_tags()
     reader.end()

@@ -21,12 +21,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from reconciler.wire.messages.entry_layout import (
-    EntryCollection,
-    EntryLayout,
-    Row,
-    SlotKey,
-)
+from reconciler.wire.messages.entry_layout import EntryCollection, EntryLayout, Row, SlotKey
 from reconciler.wire.primitives import MAX_STRING_BYTES
 from reconciler.wire.varints import read_varint
 
