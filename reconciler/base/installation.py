@@ -19,9 +19,8 @@ def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...
     ``extra``: a name of `[project.optional-dependencies]` in pyproject.toml.
     ``released``: whether the package index has this version.
 
-    Returns:
-        One command for a released version. Otherwise the command for the top folder of a checkout, then the
-        command for the folder of the wheel.
+    Returns one command for a released version. Otherwise the command for the top folder of a checkout, then the command
+    for the folder of the wheel.
     """
     sources = (PROJECT,) if released else (".", f"./{WHEEL}")
     return tuple(f"pip install '{source}[{extra}]'" for source in sources)

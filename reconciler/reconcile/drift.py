@@ -55,8 +55,7 @@ async def observe_drift(
     ``options``: the options of this observation; its policy is treated as ``Observe``.
     ``notes``: whether to record when drift was first seen.
 
-    Returns:
-        The reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
+    Returns the reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None

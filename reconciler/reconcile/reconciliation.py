@@ -66,8 +66,7 @@ async def run_pass(
     ``fenced``: whether writes of an earlier leader may still take effect: then drift without a recorded start is
     neither reported nor recorded, and the next reconciliation checks again.
 
-    Returns:
-        The reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
+    Returns the reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None

@@ -144,8 +144,7 @@ async def apply(
     ``before_sending``: called with the outcome that applies if the run ends now: all changes about to be sent have an
     unknown outcome.
 
-    Returns:
-        The outcome of each change; ``complete`` is true if all succeeded.
+    Returns the outcome of each change; ``complete`` is true if all succeeded.
 
     Raises:
         PlanRefused: A guard refuses the plan; nothing was sent.

@@ -27,8 +27,7 @@ def changed_documents(
     ``target``: the cluster; its options contain the trusted revision.
     ``typed_paths``: whether document paths are relative to the current folder, not to the project.
 
-    Returns:
-        The names, or ``None`` if there is no trusted revision or the histories have no known common commit.
+    Returns the names, or ``None`` if there is no trusted revision or the histories have no known common commit.
     """
     revision = target.options.config_from
     if revision is None:

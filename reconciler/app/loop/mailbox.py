@@ -69,8 +69,7 @@ class Mailbox:
         ``max_keys``: number of keys at which lingering ends.
         ``timeout``: seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
 
-        Returns:
-            The keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
+        Returns the keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
         """
         if await passes_or(self._clock, timeout, self._arrived):
             self._most = max_keys

@@ -82,8 +82,7 @@ class ReconcileRunner:
         ``counts_drift``: whether differences count as drift now; not while an earlier leader's writes may take effect.
         ``refuses_removals``: returns why no removal of a plan is allowed now; "" = allowed.
 
-        Returns:
-            The reconciliation with the drift observations. A window that cannot be read or written is its error.
+        Returns the reconciliation with the drift observations. A window that cannot be read or written is its error.
         """
         at = self._clock.now()
         try:

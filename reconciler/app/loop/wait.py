@@ -14,8 +14,7 @@ async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -
 
     ``seconds``: maximum wait; ``None`` = unlimited, 0 or less = do not wait.
 
-    Returns:
-        Whether the event is set.
+    Returns whether the event is set.
     """
     if event.is_set() or (seconds is not None and seconds <= 0):
         return event.is_set()
@@ -54,8 +53,7 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
     ``task``: the stopping task.
     ``cancelled``: whether the caller was cancelled already.
 
-    Returns:
-        Whether the caller was cancelled, now or before; it has to raise that again.
+    Returns whether the caller was cancelled, now or before; it has to raise that again.
     """
     while not task.done():
         try:

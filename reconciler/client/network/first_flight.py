@@ -34,8 +34,7 @@ class FirstFlight:
     ) -> asyncio.Task[Answer]:
         """Send a request and all others right after it.
 
-        Returns:
-            The task that waits for the response to the first one.
+        Returns the task that waits for the response to the first one.
         """
         self._connection = connection
         first_task = asyncio.create_task(connection.ask(first, seconds=seconds))

@@ -152,8 +152,7 @@ async def read_cached(
     ``request``: the listing.
     ``keep``: returns what is kept of each object.
 
-    Returns:
-        ``None`` if the collection is too large, or there is no response that can be read.
+    Returns ``None`` if the collection is too large, or there is no response that can be read.
     """
     query = {**request.query, "resourceVersion": "0"}
     try:
