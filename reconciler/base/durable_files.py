@@ -1,52 +1,74 @@
-"""Files of ownership records and audit logs: replaced or extended durably, private to their owner."""
+"""Files that are replaced or extended durably: any crash leaves the old content or the new one, complete."""
 
+import contextlib
 import os
+import re
+import tempfile
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
-from reconciler.base.atomic_files import PRIVATE, remove_drafts, replace_file, sync_folder
-from reconciler.base.regular_files import read_regular
+from reconciler.base.regular_files import check_regular, read_regular
 from reconciler.errors import InventoryError
+
+PRIVATE: Final = 0o600
+"""Records, plans and outcomes contain names of users and clients; other accounts do not need to read them."""
+
+
+def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
+    """Write a temporary file beside ``path``, sync it, rename it to ``path``, and sync the folder.
+
+    ``path``: the file. A link there is replaced, not followed: pass a resolved path to follow it.
+
+    Raises OSError if the folder is missing or not writable, the disk is full, or the path is or leads to something
+    other than a regular file, such as ``/dev/null``, which root could replace. The temporary file is removed.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        check_regular(path, path.stat().st_mode)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            _ = file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _ = draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def remove_drafts(path: Path) -> None:
+    """Remove temporary files of a killed :func:`replace_file`. Call it only while no other process replaces the file."""
+    names = re.compile(rf"\.{re.escape(path.name)}\.[A-Za-z0-9_]+\.new")
+    with contextlib.suppress(OSError):
+        for draft in path.parent.iterdir():
+            if names.fullmatch(draft.name):
+                draft.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder durable; a rename is durable only after its folder is synced."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
 
 FileStamp: TypeAlias = tuple[int, int, int]
 """Inode, modification time in nanoseconds and size: equal for a file that was not replaced."""
 
 
-class DurableFiles(Protocol):
+class DurableFiles:
     """The file system operations of ownership records and audit logs."""
-
-    def read(self, path: Path, *, max_bytes: int) -> bytes:
-        """Return the bytes of a regular file. Raises OSError if it is missing, cannot be read, or is larger."""
-
-    def stamp(self, path: Path) -> FileStamp | None:
-        """Return a stamp that changes whenever the file is replaced; ``None`` if there is no file."""
-
-    def last_byte(self, path: Path) -> bytes:
-        """Return the last byte of a file; empty if the file is empty or missing.
-
-        Raises OSError if it cannot be read.
-        """
-
-    def replace(self, path: Path, content: bytes) -> None:
-        """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.
-
-        Raises InventoryError if the folder is missing or not writable, or the disk is full.
-        """
-
-    def append(self, path: Path, content: bytes) -> None:
-        """Append ``content`` to a file and sync it. Raises InventoryError if the file cannot be written."""
-
-    def remove_leftovers(self, path: Path) -> None:
-        """Remove temporary files of a killed :meth:`replace`. Call it only while no other process replaces the file."""
-
-
-class DurableDisk:
-    """The file system of this machine. Implements :class:`DurableFiles`."""
 
     __slots__ = ()
 
     def read(self, path: Path, *, max_bytes: int) -> bytes:
-        """Return the bytes of a regular file."""
+        """Return the bytes of a regular file. Raises OSError if it is missing, cannot be read, or is larger."""
         return read_regular(path, max_bytes=max_bytes)
 
     def stamp(self, path: Path) -> FileStamp | None:
@@ -58,7 +80,7 @@ class DurableDisk:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def last_byte(self, path: Path) -> bytes:
-        """Return the last byte of a file; empty if the file is empty or missing."""
+        """Return the last byte of a file; empty if the file is empty or missing. Raises OSError if it cannot be read."""
         try:
             with path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) == 0:
@@ -69,14 +91,20 @@ class DurableDisk:
             return b""
 
     def replace(self, path: Path, content: bytes) -> None:
-        """Put ``content`` at ``path``; any crash leaves the old file or the new one."""
+        """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.
+
+        Raises InventoryError if the folder is missing or not writable, or the disk is full.
+        """
         try:
             replace_file(path.resolve(), content)
         except OSError as error:
             raise _cannot_write(path, error) from error
 
     def append(self, path: Path, content: bytes) -> None:
-        """Append ``content`` to a file and sync it; a new file is private."""
+        """Append ``content`` to a file and sync it; a new file is private.
+
+        Raises InventoryError if the file cannot be written.
+        """
         try:
             is_new = not path.exists()
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
@@ -91,7 +119,7 @@ class DurableDisk:
             raise _cannot_write(path, error) from error
 
     def remove_leftovers(self, path: Path) -> None:
-        """Remove temporary files of a killed :meth:`replace`."""
+        """Remove temporary files of a killed :meth:`replace`. Call it only while no other process replaces the file."""
         remove_drafts(path.resolve())
 
 
@@ -102,4 +130,4 @@ def _cannot_write(path: Path, error: OSError) -> InventoryError:
     )
 
 
-DISK: Final[DurableFiles] = DurableDisk()
+DISK: Final = DurableFiles()

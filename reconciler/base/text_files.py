@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.base.atomic_files import PRIVATE, replace_file
+from reconciler.base.durable_files import PRIVATE, replace_file
 from reconciler.base.regular_files import check_regular, read_regular
 from reconciler.errors import UsageError
 

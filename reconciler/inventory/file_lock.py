@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from reconciler.base import bounded_json
-from reconciler.base.atomic_files import PRIVATE
+from reconciler.base.durable_files import PRIVATE
 from reconciler.errors import InventoryError, InventoryLocked
 
 _MAX_TEXT: Final = 4096

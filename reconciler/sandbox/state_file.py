@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.base.atomic_files import replace_file
+from reconciler.base.durable_files import replace_file
 from reconciler.codecs.reader import DocumentReader, parsed
 from reconciler.errors import ConfigError
 from reconciler.render.json_values import Json, dump, value_json

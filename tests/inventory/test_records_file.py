@@ -5,14 +5,14 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.base.durable_files import DurableDisk
+from reconciler.base.durable_files import DurableFiles
 from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.records_file import RecordsFile
 from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
 
 
-class CountedReads(DurableDisk):
+class CountedReads(DurableFiles):
     __slots__ = ("count",)
 
     def __init__(self) -> None:

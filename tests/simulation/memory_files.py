@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from reconciler.base.durable_files import FileStamp
+from reconciler.base.durable_files import DurableFiles, FileStamp
 from reconciler.errors import InventoryError, InventoryLocked
 from tests.simulation.processes import ProcessKilled, SimulatedProcess
 
@@ -50,8 +50,8 @@ class MemoryDisk:
             self.put(path, content)
 
 
-class ProcessFiles:
-    """The disk of one process. Implements ``DurableFiles`` with the steps of ``base/durable_files.py``."""
+class ProcessFiles(DurableFiles):
+    """The disk of one process, with the steps of ``base/durable_files.py``."""
 
     def __init__(self, disk: MemoryDisk, process: SimulatedProcess) -> None:
         self._disk = disk

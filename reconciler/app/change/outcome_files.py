@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
-from reconciler.base.atomic_files import PRIVATE
+from reconciler.base.durable_files import PRIVATE
 from reconciler.base.text_files import write_text
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import KquotaError
