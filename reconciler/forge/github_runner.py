@@ -66,12 +66,6 @@ def _command(annotation: Annotation, title: str) -> str:
     return f"::{annotation.level} {','.join(properties)}::{command_text(annotation.message)}"
 
 
-def stopped(text: str) -> str:
-    """Return text for the log in which workflow commands have no effect."""
-    word = secrets.token_hex(16)
-    return f"::stop-commands::{word}\n{text.rstrip()}\n::{word}::\n"
-
-
 def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
     """Append outputs of the step. Raises UsageError if the file cannot be written."""
     lines: list[str] = []

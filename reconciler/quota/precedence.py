@@ -291,22 +291,3 @@ def bucket(source: Entity, principal: Principal) -> tuple[str, ...]:
     user = "" if source[0] is ABSENT else principal.user or ""
     client_id = "" if source[1] is ABSENT else principal.client_id or ""
     return user, client_id
-
-
-def sharing(source: Entity) -> str:
-    """Return a phrase for the clients that share the bucket of a limit of this entity."""
-    return _SHARING[level(source)]
-
-
-_SHARING: Mapping[int, str] = {
-    1: "this user with this client-id",
-    2: "this user with this client-id; each client-id has its own",
-    3: "all client-ids of this user without a more specific quota",
-    4: "this user with this client-id; each user has its own",
-    5: "this user with this client-id; each pair has its own",
-    6: "all client-ids of this user; each user has its own",
-    7: "this client-id across all users",
-    8: "this client-id across all users; each client-id has its own",
-    9: "all connections from this address",
-    10: "all connections from this address; each address has its own",
-}

@@ -61,6 +61,27 @@ class Listener:
             raise ConfigError(f"the sandbox does not support {', '.join(sorted(unknown))}")
 
 
+def tls_context(certificate: Path, key: Path | None, client_ca: Path | None) -> ssl.SSLContext:
+    """Return the TLS context of a listener.
+
+    ``certificate``: PEM chain, the server's own certificate first.
+    ``key``: PEM private key, not encrypted; ``None`` if it is in the same file.
+    ``client_ca``: PEM authorities of client certificates, which determine the principal; ``None`` = no client
+    certificates.
+
+    Raises ConfigError if a file cannot be read, or is not PEM.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+        if client_ca is not None:
+            context.load_verify_locations(client_ca)
+            context.verify_mode = ssl.CERT_OPTIONAL
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the TLS files cannot be used: {error}", key="tls") from error
+    return context
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
     """The settings of a sandbox, fixed while it runs."""

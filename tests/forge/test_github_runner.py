@@ -11,7 +11,6 @@ from reconciler.forge.github_runner import (
     Annotation,
     annotation_lines,
     room_in,
-    stopped,
     write_outputs,
     write_summary,
 )
@@ -63,14 +62,6 @@ def test_at_most_ten_annotations_of_a_kind_are_printed_and_the_tenth_counts_the_
     assert "21 more of this kind" in notices[-1]
     assert len([line for line in lines if line.startswith("::error")]) == 10
     assert lines[0].startswith("::error")
-
-
-def test_stopped_text_ends_with_an_unpredictable_token():
-    lines = stopped(HOSTILE).splitlines()
-    word = lines[0].removeprefix("::stop-commands::")
-    assert len(word) == 32
-    assert lines[-1] == f"::{word}::"
-    assert stopped("x") != stopped("x")
 
 
 def test_a_summary_uses_the_remaining_space(tmp_path):

@@ -19,7 +19,6 @@ from reconciler.quota.precedence import (
     ip_candidates,
     resolve,
     resolve_all,
-    sharing,
 )
 from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
@@ -127,7 +126,6 @@ def test_the_literal_name_of_the_default_is_a_name():
 def test_the_level_determines_the_bucket(number, bucket):
     limit = for_rate(of({LEVELS[number - 1]: 1.0}), ALICE)
     assert limit.bucket == bucket
-    assert sharing(LEVELS[number - 1])
 
 
 def test_an_address_is_limited_by_ip_entities_only():

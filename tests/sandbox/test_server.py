@@ -267,6 +267,14 @@ def test_a_port_in_use_is_reported(sandbox: Sandbox) -> None:
         raise AssertionError("the port was free")
 
 
+def test_the_address_lists_every_broker_and_puts_ipv6_in_brackets() -> None:
+    settings = SandboxSettings(nodes=(1, 2, 3), listeners=(Listener(host="::1"),))
+    with running(Sandbox(settings)) as sandbox:
+        addresses = sandbox.bootstrap().split(",")
+    assert len(addresses) == 3
+    assert all(address.startswith("[::1]:") for address in addresses)
+
+
 def test_closing_the_sandbox_closes_listeners_and_connections() -> None:
     with running(Sandbox()) as sandbox:
         port = sandbox.port()

@@ -1,11 +1,14 @@
 """Settings that contradict each other are refused."""
 
 import ssl
+from pathlib import Path
 
 import pytest
 
 from reconciler.errors import ConfigError
 from reconciler.sandbox import Listener, ListenerProtocol, SandboxSettings
+from reconciler.sandbox.settings import tls_context
+from tests.servers.certs import Authority
 
 SASL = Listener(name="SASL", protocol=ListenerProtocol.SASL_PLAINTEXT)
 
@@ -17,6 +20,16 @@ def test_tls_requires_a_protocol_with_tls() -> None:
     with pytest.raises(ConfigError, match="no use for a TLS context"):
         Listener(tls=context)
     assert Listener(protocol=ListenerProtocol.SSL, tls=context).tls is context
+
+
+def test_tls_files_are_read(tmp_path: Path) -> None:
+    authority = Authority.make(tmp_path)
+    identity = authority.server("broker")
+    context = tls_context(identity.certificate, identity.key, authority.certificate_file)
+    assert context.verify_mode is ssl.CERT_OPTIONAL
+    assert tls_context(identity.certificate, identity.key, None).verify_mode is ssl.CERT_NONE
+    with pytest.raises(ConfigError, match="TLS files"):
+        tls_context(tmp_path / "none.pem", None, None)
 
 
 def test_a_mechanism_that_the_sandbox_does_not_support_is_refused() -> None:

@@ -20,7 +20,6 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.diagnostics import traceback_text
 from reconciler.render.units import instant
 
-FORMATS: Final = ("text", "json")
 _QUIET: Final = ("kopf", "aiohttp", "kubernetes", "asyncio", "urllib3")
 """Third-party loggers, limited to warnings: their lower levels may quote requests."""
 

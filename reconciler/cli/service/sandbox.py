@@ -146,13 +146,13 @@ def _users(user_texts: Sequence[str]) -> list[tuple[str, str, str]]:
 def _tls(
     certificate: Path | None, key: Path | None, client_ca: Path | None
 ) -> "ssl.SSLContext | None":
-    from reconciler.sandbox.service import TlsFiles
+    from reconciler.sandbox.settings import tls_context
 
     if certificate is None:
         if key is not None or client_ca is not None:
             raise UsageError("--tls-key and --tls-client-ca need --tls-certificate")
         return None
-    return TlsFiles(certificate=certificate, key=key, client_ca=client_ca).context()
+    return tls_context(certificate, key, client_ca)
 
 
 def _listener(host: str, port: int, *, asks: bool, tls: "ssl.SSLContext | None") -> "Listener":

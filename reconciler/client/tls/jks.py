@@ -17,7 +17,6 @@ from typing import Final
 from reconciler.base.secret import Secret
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
-JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
 _KEY_ENTRY: Final = 1
 _TRUSTED_ENTRY: Final = 2
 _DIGEST_BYTES: Final = 20

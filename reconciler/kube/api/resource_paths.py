@@ -52,7 +52,6 @@ CLIENT_QUOTAS: Final = _own_resource("clientquotas", namespaced=True)
 QUOTA_CLUSTERS: Final = _own_resource("quotaclusters", namespaced=False)
 CONFIG_MAPS: Final = ApiResource(group="", version="v1", plural="configmaps", namespaced=True)
 SECRETS: Final = ApiResource(group="", version="v1", plural="secrets", namespaced=True)
-NAMESPACES: Final = ApiResource(group="", version="v1", plural="namespaces", namespaced=False)
 DEFINITIONS: Final = ApiResource(
     group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", namespaced=False
 )
