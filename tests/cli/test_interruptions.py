@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.kafka import ClientConfig, SyncQuotaClient
 from reconciler.quota.outcome import MAX_OPERATIONS
 from reconciler.sandbox import Fault
 from reconciler.sandbox.faults import Delay
 from tests.cli.projects import project, quota
+from tests.servers.certs import Authority
 
 DOCUMENTS = MAX_OPERATIONS + 500
 PATIENCE_SECONDS = 30.0
@@ -237,6 +239,37 @@ def test_the_sandbox_command_prints_its_address_and_stops_on_a_signal(folder, kq
     assert process.returncode == 0
     assert err.endswith("stopped\n")
     assert "user" in (folder / "s.json").read_text()
+
+
+def test_the_sandbox_command_accepts_its_users_over_tls(folder, tmp_path):
+    authority = Authority.make(tmp_path)
+    identity = authority.server("broker")
+    process = start(
+        folder,
+        "sandbox",
+        *("--user", "alice:secret:planner"),
+        *("--tls-certificate", str(identity.certificate), "--tls-key", str(identity.key)),
+    )
+    try:
+        name, _, bootstrap = process.stdout.readline().strip().partition("=")
+        assert name == "bootstrap.servers"
+        config = ClientConfig.from_mapping(
+            {
+                "bootstrap.servers": bootstrap,
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "alice",
+                "sasl.password": "secret",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": authority.certificate_file.read_text(),
+            }
+        )
+        with SyncQuotaClient(config) as client:
+            assert client.cluster().rights == {"Describe", "DescribeConfigs"}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0
 
 
 EARLY = """
