@@ -49,8 +49,13 @@ class Runtime:
     @property
     def own_principal(self) -> Principal | None:
         """Our principal in the cluster, if the login shows it."""
-        user = getattr(self.config.sasl, "username", None)
-        return None if user is None else Principal(user=user, client_id=self.config.client_id)
+        return own_principal(self.config)
+
+
+def own_principal(config: ClientConfig) -> Principal | None:
+    """Return our principal in a cluster, if the login shows it."""
+    user = getattr(config.sasl, "username", None)
+    return None if user is None else Principal(user=user, client_id=config.client_id)
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.app.clusters.record_stores import current_principal, make_folder
-from reconciler.app.clusters.runtime import by_rules
+from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.metrics_endpoint import metrics_of, served
@@ -34,7 +34,6 @@ from reconciler.inventory.file import FileInventory
 from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
-from reconciler.quota.precedence import Principal
 from reconciler.reconcile import ReconcilePorts
 
 _LOG: Final = logging.getLogger("reconciler.watch")
@@ -206,7 +205,6 @@ class ClusterSessions:
         events = ClientEvents(
             response=lambda response: self._telemetry.kafka(name, response.api, response.seconds)
         )
-        user = getattr(config.sasl, "username", None)
         with inventory:
             async with QuotaClient(config, events=events) as client:
                 yield ClusterSession(
@@ -218,9 +216,7 @@ class ClusterSessions:
                         validator=by_rules,
                     ),
                     disconnect=inventory.close,
-                    own_principal=None
-                    if user is None
-                    else Principal(user=user, client_id=config.client_id),
+                    own_principal=own_principal(config),
                 )
 
     def _placed(self, name: str) -> Path:

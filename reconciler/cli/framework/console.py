@@ -120,6 +120,16 @@ class Console:
         """Print a result to standard output. Raises BrokenPipeError if the reader has closed the pipe."""
         self.stdout.write(_leaving(_line(text), colours=self.colour))
 
+    def fact_in(self, path: Path | None, text: str) -> None:
+        """Write a result to a file that only its owner may read, or print it without a path."""
+        if path is None:
+            self.fact(text)
+            return
+        from reconciler.base.text_files import write_text
+
+        write_text(path, text, private=True)
+        self.note(f"written to {path}")
+
     def document(self, document: "Mapping[str, Json]") -> None:
         """Print one JSON document."""
         from reconciler.render.json_values import dump

@@ -124,7 +124,6 @@ def snapshot(
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock
-    from reconciler.base.text_files import write_text
     from reconciler.codecs.state import state_document
     from reconciler.render.json_values import dump
     from reconciler.render.units import instant
@@ -138,10 +137,5 @@ def snapshot(
         when = instant(SystemClock().now()) if taken_at else ""
         return dump(state_document(state, cluster_id=cluster.id, taken_at=when))
 
-    text = run(ask())
-    if out_path is None:
-        console.fact(text)
-    else:
-        write_text(out_path, text, private=True)
-        console.note(f"written to {out_path}")
+    console.fact_in(out_path, run(ask()))
     return ExitCode.DONE

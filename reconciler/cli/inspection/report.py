@@ -66,7 +66,6 @@ def report(
     from reconciler.app.fleet import preview_row, rows_of
     from reconciler.app.html_page import page_of
     from reconciler.app.inspection.report import PageRequest, report_cluster
-    from reconciler.base.text_files import write_text
     from reconciler.cli.output.fleet import code_of_fleet, for_clusters
     from reconciler.cli.output.plans import show_config_changes
     from reconciler.render.fleet_summary import fleet_summary_text
@@ -103,12 +102,7 @@ def report(
         replace(page, preview=replace(page.preview, warnings=(*page.preview.warnings, *warnings)))
         for page in pages
     ]
-    text = page_of(full, page="report")
-    if out_path is None:
-        console.fact(text)
-    else:
-        write_text(out_path, text, private=True)
-        console.note(f"written to {out_path}")
+    console.fact_in(out_path, page_of(full, page="report"))
     if len(results) > 1:
         console.note(fleet_summary_text(rows, style=console.style))
     return code

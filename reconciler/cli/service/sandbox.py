@@ -10,6 +10,7 @@ import click
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import format_option
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,14 +81,7 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
     metavar="FILE",
     help="File that keeps the quotas between runs.",
 )
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="Format of the line on standard output.",
-)
+@format_option("text", "json")
 @click.pass_obj
 def sandbox(
     console: Console,

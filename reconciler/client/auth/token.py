@@ -51,7 +51,7 @@ class CachedTokenSource(Protocol):
         ...
 
 
-def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: str = "") -> None:
+def check_extensions(extensions: Mapping[str, str]) -> None:
     """Check the syntax of SASL extensions (RFC 7628, KIP-342).
 
     Raises ConfigError if a name does not consist of letters or is ``auth``, or a value has control characters.
@@ -59,13 +59,9 @@ def check_extensions(extensions: Mapping[str, str], *, key: str = "", location: 
     for name, value in extensions.items():
         if not _NAME.fullmatch(name) or name == _RESERVED:
             raise ConfigError(
-                f"the SASL extension name {name!r} must be letters and not {_RESERVED!r}",
-                key=key,
-                location=location,
+                f"the SASL extension name {name!r} must be letters and not {_RESERVED!r}"
             )
         if not _VALUE.fullmatch(value):
             raise ConfigError(
-                f"the value of the SASL extension {name!r} is empty or has characters that are not allowed",
-                key=key,
-                location=location,
+                f"the value of the SASL extension {name!r} is empty or has characters that are not allowed"
             )
