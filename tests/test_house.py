@@ -12,12 +12,11 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
 LONGER_MODULES = {
-    "reconciler/errors.py": 457,
-    "reconciler/kube/run/cluster_reconciler.py": 406,
-    "reconciler/kube/status/reasons.py": 474,
-    "reconciler/reconcile/workflow.py": 420,
+    "reconciler/errors.py": 453,
+    "reconciler/kube/run/cluster_reconciler.py": 405,
+    "reconciler/kube/status/reasons.py": 447,
+    "reconciler/reconcile/workflow.py": 403,
     "reconciler/usage/impact/query.py": 417,
-    "reconciler/wire/session.py": 402,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Only lower a length."""
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")

@@ -83,12 +83,7 @@ class GitMirror:
 
     def has(self, commit: str) -> bool:
         """Whether the mirror has a commit."""
-        return (self.folder / "HEAD").exists() and run(
-            self.folder,
-            ("cat-file", "-e", f"{commit}^{{commit}}"),
-            answers=(0, 1, 128),
-            variables=self._variables,
-        )[0] == 0
+        return (self.folder / "HEAD").exists() and self.commits.has(commit)
 
     def follows(self, newer: str, older: str) -> bool:
         """Whether ``older`` is an ancestor of ``newer``."""

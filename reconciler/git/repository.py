@@ -69,17 +69,10 @@ class Repository:
             )
         return answer.decode("ascii").strip()
 
-    def has_commits(self) -> bool:
-        """Whether HEAD is a commit; a fresh ``git init`` has none."""
-        return (
-            run(
-                self.top,
-                ("rev-parse", "--quiet", "--verify", "HEAD^{commit}"),
-                answers=(0, 1, 128),
-                variables=self.variables,
-            )[0]
-            == 0
-        )
+    def has(self, revision: str) -> bool:
+        """Whether a revision is a commit of this clone; HEAD of a fresh ``git init`` is none."""
+        arguments = ("cat-file", "-e", f"{revision}^{{commit}}")
+        return run(self.top, arguments, answers=(0, 1, 128), variables=self.variables)[0] == 0
 
     def is_shallow(self) -> bool:
         """Whether this is a shallow clone."""

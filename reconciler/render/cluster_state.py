@@ -12,6 +12,7 @@ from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import EffectiveLimit, OverriddenLimit, Principal, Resolution
 from reconciler.quota.results.expired_overrides import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
+from reconciler.render.impact_rows import effective_text
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.table import Cell, Style, folded, table
 from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
@@ -84,7 +85,7 @@ def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN)
 def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
     return [
         str(effective.key),
-        Cell(text=_effective_limit(effective), right=True),
+        Cell(text=effective_text(effective), right=True),
         f"{effective.level}: {LEVEL_NAMES[effective.level]}" if effective.level else UNSET,
         UNSET
         if effective.source is None
@@ -99,12 +100,6 @@ def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
             for overridden in effective.overridden
         ),
     ]
-
-
-def _effective_limit(effective: EffectiveLimit) -> str:
-    if not effective.is_known:
-        return "unknown"
-    return "unlimited" if effective.value is None else limit(effective.key, effective.value)
 
 
 def unknown_warnings(resolutions: Iterable[Resolution]) -> tuple[str, ...]:
@@ -223,18 +218,16 @@ def drift_text(
     verbose: bool = False,
 ) -> str:
     """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
-    drift = _drift_lines(findings, now=now, style=style, verbose=verbose)
-    expired = _expired_lines(expired_overrides, now=now, style=style, verbose=verbose)
+    max_rows = None if verbose else SHOWN_DRIFT
+    drift = _drift_lines(findings[:max_rows], len(findings), now=now, style=style)
+    expired = _expired_lines(
+        expired_overrides[:max_rows], len(expired_overrides), now=now, style=style
+    )
     between = [""] if drift and expired else []
     return "\n".join([*drift, *between, *expired] or ["No drift."]) + "\n"
 
 
-def _drift_lines(
-    findings: Sequence[Finding], *, now: float, style: Style, verbose: bool
-) -> list[str]:
-    if not findings:
-        return []
-    visible_findings = findings if verbose else findings[:SHOWN_DRIFT]
+def _drift_lines(findings: Sequence[Finding], total: int, *, now: float, style: Style) -> list[str]:
     rows: list[list[Cell | str]] = [
         [
             Cell(text="!", colours=("yellow",)),
@@ -246,23 +239,15 @@ def _drift_lines(
             "" if finding.since is None else f"first seen {age(now - finding.since)} ago",
             "" if finding.owner is None else escaped(finding.owner.document),
         ]
-        for finding in visible_findings
+        for finding in findings
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
-    title = style.paint(f"Drift: {count(len(findings), 'pair')}", "bold", "yellow")
-    return [
-        title,
-        *table(rows, heads=heads, style=style),
-        *_more(len(findings) - len(visible_findings)),
-    ]
+    return _listed(f"Drift: {count(total, 'pair')}", rows, heads, total, style)
 
 
 def _expired_lines(
-    expired_overrides: Sequence[ExpiredOverride], *, now: float, style: Style, verbose: bool
+    expired_overrides: Sequence[ExpiredOverride], total: int, *, now: float, style: Style
 ) -> list[str]:
-    if not expired_overrides:
-        return []
-    visible_overrides = expired_overrides if verbose else expired_overrides[:SHOWN_DRIFT]
     rows: list[list[Cell | str]] = [
         [
             Cell(text="!", colours=("yellow",)),
@@ -275,21 +260,25 @@ def _expired_lines(
             escaped(override.author),
             escaped(override.reason),
         ]
-        for expired in visible_overrides
+        for expired in expired_overrides
         for override in (expired.override,)
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "OVERRIDE", "WHO", "REASON")
-    many = count(len(expired_overrides), "override")
-    title = style.paint(f"Expired and still live: {many}", "bold", "yellow")
+    many = count(total, "override")
+    return _listed(f"Expired and still live: {many}", rows, heads, total, style)
+
+
+def _listed(
+    title: str, rows: Sequence[Sequence[Cell | str]], heads: Sequence[str], total: int, style: Style
+) -> list[str]:
+    if not rows:
+        return []
+    more = total - len(rows)
     return [
-        title,
+        style.paint(title, "bold", "yellow"),
         *table(rows, heads=heads, style=style),
-        *_more(len(expired_overrides) - len(visible_overrides)),
+        *([f"and {more:,} more (--verbose shows all)"] if more else []),
     ]
-
-
-def _more(omitted: int) -> list[str]:
-    return [f"and {omitted:,} more (--verbose shows all)"] if omitted else []
 
 
 # ---- doctor ----------------------------------------------------------------------------------

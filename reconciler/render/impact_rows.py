@@ -118,15 +118,16 @@ def _affected(affected: AffectedPrincipal) -> DisplayRow:
         colour=colour,
         entity=entity_text(client_entity(affected.principal)),
         key=str(affected.key),
-        before=_limit(affected.before),
-        after=_limit(affected.after),
+        before=effective_text(affected.before),
+        after=effective_text(affected.after),
         meaning=by_how_much(affected.direction, affected.factor),
         reason=SHARING[affected.sharing],
         note=" -> ".join(dict.fromkeys((_level(affected.before), _level(affected.after)))),
     )
 
 
-def _limit(effective: EffectiveLimit) -> str:
+def effective_text(effective: EffectiveLimit) -> str:
+    """Return a limit for people: ``unknown``, ``unlimited`` or the value."""
     if not effective.is_known:
         return "unknown"
     return "unlimited" if effective.value is None else limit(effective.key, effective.value)

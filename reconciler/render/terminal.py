@@ -204,10 +204,8 @@ def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[st
     impact = preview.impact
     if impact is None:
         return []
-    affected, never = (
-        affected_rows(preview, max_rows=max_rows),
-        never_rows(preview, max_rows=max_rows),
-    )
+    affected = affected_rows(preview, max_rows=max_rows)
+    never = never_rows(preview, max_rows=max_rows)
     total = len(unlisted(preview))
     return [
         *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
@@ -231,46 +229,36 @@ def _more(left_out: int) -> list[str]:
 
 def _conflicts(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
     conflicts = preview.plan.conflicts
-    if not conflicts:
-        return []
-    lines = [
-        "",
-        style.paint(f"Conflicts ({len(conflicts)}): nothing can be applied", "bold", "red"),
-    ]
+    lines: list[str] = []
     for conflict in conflicts[:max_rows]:
         lines.append(f"  {entity_text(conflict.entity)} {conflict.key} is declared by")
         lines += [
             f"    {escaped(claim.place(conflict.key))} ({escaped(claim.document)})"
             for claim in conflict.claims
         ]
-    return lines + _more(len(conflicts) - len(conflicts[:max_rows]))
+    heading = f"Conflicts ({len(conflicts)}): nothing can be applied"
+    return _problems(heading, lines, len(conflicts) - len(conflicts[:max_rows]), style)
 
 
 def _refusals(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
     rejections = preview.verdict.rejections
-    if not rejections:
-        return []
-    lines = ["", style.paint(f"The broker would refuse ({len(rejections)})", "bold", "red")]
-    lines += sorted(
+    lines = sorted(
         f"  {entity_text(subject)}: {escaped(f'{rejected.name}: {rejected.message}')}"
         for subject, rejected in islice(rejections.items(), max_rows)
     )
-    return lines + _more(len(rejections) - len(lines) + 2)
+    heading = f"The broker would refuse ({len(rejections)})"
+    return _problems(heading, lines, len(rejections) - len(lines), style)
 
 
 def _violations(preview: Preview, style: Style, max_rows: int | None) -> list[str]:
-    if not preview.violations:
-        return []
-    lines = [
-        "",
-        style.paint(
-            f"Refused by guards ({len(preview.violations)}): nothing would be applied",
-            "bold",
-            "red",
-        ),
-    ]
+    lines: list[str] = []
     for violation in preview.violations[:max_rows]:
         location = f"{escaped(violation.place)}: " if violation.place else ""
         subject = f"{entity_text(violation.entity)}: " if violation.entity is not None else ""
         lines.append(f"  {location}{subject}{escaped(violation.message)} [{violation.allow_with}]")
-    return lines + _more(len(preview.violations) - len(preview.violations[:max_rows]))
+    heading = f"Refused by guards ({len(preview.violations)}): nothing would be applied"
+    return _problems(heading, lines, len(preview.violations) - len(lines), style)
+
+
+def _problems(heading: str, lines: Sequence[str], left_out: int, style: Style) -> list[str]:
+    return ["", style.paint(heading, "bold", "red"), *lines, *_more(left_out)] if lines else []

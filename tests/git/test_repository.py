@@ -64,9 +64,9 @@ def test_variables_of_a_surrounding_hook_do_not_redirect_git(
 
 def test_a_fresh_repository_has_no_commits(clone: Path):
     repository = Repository.around(clone)
-    assert not repository.has_commits()
+    assert not repository.has("HEAD")
     commit(clone, {"a": "1"})
-    assert repository.has_commits()
+    assert repository.has("HEAD")
 
 
 def test_a_revision_resolves_to_the_full_commit_id(clone: Path):

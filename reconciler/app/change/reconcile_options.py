@@ -128,6 +128,6 @@ def _commit(target: ClusterTarget) -> str:
 
     try:
         repository = Repository.around(folder)
-        return repository.commit() if repository.has_commits() else ""
+        return repository.commit() if repository.has("HEAD") else ""
     except GitError:
         return ""
