@@ -78,7 +78,9 @@ class LiveBrokerValidator:
         cluster = await self._read(name)
         # Expired entries go, because their names come from the authors of documents.
         self._clusters = {
-            known: entry for known, entry in self._clusters.items() if now - entry[0] < KEPT_SECONDS
+            cluster_name: entry
+            for cluster_name, entry in self._clusters.items()
+            if now - entry[0] < KEPT_SECONDS
         }
         self._clusters[name] = now, cluster
         return cluster
