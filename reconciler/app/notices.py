@@ -34,11 +34,7 @@ class Notice:
 
 
 class NoticeLog:
-    """Stores the texts of one of several concurrent clusters. Implements ``Notices``.
-
-    Attributes:
-        notices: The texts, in order of arrival.
-    """
+    """Stores the texts of one of several concurrent clusters in order of arrival. Implements ``Notices``."""
 
     def __init__(self) -> None:
         self.notices: list[Notice] = []

@@ -57,11 +57,6 @@ class ClusterLoop:
     ``work``: one reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
     bug.
     ``pace``: returns the intervals; called before each wait.
-
-    Attributes:
-        last_started: When the latest reconciliation started, in seconds since the epoch; ``None`` = none yet.
-        last_ended: When the latest finished reconciliation ended, likewise.
-        failures: Consecutive retriable failures.
     """
 
     def __init__(
@@ -76,9 +71,10 @@ class ClusterLoop:
     ) -> None:
         self.name = name
         self.mailbox = mailbox
+        # When the latest reconciliation started and ended, in seconds since the epoch; ``None`` = none yet.
         self.last_started: float | None = None
         self.last_ended: float | None = None
-        self.failures = 0
+        self.failures = 0  # consecutive retriable failures
         self._work, self._pace, self._clock, self._random = work, pace, clock, random
         # In monotonic seconds; the first pass is a resync and due at once.
         self._rested_at = clock.monotonic()

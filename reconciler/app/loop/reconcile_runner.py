@@ -40,12 +40,8 @@ class ReconcileRunner:
     """Runs all reconciliations of one cluster, one after the other.
 
     ``window``: removals of the window; may be replaced between reconciliations when its length changes.
-    ``tracker``: drift observations.
+    ``tracker``: drift observations; the attribute has those after the latest reconciliation.
     ``corrections``: stores corrections beyond the process; ``None`` = not stored.
-
-    Attributes:
-        tracker: Drift observations after the latest reconciliation.
-        window: See above.
     """
 
     def __init__(

@@ -29,14 +29,7 @@ class RemovalStore(Protocol):
 
 
 class RemovalWindow:
-    """The removals within a sliding window.
-
-    ``store``: stores the counts; read once, before the first result.
-    ``seconds``: length of the window.
-
-    Attributes:
-        seconds: Length of the window.
-    """
+    """The removals within a sliding window of ``seconds``; ``store`` is read once, before the first result."""
 
     def __init__(self, store: RemovalStore, *, seconds: float) -> None:
         if not 0 < seconds < math.inf:

@@ -11,14 +11,10 @@ from typing import Self
 
 
 class HttpDeadline:
-    """The deadline of one exchange. Use it as a context around everything that is sent and read.
-
-    Attributes:
-        passed: Whether the time was up before the context ended.
-    """
+    """The deadline of one exchange. Use it as a context around everything that is sent and read."""
 
     def __init__(self, seconds: float) -> None:
-        self.passed = False
+        self.passed = False  # whether the time was up before the context ended
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(seconds, self._end)

@@ -47,17 +47,13 @@ OFF_LOOP_BYTES: Final = 1_000_000
 
 
 class Connection:
-    """An open connection, created by :func:`~reconciler.client.network.connector.connect`.
-
-    Attributes:
-        address: The dialed address.
-        node_id: Id of the broker that advertises this address, once a Metadata response has it.
-    """
+    """An open connection, created by :func:`~reconciler.client.network.connector.connect`."""
 
     def __init__(
         self, config: ClientConfig, *, login: Login, events: ClientEvents, clock: Clock
     ) -> None:
-        self.address = config.bootstrap[0]
+        self.address = config.bootstrap[0]  # the dialed address
+        # Id of the broker that advertises this address, once a Metadata response has it.
         self.node_id: int | None = None
         self._config = config
         self._login = login

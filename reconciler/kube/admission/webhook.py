@@ -191,9 +191,6 @@ class Webhook:
     ``broker``: validates documents.
     ``budget``: seconds for one request: for its body, and again for the response.
     ``idle``: seconds that a connection may be open without a request.
-
-    Attributes:
-        port: The port, once it listens.
     """
 
     def __init__(
@@ -205,7 +202,7 @@ class Webhook:
         budget: float = BUDGET_SECONDS,
         idle: float = IDLE_SECONDS,
     ) -> None:
-        self.port = 0
+        self.port = 0  # the port, once it listens
         self._address = address
         self._certificate = certificate
         self._broker = broker

@@ -86,12 +86,7 @@ class _ObservedLease:
 
 
 class Leader:
-    """A candidate that may become the leader once. Create it inside a running loop.
-
-    Attributes:
-        elected: Set when this process leads; never cleared.
-        leadership_lost: Set when this process led and must end at once; never cleared.
-    """
+    """A candidate that may become the leader once. Create it inside a running loop."""
 
     def __init__(
         self,
@@ -103,6 +98,7 @@ class Leader:
         block_reason: Callable[[], str] = lambda: "",
         is_writing: Callable[[], bool] = lambda: True,
     ) -> None:
+        # Both events are never cleared: this process leads; it led and must end at once.
         self.elected = asyncio.Event()
         self.leadership_lost = asyncio.Event()
         self._api = api

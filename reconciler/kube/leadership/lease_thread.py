@@ -34,10 +34,6 @@ class LeaseThread:
     ``clock``: time; used by both loops.
     ``report``: called in the caller's loop with whether this process leads, whenever that changes.
     ``is_writing``: whether a write to Kafka may be in flight; called in the thread.
-
-    Attributes:
-        elected: Set when this process leads; never cleared. Belongs to the caller's loop, like ``leadership_lost``.
-        leadership_lost: Set when this process led and must end at once; never cleared.
     """
 
     def __init__(
@@ -49,6 +45,7 @@ class LeaseThread:
         report: Callable[[bool], None] = lambda _: None,
         is_writing: Callable[[], bool] = lambda: True,
     ) -> None:
+        # Both events belong to the caller's loop and are never cleared: this process leads; it led and must end at once.
         self.elected = asyncio.Event()
         self.leadership_lost = asyncio.Event()
         self._connect, self._election, self._clock, self._report = connect, election, clock, report
