@@ -1,5 +1,6 @@
 """Policies, drift modes and deletion policies: one table of the permitted action for each cause, for the planner."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -74,6 +75,14 @@ class DeclarationEnd(StrEnum):
     EXPLICIT_DELETE = "deleted with deletionPolicy Delete"
     EXPLICIT_RETAIN = "deleted with deletionPolicy Retain"
     UNSET = "deleted without a deletionPolicy"
+
+
+ENDS: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
+    DeletionPolicy.DELETE: DeclarationEnd.EXPLICIT_DELETE,
+    DeletionPolicy.RETAIN: DeclarationEnd.EXPLICIT_RETAIN,
+    None: DeclarationEnd.UNSET,
+}
+"""How a pair stopped being declared when its document was deleted, by the deletionPolicy recorded last."""
 
 
 _W, _R, _P, _O, _N = Action.WRITE, Action.RECORD, Action.REPORT, Action.ORPHAN, Action.NOTHING

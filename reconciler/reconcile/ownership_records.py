@@ -92,7 +92,7 @@ def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterabl
 def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
     expired = change.cause is Cause.OVERRIDE_EXPIRED
     # A value that an override replaced and that no document declares was never owned.
-    is_owned = not (expired and change.claim is None)
+    is_owned = not expired or change.claim is not None or change.keeps_owner
     if change.after is None or not is_owned:
         yield RecordDropped(entity=change.entity, key=change.key)
     else:

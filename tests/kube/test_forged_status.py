@@ -1,6 +1,7 @@
 """A status is not a source of ownership: a value that the operator did not record removes nothing."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.ownership import Override, OverrideSet, OwnershipRecords
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
@@ -390,3 +391,50 @@ def test_a_document_without_a_grant_never_removes_anything(
             case _:
                 pass
     assert world.live() == {ADMIN: limits(1048576.0)}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"limits": {"producerByteRate": 20_000}},  # more than its bounds
+        {"limits": {"producerByteRate": -1}},  # invalid, where the API server does not check it
+        {"suspend": True},
+        {"limits": {"consumerByteRate": 5000}},
+        {"deletionPolicy": "Delete", "suspend": True},
+    ],
+)
+def test_a_namespace_does_not_keep_the_value_of_an_override_that_has_ended(spec):
+    grant = {**GRANT, "bounds": {"producerByteRate": {"max": 10_000}}, "allow": ["Suspend"]}
+    world = tenants_world(tenants=[grant])
+    world.put(resource("d", MINE, {RATE: 5000}))
+    world.turn()
+    override = Override(
+        entity=MINE,
+        key=RATE,
+        value=50_000.0,
+        until=world.kafka.clock.now() + 60,
+        author="night",
+        reason="storm",
+        before=5000.0,
+        declared=5000.0,
+    )
+
+    def with_override(stored: StoredRecords) -> StoredRecords:
+        return replace(stored, owned=stored.owned.with_changes([OverrideSet(override=override)]))
+
+    _ = asyncio.run(record_store.change(world.api, "ops", "fake", with_override))
+    world.turn(resync=True)
+    assert world.live()[MINE] == limits(rate=50_000)
+    world.change("d", **spec)
+    world.turn()
+    assert world.live()[MINE][0] == 50_000
+    world.kafka.clock.advance(61)
+    for _ in range(3):
+        world.turn(resync=True)
+    live = world.live().get(MINE, limits())
+    assert live[0] in {5000, None}
+    # The document is still the owner, so that its deletion is judged as without the override.
+    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
+    if live[0] is not None and "consumerByteRate" not in str(spec):
+        assert stored.owned.records[MINE].applied[0] == 5000
+    assert stored.owned.overrides == {}

@@ -208,8 +208,8 @@ FAULTS: tuple[Fault, ...] = (
         "planner/comparison",
         (
             "frozen pairs are written",
-            "        if self._is_frozen(view, cause):\n",
-            "        if view is None:\n",
+            "        is_frozen = self._is_frozen(view, cause)\n",
+            "        is_frozen = view is None\n",
             POLICY,
         ),
         (
@@ -262,8 +262,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a value that only an override owned is pruned",
-            "        return _ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN",
-            "        return _ENDS[owner.deletion_policy]",
+            "        return ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN",
+            "        return ENDS[owner.deletion_policy]",
             CASES,
         ),
         (

@@ -470,9 +470,42 @@ def test_after_an_override_the_declared_value_is_written():
     assert observed.bookkeeping == ()
 
 
-def test_an_expired_override_of_a_suspended_document_remains_until_it_is_resumed():
-    owned = owns(applied(50.0), override(50.0, until=NOW))
-    new_plan = plan(live=50.0, owned=owned, frozen=("team/one",))
+@pytest.mark.parametrize(
+    ("value", "before", "declared", "is_owned"),
+    [
+        (50.0, 5.0, 5.0, True),
+        (50.0, 7.0, 5.0, False),
+        (50.0, None, 5.0, False),
+        (None, 5.0, 5.0, True),
+    ],
+)
+def test_an_override_of_a_frozen_document_ends_with_the_value_that_it_replaced(
+    value, before, declared, is_owned
+):
+    """A namespace could keep a raised limit for good, by a document that is suspended or exceeds its grant."""
+    record = () if value is None else (applied(value),)
+    ended = override(value, until=NOW, before=before, declared=declared)
+    suspended = wants(9.0, suspended=True)
+    new_plan = plan(suspended, live=value, owned=owns(*record, ended))
+    change = only_change(new_plan)
+    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
+    assert (change.keeps_owner, new_plan.bookkeeping) == (is_owned, ())
+    observe = Rules(policy=Policy.OBSERVE)
+    observed = plan(suspended, live=value, owned=owns(*record, ended), rules=observe)
+    assert only_finding(observed).cause is Cause.OVERRIDE_EXPIRED
+
+
+@pytest.mark.parametrize(
+    ("live", "ended"),
+    [
+        (60.0, override(50.0, until=NOW, before=5.0)),  # another writer changed it
+        (50.0, override(50.0, until=NOW, before=50.0)),
+        (50.0, override(50.0, until=NOW, before=5.0, ends_with_document=True)),
+        (60.0, override(60.0, until=NOW, before=5.0)),  # of another writer: it was never applied
+    ],
+)
+def test_a_frozen_pair_without_the_value_of_an_override_stays_as_it_is(live, ended):
+    new_plan = plan(live=live, owned=owns(applied(50.0), ended), frozen=("team/one",))
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.FROZEN, ())
 
 

@@ -213,11 +213,12 @@ class PairDecision:
                 self._override(override)
                 return
         is_owner_frozen = self.owner is not None and self.owner.document in self.documents.suspended
-        if (
-            is_owner_frozen
-            or (self.is_halted and self.cause in {"", "Unmanaged"})
-            or (self.is_contested and self.cause)
-        ):
+        is_frozen = is_owner_frozen or (self.is_halted and self.cause in {"", "Unmanaged"})
+        if is_frozen and override is not None and self._is_left_behind(override):
+            action = self._action("OverrideExpired")
+            after = override.before if action == "write" else None
+            self.decision = Decision("OverrideExpired", action, after)
+        elif is_frozen or (self.is_contested and self.cause):
             self.decision = Decision("Frozen", "report")
         elif override is not None:
             self._end_override(override)
@@ -321,6 +322,16 @@ class PairDecision:
             self.record = None
         elif self.cause:
             self._act(self.cause, self.declared)
+
+    def _is_left_behind(self, override: Override) -> bool:
+        """Whether an ended override was applied and replaced another value, so that a frozen document must not keep it."""
+        was_applied = self.live is None or self.same(self.applied, self.live)
+        return (
+            was_applied
+            and self.same(self.live, override.value)
+            and not self.same(override.value, override.before)
+            and not override.ends_with_document
+        )
 
     def _value_after(self, override: Override) -> float | None:
         """Return the value that follows an override; the live one if nothing has to be written for it."""

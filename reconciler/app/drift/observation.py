@@ -11,7 +11,7 @@ from reconciler.app.notices import Notices
 from reconciler.notify import ClusterDrift, drift_of
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ip_aliases import ADDRESS
-from reconciler.quota.planner.comparison import Finding
+from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
 from reconciler.quota.results.report import ValidationResult

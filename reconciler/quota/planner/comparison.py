@@ -6,10 +6,10 @@ both to every pair that is not in sync, and sorts the plan. These steps come bef
 - the describe settles intents of unknown outcome (``intent_settlement.py``);
 - an active override replaces the declared value;
 - a pair of a frozen document, and a pair that two documents claim, is reported and never written or pruned;
-- an expired override is replaced by the declared value or, if there is none, by the value before it.
+- an expired override is replaced by the declared value or, if there is none, by the value before it, also where the
+  document is frozen.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from reconciler.quota.entity import Entity, sort_key
@@ -28,24 +28,16 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
-from reconciler.quota.planner.plan import Finding, Plan, QuotaChange, apply_to, effect_digest
+from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.three_way_table import PairView, classify
-from reconciler.quota.policy import Action, Cause, DeclarationEnd, DeletionPolicy, Rules
+from reconciler.quota.policy import ENDS, Action, Cause, DeclarationEnd, DeletionPolicy, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
-
-__all__ = ["Finding", "Plan", "QuotaChange", "apply_to", "classify", "compare", "effect_digest"]
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
 NOTE_FROZEN: Final = "its document is suspended or invalid"
 NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
-
-_ENDS: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
-    DeletionPolicy.DELETE: DeclarationEnd.EXPLICIT_DELETE,
-    DeletionPolicy.RETAIN: DeclarationEnd.EXPLICIT_RETAIN,
-    None: DeclarationEnd.UNSET,
-}
 
 
 def compare(
@@ -205,12 +197,13 @@ class _Comparison:
             live=view.live,
             is_pending=view.unsettled,
         )
-        if self._is_frozen(view, cause):
+        is_frozen = self._is_frozen(view, cause)
+        if is_frozen and not view.is_left_behind(override):
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_FROZEN)
-        elif cause is not None and view.pair in self.contested:
+        elif cause is not None and not is_frozen and view.pair in self.contested:
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
         elif override is not None:
-            self._expired(view, override, cause)
+            self._expired(view, override, cause, is_frozen=is_frozen)
         elif cause is not None:
             self._act(view, cause, view.declared)
 
@@ -265,9 +258,17 @@ class _Comparison:
             # Its removal was replaced by orphaning: a later run does not remove it without a request.
             return DeclarationEnd.EXPLICIT_RETAIN
         # A pair that only an override set was not owned before, so it is not removed.
-        return _ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
+        return ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
 
-    def _write(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
+    def _write(
+        self,
+        view: PairView,
+        cause: Cause,
+        after: float | None,
+        note: str = "",
+        *,
+        keeps_owner: bool = False,
+    ) -> None:
         self.changes.append(
             QuotaChange(
                 entity=view.entity,
@@ -279,6 +280,7 @@ class _Comparison:
                 owner=view.new_owner() if after is not None else view.owner,
                 applied=view.applied,
                 note=note,
+                keeps_owner=keeps_owner,
             )
         )
 
@@ -348,9 +350,11 @@ class _Comparison:
         else:
             self._report(view, Cause.OVERRIDE, Action.REPORT, note)
 
-    def _expired(self, view: PairView, override: Override, cause: Cause | None) -> None:
-        """Return to the declared value or, if there is none, to the value that the override replaced."""
-        after = self._after_override(view, override)
+    def _expired(
+        self, view: PairView, override: Override, cause: Cause | None, *, is_frozen: bool
+    ) -> None:
+        """Return to the declared value or, if there is none or it is frozen, to the value that the override replaced."""
+        after = override.before if is_frozen else self._after_override(view, override)
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
                 self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
@@ -361,7 +365,8 @@ class _Comparison:
             elif cause is not None:
                 self._act(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
-            self._write(view, Cause.OVERRIDE_EXPIRED, after)
+            was_owned = is_frozen and same_value(view.key, after, override.declared)
+            self._write(view, Cause.OVERRIDE_EXPIRED, after, keeps_owner=was_owned)
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
-from reconciler.quota.ownership import Intent, Owner, Pair
+from reconciler.quota.ownership import Intent, Override, Owner, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import Cause
 
@@ -92,6 +92,14 @@ class PairView:
         return Owner(
             document=self.claim.document, deletion_policy=self.claim.deletion_policy, since=since
         )
+
+    def is_left_behind(self, override: Override | None) -> bool:
+        """Whether the value of an override that has ended is live, where it would stay as long as a document is frozen."""
+        if override is None or override.ends_with_document:
+            return False
+        is_applied = self.live is None or same_value(self.key, self.live, self.applied)
+        is_live = is_applied and same_value(self.key, self.live, override.value)
+        return is_live and not same_value(self.key, self.live, override.before)
 
     def owner_changed(self) -> bool:
         """Whether the record has another document or deletionPolicy than the claim."""
