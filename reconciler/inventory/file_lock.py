@@ -97,12 +97,19 @@ class FileLock:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            text = _read_holder(handle)
+            holder = _read_holder(handle)
+            text = "another process (unknown)" if holder is None else str(holder)
             os.close(handle)
+            is_own = holder is not None and (holder.pid, holder.host) == (
+                self._holder.pid,
+                self._holder.host,
+            )
             raise InventoryLocked(
                 f"{self._path} is locked by {text}",
                 holder=text,
-                hint="wait until it ends; the lock is released with its process, so no cleanup is needed",
+                hint="this command has locked it: two of its clusters are the same Kafka cluster; keep one of them"
+                if is_own
+                else "wait until it ends; the lock is released with its process, so no cleanup is needed",
             ) from error
         except OSError as error:
             os.close(handle)
@@ -140,17 +147,17 @@ class FileLock:
         self.release()
 
 
-def _read_holder(handle: int) -> str:
-    """Return the holder's text, if it can be read."""
+def _read_holder(handle: int) -> LockHolder | None:
+    """Return the holder, if its text can be read."""
     try:
         document = bounded_json.parse(os.pread(handle, _MAX_TEXT, 0), most_bytes=_MAX_TEXT)
-        return str(
-            LockHolder(
-                pid=int(document["pid"]),
-                host=str(document["host"]),
-                since=float(document["since"]),
-                command=str(document["what"]),
-            )
+        holder = LockHolder(
+            pid=int(document["pid"]),
+            host=str(document["host"]),
+            since=float(document["since"]),
+            command=str(document["what"]),
         )
+        _ = str(holder)
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return "another process (unknown)"
+        return None
+    return holder

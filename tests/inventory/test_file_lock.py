@@ -45,6 +45,13 @@ def test_a_second_writer_is_informed_of_the_lock_holder(tmp_path: Path, holder):
     assert caught.value.holder.startswith(f"kquota apply, process {holder.pid} on ")
     assert caught.value.holder.endswith("since 2023-11-14T22:13:20+00:00")
     assert caught.value.retriable
+    assert caught.value.hint.startswith("wait until it ends")
+
+
+def test_two_clusters_of_one_command_that_are_the_same_kafka_cluster_are_reported(tmp_path: Path):
+    with lock(tmp_path), pytest.raises(InventoryLocked) as caught:
+        lock(tmp_path).acquire()
+    assert "two of its clusters are the same Kafka cluster" in caught.value.hint
 
 
 def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path, holder):
