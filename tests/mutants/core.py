@@ -207,6 +207,12 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/comparison",
         (
+            "a frozen document keeps the value of an override that has ended",
+            "        if is_frozen and not view.is_left_behind(override):\n",
+            "        if is_frozen:\n",
+            CASES,
+        ),
+        (
             "frozen pairs are written",
             "        is_frozen = self._is_frozen(view, cause)\n",
             "        is_frozen = view is None\n",
@@ -220,7 +226,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "pairs that two documents claim are pruned",
-            "        elif cause is not None and view.pair in self.contested:\n",
+            "        elif cause is not None and not is_frozen and view.pair in self.contested:\n",
             "        elif view is None:\n",
             CASES,
         ),
