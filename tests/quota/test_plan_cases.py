@@ -476,7 +476,7 @@ def test_after_an_override_the_declared_value_is_written():
         (50.0, 5.0, 5.0, True),
         (50.0, 7.0, 5.0, False),
         (50.0, None, 5.0, False),
-        (None, 5.0, 5.0, True),
+        (None, 5.0, 5.0, False),
     ],
 )
 def test_an_override_of_a_frozen_document_ends_with_the_value_that_it_replaced(

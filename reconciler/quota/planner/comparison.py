@@ -365,8 +365,10 @@ class _Comparison:
             elif cause is not None:
                 self._act(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
-            was_owned = is_frozen and same_value(view.key, after, override.declared)
-            self._write(view, Cause.OVERRIDE_EXPIRED, after, keeps_owner=was_owned)
+            keeps = (
+                is_frozen and bool(view.owner) and same_value(view.key, after, override.declared)
+            )
+            self._write(view, Cause.OVERRIDE_EXPIRED, after, keeps_owner=keeps)
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
 
