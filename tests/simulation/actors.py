@@ -5,6 +5,7 @@ Loop and commands are the product's use cases; only their ports are simulated.
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.cluster import ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
-from reconciler.quota.ownership import OwnershipRecords, Pair
+from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.results.report import RunOrigin
 from reconciler.quota.state import QuotaState
@@ -164,7 +165,7 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
         nonlocal session
         session = session or ProcessPorts(world, process)
         session.begin()
-        guards = world.guards
+        guards, counts = world.guards, tuple(world.removals.counts)
         documents, is_complete = world.documents_read(chance, may_differ=False)
         run = world.begin(process, documents, is_complete=is_complete)
         try:
@@ -180,12 +181,12 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
                 at = preview.created_at
                 inputs = inputs_of(world, run, session.client.states[0], loaded[0], at=at)
                 world.judge(world.plan_laws.prepared, inputs, preview, guards)
+                world.judge(world.plan_laws.withheld, inputs, reconciliation, counts, guards)
             if reconciliation.outcome is not None:
                 inputs = inputs_of(world, run, session.client.states[-1], loaded[-1], at=0.0)
                 sent, withheld = session.client.sent, reconciliation.withheld
                 outcome = reconciliation.outcome
                 world.judge(world.plan_laws.applied, inputs, outcome, withheld, sent)
-            world.judge(world.plan_laws.withheld, reconciliation, world.removals.counts, guards)
         error = reconciliation.error
         if error is None:
             world.laws.completed(run)
@@ -282,11 +283,27 @@ async def operator_of_commands(world: "World") -> None:
     """Run ``kquota apply`` repeatedly, like a user or a CI pipeline."""
     chance = world.scenario.chance("apply")
     while await world.rest(chance):
+        await _approach_end_of_write(world)
+        if "foreign" in world.scenario.actors and chance.random() < 0.2:
+            # Its plan then corrects drift that a lagging broker does not show.
+            _write_as_another(world, chance, IN_SCOPE)
         process = world.process("apply")
         waits = chance.choice((0.0, 0.0, 0.0, 5.0, 45.0))
         task = process.start(command(world, process, waits=waits))
         if "interrupt" in world.scenario.faults and chance.random() < 0.2:
             world.loop.call_later(chance.random() * 3.0, task.cancel)
+
+
+async def _approach_end_of_write(world: "World") -> None:
+    """Sometimes wait until a write of unknown outcome is about to end, or has just ended."""
+    chance = world.scenario.chance(f"end of a write {world.loop.time()}")
+    intents = world.laws.records.intents.values()
+    if not intents or chance.random() < 0.5:
+        return
+    at = chance.choice(sorted(intent.at for intent in intents)) + SETTLING_SECONDS
+    seconds = at + chance.uniform(-1.5, 0.5) - world.clock.now()
+    if 0 < seconds < world.scenario.seconds - world.loop.time():
+        await world.clock.sleep(seconds)
 
 
 async def night_shift(world: "World") -> None:
@@ -341,15 +358,18 @@ async def foreign_writer(world: "World") -> None:
     """Set and remove values repeatedly, like ``kafka-configs --alter`` of another user."""
     chance = world.scenario.chance("foreign")
     while await world.rest(chance, 1.5):
-        entity = chance.choice((*IN_SCOPE, *OUT_OF_SCOPE, *ADDRESSES))
-        key = chance.choice(world.keys_of(entity))
-        live = world.brokers.image.values.get(NAMES[entity], {}).get(key)
-        value = (
-            None if live is not None and chance.random() < 0.4 else world.foreign_value(key, chance)
-        )
-        if value != live:
-            world.trace("foreign", "sets %s %s to %s", entity, key, value)
-            world.brokers.commit("foreign", QuotaRecord(names=NAMES[entity], key=key, value=value))
+        _write_as_another(world, chance, (*IN_SCOPE, *OUT_OF_SCOPE, *ADDRESSES))
+
+
+def _write_as_another(world: "World", chance: random.Random, entities: Sequence[Entity]) -> None:
+    """Set or remove a value of one of the entities."""
+    entity = chance.choice(entities)
+    key = chance.choice(world.keys_of(entity))
+    live = world.brokers.image.values.get(NAMES[entity], {}).get(key)
+    value = None if live is not None and chance.random() < 0.4 else world.foreign_value(key, chance)
+    if value != live:
+        world.trace("foreign", "sets %s %s to %s", entity, key, value)
+        world.brokers.commit("foreign", QuotaRecord(names=NAMES[entity], key=key, value=value))
 
 
 async def author(world: "World") -> None:

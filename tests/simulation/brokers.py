@@ -5,7 +5,7 @@ import contextlib
 import contextvars
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
@@ -20,7 +20,7 @@ from reconciler.wire.frames import RequestHeader
 from tests.simulation.network import Network, NetworkConnection
 
 NODES = (1, 2, 3)
-CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+CLUSTER_ID, OTHER_CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA", "BBBBBBBBBBBBBBBBBBBBBB"
 BROKER_RETRY_SECONDS = 60.0
 """Time for which a broker retries to forward a request to the controller (BrokerServer, 3.4 to 4.4)."""
 
@@ -137,7 +137,7 @@ class RememberingConnection(ServerConnection):
         state: tuple[object, ...] = (id(image),)
         if header.api_key != DESCRIBE_CLIENT_QUOTAS.key:
             running = (broker.node for broker in self.cluster.live())
-            state = (self.broker.node, *running)
+            state = (self.cluster.cluster_id, self.broker.node, *running)
         question = (header.api_key, header.api_version, body, principal, *state)
         answer = self.answers.get(question)
         if answer is None:
@@ -150,7 +150,13 @@ class RememberingConnection(ServerConnection):
 
 
 class SimulatedBrokers:
-    """The cluster on the simulated network."""
+    """The cluster on the simulated network, and another one that a wrong address reaches.
+
+    Attributes:
+        cluster: The cluster.
+        other: The other cluster.
+        is_misdirected: Whether processes that connect for the first time reach the other cluster.
+    """
 
     def __init__(self, network: Network, chance: random.Random, now: Callable[[], float]) -> None:
         self.network, self._chance, self._now = network, chance, now
@@ -159,10 +165,14 @@ class SimulatedBrokers:
             nodes=NODES, listeners=(Listener(host="kafka"),), cluster_id=CLUSTER_ID, lag=self.lag
         )
         self.cluster = LoggedCluster(settings, now)
+        self.other = LoggedCluster(replace(settings, cluster_id=OTHER_CLUSTER_ID, lag={}), now)
+        self.is_misdirected = False
+        self._cluster_of: dict[str, LoggedCluster] = {}
         self.answers = FaultyAnswers(chance, now)
-        for node, broker in self.cluster.brokers.items():
-            broker.ports["PLAINTEXT"] = 9092 + node
-            broker.running = True
+        for cluster in (self.cluster, self.other):
+            for node, broker in cluster.brokers.items():
+                broker.ports["PLAINTEXT"] = 9092 + node
+                broker.running = True
         network.serve = self._serve
         self._remembered: dict[Question, tuple[Image, SaslReply]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -188,8 +198,18 @@ class SimulatedBrokers:
         self.network.refusing.discard(node)
         self.cluster.release(node)
 
+    def direct(self) -> None:
+        """Let every process reach the cluster again."""
+        self.is_misdirected = False
+        for connection in list(self.network.connections.values()):
+            name = "" if connection.process is None else connection.process.name
+            if self._cluster_of.get(name) is self.other:
+                connection.cut()
+        self._cluster_of.clear()
+
     def heal(self) -> None:
         """End all faults."""
+        self.direct()
         self.answers.chances.clear()
         self.answers.failover_until = 0.0
         self.lag.clear()
@@ -207,11 +227,15 @@ class SimulatedBrokers:
 
     def _serve(self, node: int, connection: NetworkConnection) -> None:
         writer = connection.process.name if connection.process is not None else "?"
+        present = self.other if self.is_misdirected else self.cluster
+        cluster = self._cluster_of.setdefault(writer, present)
         context = contextvars.Context()
         context.run(WRITER.set, writer)
-        context.run(self._accept, self.cluster.brokers[node], connection)
+        context.run(self._accept, cluster, cluster.brokers[node], connection)
 
-    def _accept(self, broker: SandboxBroker, connection: NetworkConnection) -> None:
+    def _accept(
+        self, cluster: LoggedCluster, broker: SandboxBroker, connection: NetworkConnection
+    ) -> None:
         loop = self.network.loop
         reader = asyncio.StreamReader(loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -221,9 +245,9 @@ class SimulatedBrokers:
         writer = asyncio.StreamWriter(end, protocol, reader, loop)
         server = RememberingConnection(
             answers=self._remembered,
-            cluster=self.cluster,
+            cluster=cluster,
             broker=broker,
-            listener=self.cluster.settings.listeners[0],
+            listener=cluster.settings.listeners[0],
             faults=self.answers,
             clock=loop.time,
             reader=reader,

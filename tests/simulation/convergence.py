@@ -24,11 +24,16 @@ def difference(
     with their records and overrides.
     """
     suspended = {document.entity for document in documents.values() if document.suspended}
+    names = {document.document for document in documents.values() if document.suspended}
+    frozen_pairs = {pair for pair, _, owner in _recorded(laws) if owner.document in names}
     declared = {
         (document.entity, key): value
         for document in documents.values()
         for key, value in zip(COLUMNS, document.limits, strict=True)
-        if value is not None and not document.suspended
+        if value is not None
+        and not document.suspended
+        # Until its owner is resumed, no other document changes it.
+        and (document.entity, key) not in frozen_pairs
     }
     problems = _differences(laws, declared, set(_frozen(laws, documents)))
     if judges_removals:

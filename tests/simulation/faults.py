@@ -128,6 +128,12 @@ def _separate(event: FaultEvent, apart: set[Any], member: object) -> None:
     event.later(join)
 
 
+def _misdirection(event: FaultEvent) -> None:
+    """Let an address lead to another cluster, for processes that connect for the first time."""
+    event.world.brokers.is_misdirected = True
+    event.later(event.world.brokers.direct)
+
+
 def _slow(event: FaultEvent) -> None:
     event.world.network.slowness = event.chance.choice((0.05, 1.0, 10.0))
     event.later(setattr, event.world.network, "slowness", 0.0)
@@ -160,6 +166,7 @@ TABLE: dict[str, Callable[[FaultEvent], None]] = {
     "cut": _cut,
     "partition": _partition,
     "isolation": _isolation,
+    "misdirection": _misdirection,
     "slow": _slow,
 }
 """Kind -> function; other kinds affect a share of the requests."""

@@ -5,7 +5,7 @@ It shares no code with the planner, and goes through one quota key after the oth
 
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity
@@ -167,7 +167,9 @@ class PairDecision:
             self.owner = None if intent.value is None else intent.owner
             self.is_orphan = self.is_orphan and intent.value is not None
         elif intent is not None and intent.at + SETTLING > inputs.at:
-            self.pending, self.owner = intent, self.owner or intent.owner
+            # A time in the future is that of a clock which ran ahead.
+            self.pending = replace(intent, at=min(intent.at, inputs.at))
+            self.owner = self.owner or intent.owner
         self.settled: OwnedValue | None = None
         if self.applied is not None and self.owner is not None:
             owner = self.owner.document, self.owner.deletion_policy
@@ -403,8 +405,9 @@ class PlanModel:
                 return f"{pair[0]} {pair[1]}: planned {actual}, the rules say {decision}"
             record = expected.record if is_open else expected.settled
             stored = stored_value(owned, pair)
-            if inputs.rank and stored != record:
-                return f"{pair[0]} {pair[1]}: records {stored}, the rules say {record}"
+            recorded = stored, owned.intents.get(pair)
+            if inputs.rank and recorded != (record, expected.pending):
+                return f"{pair[0]} {pair[1]}: records {recorded}, the rules say {record}, {expected.pending}"
             if is_open and (pair in owned.overrides) != expected.has_override:
                 return f"{pair[0]} {pair[1]}: its override is recorded against the rules"
         if planned:

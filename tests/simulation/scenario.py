@@ -28,6 +28,7 @@ FAULTS = (
     "cut",
     "partition",
     "isolation",
+    "misdirection",
     "slow",
     "lost request",
     "lost answer",
@@ -192,6 +193,7 @@ class Settings:
         removals: Maximum number of removals of a command, and of a loop within its window.
         values: Values that documents, overrides and the other writer choose from.
         election_pace: Factor by which the times of the leader election exceed the defaults.
+        declares_everything: Whether at first documents declare every quota key, so that guards by share apply.
     """
 
     rules: Rules
@@ -202,6 +204,7 @@ class Settings:
     guards: Guards = OPEN
     values: tuple[float, ...] = FEW_VALUES
     election_pace: float = 1.0
+    declares_everything: bool = False
 
 
 def settings_of(scenario: Scenario) -> Settings:
@@ -232,7 +235,14 @@ def settings_of(scenario: Scenario) -> Settings:
     if scenario.world == "watch":
         rules = replace(rules, ignore=_ignored(scenario))
         guards = _guards(scenario.chance("guards"))
-    values = scenario.chance("values").choice((FEW_VALUES, MANY_VALUES))
+    elif (guard_chance := scenario.chance("guards")).random() < 0.3:
+        guards = replace(
+            OPEN,
+            max_change_factor=guard_chance.choice((3.0, 10.0)),
+            max_exception_factor=guard_chance.choice((3.0, 100.0)),
+            newly_unlimited=guard_chance.choice(tuple(NewlyUnlimited)),
+            protect_defaults=guard_chance.random() < 0.3,
+        )
     return Settings(
         rules=rules,
         guards=guards,
@@ -240,9 +250,18 @@ def settings_of(scenario: Scenario) -> Settings:
         event_rate=chance.choice((14_400.0, 43_200.0) if long else (20.0, 60.0, 180.0)),
         fault_rate=chance.choice((7_200.0, 21_600.0) if long else (10.0, 30.0, 120.0)),
         removals=scenario.chance("guard").choice((10_000, 10_000, 10_000, FEW_REMOVALS)),
-        values=values if guards is OPEN else DISTANT_VALUES,
+        values=_values(scenario, guards),
         election_pace=10.0 if long else scenario.chance("election").choice((1.0, 3.0, 3.0, 6.0)),
+        declares_everything=scenario.world == "watch"
+        and scenario.chance("first documents of all").random() < 0.3,
     )
+
+
+def _values(scenario: Scenario, guards: Guards) -> tuple[float, ...]:
+    """Return the values that writers choose from. A QuotaCluster cannot permit all small values."""
+    if guards is OPEN:
+        return scenario.chance("values").choice((FEW_VALUES, MANY_VALUES))
+    return DISTANT_VALUES if scenario.world == "watch" else DISTANT_VALUES[1:]
 
 
 def _ignored(scenario: Scenario) -> tuple[IgnoreRule, ...]:

@@ -16,7 +16,8 @@ from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.quota.state import limits_of
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
-from tests.simulation.brokers import CLUSTER_ID, Commit
+from tests.simulation.brokers import CLUSTER_ID, OTHER_CLUSTER_ID, Commit
+from tests.simulation.convergence import difference
 from tests.simulation.laws import LawBroken, Laws, Run, names_of
 from tests.simulation.scenario import Scenario, settings_of
 from tests.simulation.world import World
@@ -368,14 +369,46 @@ def test_the_log_and_the_planner_name_entities_alike():
     assert names_of(Entity(("alice", None, ABSENT))) == (("client-id", None), ("user", "alice"))
 
 
+@pytest.mark.parametrize(("suspended", "problem"), [(True, ""), (False, "is 1.0, declared 2.0")])
+def test_a_limit_of_a_suspended_document_may_differ_from_another_declaration(suspended, problem):
+    history = History()
+    owner = replace(declares(ALICE, 1.0), document="team/a")
+    history.run(owner)
+    history.write(ALICE, 1.0)
+    history.record(ALICE, 1.0)
+    moved = replace(owner, limits=limits_of({}), suspended=suspended)
+    documents = {"team/a": moved, "team/b": declares(ALICE, 2.0)}
+    difference_text = difference(history.laws, documents)
+    assert problem in difference_text
+    assert bool(problem) is bool(difference_text)
+
+
+def test_a_write_to_another_cluster_is_reported():
+    world = World(Scenario(seed=1))
+    world.brokers.other.commit([QuotaRecord(names=names_of(ALICE), key=str(RATE), value=1.0)])
+    world.loop.close()
+    assert world.violation.startswith("a write to another cluster")
+
+
+def test_processes_that_begin_while_an_address_is_wrong_reach_another_cluster():
+    scenario = Scenario(
+        seed=1, days=0.004, actors=("watch", "apply", "author"), faults=("misdirection",)
+    )
+    result = World(scenario).run()
+    assert not result.violation
+    sentences = [sentence for _, _, sentence in result.trace]
+    assert any(OTHER_CLUSTER_ID in sentence for sentence in sentences)
+    assert any("commit by" in sentence for sentence in sentences)
+
+
 class Restless(World):
     """A world in which a document is added after it has converged."""
 
     def _heal(self):
         super()._heal()
-        self.loop.call_later(61.0 + self.settings.interval + 60.0, self._declare)
+        self.loop.call_later(61.0 + self.settings.interval + 60.0, self._declare_late)
 
-    def _declare(self):
+    def _declare_late(self):
         self.documents["late"] = declares(entity(user="stranger"), 100_000.0)
 
 

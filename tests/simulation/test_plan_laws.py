@@ -95,32 +95,61 @@ def test_a_write_to_an_entity_of_unknown_outcome_is_seen(world):
         world.plan_laws.applied(inputs, outcome, ())
 
 
-@pytest.mark.parametrize(("used", "is_seen"), [(0, True), (2, False)])
-def test_a_removal_that_waits_for_nothing_is_seen(world, used, is_seen):
-    change = QuotaChange(
-        entity=ALICE,
-        key=RATE,
-        before=1.0,
-        after=None,
-        cause=Cause.PRUNE,
-        owner=Owner(document="shop/a"),
-    )
+REMOVAL = QuotaChange(
+    entity=ALICE,
+    key=RATE,
+    before=1.0,
+    after=None,
+    cause=Cause.PRUNE,
+    owner=Owner(document="shop/a"),
+)
+
+
+def removal_counts(used: int, owned: int = 9) -> list[RemovalCount]:
+    """Return removals of the window: two of another tenant, and some of the tenant of the removal."""
+    return [
+        RemovalCount(at=EPOCH - 10, tenant=tenant, count=count, owned=owned, owned_by_all=owned)
+        for tenant, count in (("team", 2), ("shop", used))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("used", "owned", "percent", "is_seen"),
+    [(0, 9, 100, True), (2, 9, 100, False), (1, 19, 10, True), (1, 20, 5, False), (0, 20, 5, True)],
+)
+def test_a_removal_that_waits_for_nothing_is_seen(world, used, owned, percent, is_seen):
+    inputs, preview = declared(5_000.0)
     violation = Violation(guard=Guard.MAX_REMOVALS, message="", entity=ALICE, key=RATE)
     reconciliation = Reconciliation(
         cluster="prod",
-        withheld=(WithheldChange(change=change, violations=(violation,)),),
+        preview=preview,
+        withheld=(WithheldChange(change=REMOVAL, violations=(violation,)),),
         started_at=EPOCH,
     )
-    counts = [
-        RemovalCount(at=EPOCH - 10, tenant=tenant, count=count, owned=9, owned_by_all=9)
-        for tenant, count in (("team", 2), ("shop", used))
-    ]
-    guards = Guards(max_removals=2, max_removed_percent=100)
+    guards = Guards(max_removals=2, max_removed_percent=percent)
+    arguments = inputs, reconciliation, removal_counts(used, owned), guards
     if not is_seen:
-        world.plan_laws.withheld(reconciliation, counts, guards)
+        world.plan_laws.withheld(*arguments)
         return
     with pytest.raises(LawBroken, match="waits although its budget has room"):
-        world.plan_laws.withheld(reconciliation, counts, guards)
+        world.plan_laws.withheld(*arguments)
+
+
+@pytest.mark.parametrize(("used", "is_seen"), [(1, False), (2, True)])
+def test_a_removal_beyond_its_budget_is_seen(world, used, is_seen):
+    inputs, preview = declared(5_000.0)
+    reconciliation = Reconciliation(
+        cluster="prod",
+        preview=replace(preview, plan=replace(preview.plan, changes=(REMOVAL,))),
+        outcome=Outcome(cluster_id="c", digest=""),
+        started_at=EPOCH,
+    )
+    arguments = inputs, reconciliation, removal_counts(used), Guards(max_removals=2)
+    if not is_seen:
+        world.plan_laws.withheld(*arguments)
+        return
+    with pytest.raises(LawBroken, match="their budget has no room"):
+        world.plan_laws.withheld(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def record_changes(draw: st.DrawFn, subject: Entity, key: Key):
         changes.append(Recorded(**pair, value=value, owner=draw(OWNERS)))
         changes += [Orphaned(**pair)] * draw(st.integers(0, 1))
     if draw(st.booleans()):
-        at = NOW - draw(st.sampled_from((0.0, 64.0, 65.0, 400.0)))
+        at = NOW - draw(st.sampled_from((0.0, 64.0, 65.0, 400.0, -30.0)))
         intent = Intent(value=draw(NOTHING), owner=draw(OWNERS), at=at)
         changes.append(IntentStarted(**pair, intent=intent))
     if draw(st.booleans()):

@@ -130,6 +130,7 @@ class World:
         self._broken = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.brokers.cluster.on_commit = self._on_commit
+        self.brokers.other.on_commit = self._on_other_commit
         self.disk.on_replace = self._on_replace
         self.disk.on_append = self._on_append
 
@@ -235,10 +236,15 @@ class World:
                 self._change_document(chance)
         self._revisions = [*self._revisions[-4:], dict(self.documents)]
 
+    @staticmethod
+    def _names_of(entity: Entity) -> tuple[str, str]:
+        """Return the names of the documents that may declare an entity."""
+        tenant = "shop" if entity[0] == "alice" else "team"
+        return f"{tenant}/{entity}", f"{tenant}/{entity} too"
+
     def _change_document(self, chance: random.Random) -> None:
         entity = chance.choice((*IN_SCOPE, *ADDRESSES))
-        tenant = "shop" if entity[0] == "alice" else "team"
-        names = [f"{tenant}/{entity}", f"{tenant}/{entity} too"]
+        names = self._names_of(entity)
         name, other_name = names if chance.random() < 0.8 else reversed(names)
         if name in self.documents and chance.random() < 0.3:
             del self.documents[name]
@@ -256,14 +262,19 @@ class World:
             if chance.random() < 0.7
             and (sibling is None or sibling.limits[COLUMNS.index(key)] is None)
         }
-        if not values:
-            return
+        if values:
+            self._declare(name, entity, values, chance)
+
+    def _declare(
+        self, name: str, entity: Entity, values: Mapping[Key, float], chance: random.Random
+    ) -> None:
+        """Create or replace a document."""
         policy = chance.choice((None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN))
         suspended = chance.random() < 0.05
         self.documents[name] = Declaration(
             document=name,
             entity=entity,
-            limits=limits_of(values),
+            limits=limits_of(dict(values)),
             path=f"{name}.yaml",
             line=1,
             deletion_policy=policy,
@@ -333,7 +344,12 @@ class World:
         await self._comes_to_rest()
 
     def _prepare(self) -> None:
-        self.change_documents(self.scenario.chance("first documents"))
+        chance = self.scenario.chance("first documents")
+        if self.settings.declares_everything:
+            for entity in (*IN_SCOPE, *ADDRESSES):
+                values = {key: self.value(key, chance) for key in self.keys_of(entity)}
+                self._declare(self._names_of(entity)[0], entity, values, chance)
+        self.change_documents(chance)
 
     def _heal(self) -> None:
         self.is_healed = True
@@ -414,6 +430,9 @@ class World:
                 [(entity_of(record.names), record.key, record.value) for record in commit.records],
             )
         self.judge(self.laws.committed, commit)
+
+    def _on_other_commit(self, commit: Commit) -> None:
+        self._break(f"a write to another cluster by {commit.writer}")
 
     def _on_replace(self, process: SimulatedProcess, path: object, content: bytes) -> None:
         if path == actors.INVENTORY:
