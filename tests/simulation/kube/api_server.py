@@ -143,6 +143,11 @@ class ApiServer:
             writer, "put", place, {**obj, "metadata": merged_metadata, **kept_status}
         )
 
+    def replace_status(self, writer: str, place: Place, status: Obj) -> None:
+        """Replace the status of an object."""
+        before = self._existing(place)
+        _ = self._store(writer, "put", place, {**before, "status": status}, is_bound=True)
+
     def remove(self, writer: str, place: Place, *, uid: str = "") -> None:
         """Delete an object, or mark it for deletion if it has finalizers.
 

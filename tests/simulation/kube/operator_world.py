@@ -32,6 +32,7 @@ from tests.simulation.kube.resources import (
     is_terminating,
     quota_cluster,
 )
+from tests.simulation.plan_laws import PlanLaws
 from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
 from tests.simulation.scenario import KEYS, Scenario
 from tests.simulation.world import World
@@ -54,6 +55,7 @@ class OperatorWorld(World):
         self.laws = OperatorLaws(
             self.settings.rules, self.brokers.image, max_removals=self.settings.removals
         )
+        self.plan_laws = PlanLaws(self.laws, self.brokers)
         self.server = ApiServer(self.clock.now)
         self.api = ApiNetwork(self.loop, self.server, scenario.chance("api"))
         self.server.on_write, self.server.on_post = self._on_write, self._on_post
@@ -177,7 +179,7 @@ class OperatorWorld(World):
 
     def configure(self, **fields: object) -> None:
         """Write the QuotaCluster, with the given fields of its spec replaced."""
-        obj = quota_cluster(self.settings)
+        obj = quota_cluster(self.settings, self.guards)
         spec = {**obj["spec"], **fields}
         _ = self.server.put("admin", "quotaclusters", {**obj, "spec": spec})
         self.trace("admin", "configures %s %s", CLUSTER, fields)

@@ -2,8 +2,9 @@
 
 import asyncio
 import io
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -22,9 +23,14 @@ from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
+from reconciler.quota.cluster import ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
-from reconciler.quota.outcome import Alteration, Result
+from reconciler.quota.outcome import Alteration, Applied, Result
+from reconciler.quota.planner.guards import Guards
+from reconciler.quota.results.report import Reconciliation
+from reconciler.quota.state import QuotaState
 from tests.simulation.kube.api_network import ProcessTransport, ProcessWatch
+from tests.simulation.plan_model import PlanInputs
 from tests.simulation.processes import SimulatedProcess
 
 if TYPE_CHECKING:
@@ -53,8 +59,14 @@ class ProcessClock:
         await asyncio.sleep(max(seconds, 0))
 
 
-class NoMetrics:
-    """Metrics that discard every value."""
+class JudgedMetrics:
+    """Metrics that check the laws of each reconciliation, and discard every other value."""
+
+    def __init__(self, judge: "ReconciliationJudge") -> None:
+        self._judge = judge
+
+    def passed(self, reconciliation: Reconciliation, **_: object) -> None:
+        self._judge.passed(reconciliation)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return _ignore
@@ -149,12 +161,98 @@ class TaskWatchdog:
         self._process.kill()
 
 
+class ReconciliationJudge:
+    """Checks plans and outcomes of one process. Plans of a part of the cluster are not compared with the guards.
+
+    Args:
+        world: The simulation.
+        process: The process.
+    """
+
+    def __init__(self, world: "OperatorWorld", process: SimulatedProcess) -> None:
+        self._world, self._process = world, process
+        self._guards = Guards()
+        self._inputs: PlanInputs | None = None
+        self._sent: list[Alteration] = []
+        self._unseen: list[Alteration] = []
+
+    def begin(self, guards: Guards) -> None:
+        """Forget the last reconciliation; the next one has these guards."""
+        self._guards, self._inputs = guards, None
+        self._sent, self._unseen = [], []
+
+    def observed(self, quotas: QuotaState) -> None:
+        """Record a describe of all quotas, with the records at that time."""
+        self._inputs = PlanInputs(
+            documents=(),
+            owned=self._world.laws.records,
+            live=quotas,
+            rules=self._world.settings.rules,
+            at=self._world.clock.now(),
+        )
+
+    def alters(self, alterations: Sequence[Alteration]) -> None:
+        """Check that the process may send alterations now."""
+        world = self._world
+        world.alters(self._process, world.candidates[self._process.name])
+        world.judge(world.plan_laws.alters, alterations, self._unseen)
+        self._sent += alterations
+
+    def altered(self, alterations: Sequence[Alteration], results: Mapping[Entity, Result]) -> None:
+        """Record the acknowledged alterations: not every broker shows them yet."""
+        self._unseen += [
+            alteration
+            for alteration in alterations
+            if isinstance(results.get(alteration.entity), Applied)
+        ]
+
+    async def waited(
+        self, expected: Sequence[Alteration], wait: Coroutine[None, None, Visibility]
+    ) -> Visibility:
+        """Check the result of a wait for visibility."""
+        world, awaited = self._world, list(self._unseen)
+        began, nodes = world.clock.now(), world.brokers.running()
+        visibility = await wait
+        world.judge(world.plan_laws.visible, began, nodes, expected, visibility)
+        if visibility.everywhere:
+            self._unseen = [each for each in self._unseen if each not in awaited]
+        return visibility
+
+    def passed(self, reconciliation: Reconciliation) -> None:
+        """Check the result of a reconciliation."""
+        inputs, world = self._inputs, self._world
+        if inputs is None:
+            return
+        preview, outcome = reconciliation.preview, reconciliation.outcome
+        if preview is not None:
+            world.judge(
+                partial(world.plan_laws.guarded, unknown={"allowEmpty"}),
+                *(inputs, preview, self._guards, preview.plan.owned_pairs),
+            )
+        if outcome is not None:
+            withheld = reconciliation.withheld
+            world.judge(world.plan_laws.applied, inputs, outcome, withheld, self._sent)
+
+
 class JudgedStore(LeadingStore):
     """A quota store that checks the laws before each alteration."""
 
-    def __init__(self, store: QuotaStore, judge: Callable[[], None]) -> None:
+    def __init__(self, store: QuotaStore, judge: ReconciliationJudge) -> None:
         super().__init__(store, lambda: True, KafkaWrites())
         self._judge = judge
+
+    async def observe(self, *, scram_users: bool = False) -> ClusterDescription:
+        description = await super().observe(scram_users=scram_users)
+        self._judge.observed(description.quotas)
+        return description
+
+    async def wait_visible(
+        self,
+        expected: Sequence[Alteration],
+        *,
+        timeout: float,  # noqa: ASYNC109 - as the port has it
+    ) -> Visibility:
+        return await self._judge.waited(expected, super().wait_visible(expected, timeout=timeout))
 
     async def alter(
         self,
@@ -164,20 +262,26 @@ class JudgedStore(LeadingStore):
         progress: Progress | None = None,
         results: MutableMapping[Entity, Result] | None = None,
     ) -> Mapping[Entity, Result]:
-        if not validate_only:
-            self._judge()
-        return await super().alter(
-            alterations, validate_only=validate_only, progress=progress, results=results
-        )
+        if validate_only:
+            return await super().alter(
+                alterations, validate_only=True, progress=progress, results=results
+            )
+        self._judge.alters(alterations)
+        results = {} if results is None else results
+        try:
+            return await super().alter(alterations, progress=progress, results=results)
+        finally:
+            self._judge.altered(alterations, results)
 
 
 class JudgedSessions:
     """The product's sessions with stores that check the laws."""
 
-    def __init__(self, keeper: SessionKeeper, judge: Callable[[], None]) -> None:
+    def __init__(self, keeper: SessionKeeper, judge: ReconciliationJudge) -> None:
         self._keeper, self._judge = keeper, judge
 
     async def for_(self, cluster: QuotaCluster) -> QuotaStore:
+        self._judge.begin(cluster.guards)
         return JudgedStore(await self._keeper.for_(cluster), self._judge)
 
     async def forget(self, name: str) -> None:
@@ -218,7 +322,6 @@ async def run_operator(
     api = connect(world, process, clock)
     settings = OperatorSettings(identity=replica, operator_namespace=HOME)
     keeper = SessionKeeper(api, settings=settings, clock=clock)
-    candidates: list[Candidate] = []
 
     def candidate(election: ElectionSettings, report: Callable[[bool], None]) -> Candidate:
         pace = world.settings.election_pace
@@ -228,18 +331,18 @@ async def run_operator(
             renew=election.renew * pace,
             deadline=election.deadline * pace,
         )
-        candidates.append(
-            Candidate(connect(world, process, clock), slower, clock=clock, report=report)
-        )
-        world.candidates[process.name] = candidates[-1]
-        return candidates[-1]
+        connection = connect(world, process, clock)
+        lease_candidate = Candidate(connection, slower, clock=clock, report=report)
+        world.candidates[process.name] = lease_candidate
+        return lease_candidate
 
+    judge = ReconciliationJudge(world, process)
     operator = Operator(
         settings,
         api,
-        JudgedSessions(keeper, lambda: world.alters(process, candidates[-1])),  # type: ignore[arg-type]
+        JudgedSessions(keeper, judge),  # type: ignore[arg-type]
         clock=clock,
-        metrics=NoMetrics(),  # type: ignore[arg-type]
+        metrics=JudgedMetrics(judge),  # type: ignore[arg-type]
         ports=OperatorPorts(
             watch=ProcessWatch(world.api, process),
             candidate=candidate,

@@ -1,6 +1,7 @@
 """Users of a simulation of operators: one who sets overrides, and the administrator of the QuotaCluster."""
 
 import asyncio
+import random
 from typing import TYPE_CHECKING
 
 from reconciler.errors import KquotaError
@@ -61,10 +62,26 @@ async def _command(
         world.trace(process.name, "failed: %s", error)
 
 
+def _edit_status(world: "OperatorWorld", chance: random.Random) -> None:
+    """Replace the status of a ClientQuota, as ``kubectl edit --subresource=status`` does."""
+    objects = [obj for obj in world.server.of("clientquotas") if obj.get("status")]
+    if not objects:
+        return
+    obj = chance.choice(objects)
+    pending = {"type": "Ready", "status": "False", "reason": "Pending"}
+    status = chance.choice(({}, {**obj["status"], "conditions": [pending]}))
+    place = "clientquotas", obj["metadata"]["namespace"], obj["metadata"]["name"]
+    world.trace("admin", "edits the status of %s", place[2])
+    world.server.replace_status("admin", place, status)
+
+
 async def administrator(world: "OperatorWorld") -> None:
-    """Repeatedly suspend the QuotaCluster for some time, or delete and recreate it."""
+    """Repeatedly edit a status, suspend the QuotaCluster for some time, or delete and recreate it."""
     chance = world.scenario.chance("admin")
     while await world.rest(chance, 4.0):
+        if chance.random() < 0.3:
+            _edit_status(world, chance)
+            continue
         seconds = SHORTEST_SUSPENSION + chance.random() * LONGEST_SUSPENSION
         if chance.random() < 0.7:
             world.configure(suspend=True)

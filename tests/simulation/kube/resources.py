@@ -7,6 +7,7 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import DeletionPolicy, Rules
 from reconciler.quota.state import limits_of
 from tests.simulation.brokers import CLUSTER_ID, NODES
@@ -51,7 +52,11 @@ def client_quota(
     }
 
 
-def quota_cluster(settings: Settings) -> Obj:
+LARGEST_FACTOR = 1e9
+"""Largest bound on a factor in the QuotaCluster."""
+
+
+def quota_cluster(settings: Settings, guards: Guards) -> Obj:
     """Return the QuotaCluster of a simulation."""
     rules = settings.rules
     spec: Obj = {
@@ -61,10 +66,12 @@ def quota_cluster(settings: Settings) -> Obj:
         "driftDetection": rules.drift.value,
         "interval": f"{settings.interval:.0f}s",
         "guards": {
-            "maxRemovals": settings.removals,
-            "maxRemovedPercent": 100,
-            "maxChangeFactor": 1_000_000_000,
-            "protectDefaults": False,
+            "maxRemovals": guards.max_removals,
+            "maxRemovedPercent": guards.max_removed_percent,
+            "maxChangeFactor": min(guards.max_change_factor, LARGEST_FACTOR),
+            "maxExceptionFactor": min(guards.max_exception_factor, LARGEST_FACTOR),
+            "newlyUnlimited": guards.newly_unlimited.value,
+            "protectDefaults": guards.protect_defaults,
         },
     }
     if rules.sync_confirmed:

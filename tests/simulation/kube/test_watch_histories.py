@@ -17,6 +17,7 @@ import pytest
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
+from tests.reconcile.scenarios import OPEN
 from tests.simulation.kube.api_network import ApiNetwork
 from tests.simulation.kube.operator_world import OperatorWorld
 from tests.simulation.kube.resources import NAME_OF, TEAM, client_quota
@@ -69,7 +70,12 @@ class ScriptedWorld(OperatorWorld):
         )
         super().__init__(scenario)
         self.settings = replace(
-            self.settings, rules=RULES, interval=60.0, election_pace=6.0, removals=10_000
+            self.settings,
+            rules=RULES,
+            guards=OPEN,
+            interval=60.0,
+            election_pace=6.0,
+            removals=10_000,
         )
         self.laws.rules, self.laws.max_removals = RULES, 10_000
         self.replicas = ("operator-a",)
