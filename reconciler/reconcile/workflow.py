@@ -239,18 +239,18 @@ def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -
     only = options.only
     if only is None:
         return plan
-    settled = frozenset(observation.settlement.changes)
+    settled = len(observation.settlement.changes)  # They come first; a later one may equal one.
     return replace(
         plan,
         changes=tuple(change for change in plan.changes if only(change.entity, change.key)),
-        bookkeeping=tuple(
-            record_change
-            for record_change in plan.bookkeeping
-            if record_change in settled
-            or (
-                not isinstance(record_change, OverrideSet)
+        bookkeeping=(
+            *plan.bookkeeping[:settled],
+            *(
+                record_change
+                for record_change in plan.bookkeeping[settled:]
+                if not isinstance(record_change, OverrideSet)
                 and only(record_change.entity, record_change.key)
-            )
+            ),
         ),
         ip_aliases=tuple(
             alias for alias in plan.ip_aliases if any(only(alias.entity, key) for key in IP_KEYS)

@@ -14,9 +14,12 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.quota.entity import entity
+from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import MAX_OPERATIONS, Held, Rejected
 from reconciler.quota.ownership import (
+    Intent,
     IntentStarted,
+    Orphaned,
     Owner,
     OwnershipRecords,
     Recorded,
@@ -298,6 +301,21 @@ def test_only_the_selected_pairs_are_written_and_recorded():
     outcome = world.apply(TWO, only=lambda subject, key: subject == ALICE)
     assert set(words(outcome)) == {(ALICE, RATE), (ALICE, SHARE)}
     assert set(world.owned().records) == {ALICE}
+
+
+def test_a_settled_write_of_another_pair_is_recorded_as_it_was_requested():
+    owner, pair = Owner(document=f"team/{BOB}", since=1.0), {"entity": BOB, "key": RATE}
+    owned = OwnershipRecords(cluster_id=World().cluster.cluster_id).with_changes(
+        (
+            Recorded(**pair, value=2048.0, owner=owner),
+            Orphaned(**pair),
+            IntentStarted(**pair, intent=Intent(value=4096.0, owner=owner)),
+        )
+    )
+    world = World({BOB: {RATE: 4096.0}}, owned=owned)
+    world.apply(TWO, only=lambda subject, _: subject == ALICE)
+    assert world.owned().records[BOB].applied[COLUMN_OF[RATE]] == 4096.0
+    assert (BOB, RATE) in world.owned().orphaned
 
 
 def test_the_value_of_an_override_that_ended_during_the_confirmation_is_not_written():
