@@ -24,7 +24,7 @@ from tests.usage import whatif_cases
 
 pytestmark = pytest.mark.integration
 
-WITHOUT_SPARK = {"ingest", "expire"}
+WITHOUT_SPARK = {"client", "ingest", "expire"}
 
 NEEDS_FILES = {"plan"}
 """Jobs over manifests, which are files outside the lake."""
