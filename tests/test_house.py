@@ -83,7 +83,7 @@ def test_every_test_module_is_at_the_place_of_its_subject() -> None:
 
 
 PROOFS = ROOT / "tests" / "module_proofs.txt"
-MOST_PROOFS = 226
+MOST_PROOFS = 207
 """A ratchet: the number of modules without a test module of their own name. Lower it; never raise it."""
 
 

@@ -66,7 +66,7 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
     """
     needs("usage", "kquota spark client")
     from reconciler.evidence.store.client_evidence import client_evidence
-    from reconciler.usage.reports.client import client_report
+    from reconciler.usage.reports.client_throttling import client_report
 
     client = options.client
     clusters = options.clusters.select()

@@ -11,7 +11,7 @@ from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState
 from reconciler.usage.kernel.series import COLUMNS
-from reconciler.usage.reports.client import ClientEvidence, is_own
+from reconciler.usage.reports.client_throttling import ClientEvidence, is_own
 from reconciler.usage.tables import USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, entities_of
 

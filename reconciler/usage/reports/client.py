@@ -1,66 +1,10 @@
-"""The report on one client: when brokers throttled it, by which limit, and the smallest limit that would have avoided it.
+"""The report on one client: when brokers throttled it, by which limit, and the smallest limit that would have avoided it. Values only."""
 
-A report has no name of another client: it is made of the series whose names are all the client's own, and of the limits
-that can apply to these series.
-"""
+from dataclasses import dataclass
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
-
-from reconciler.quota.entity import Entity, level
-from reconciler.quota.entity_forms import canonical_text
-from reconciler.quota.precedence import Principal
-from reconciler.quota.state import QuotaState
-from reconciler.usage.fetches import WINDOW_SECONDS
-from reconciler.usage.kernel.series import SampleSeries
-from reconciler.usage.kernel.throttled_spans import chart_points, throttled_spans
-from reconciler.usage.recommendation.limit_sizes import SizingCase, Tier, priced
-from reconciler.usage.recommendation.sizing import trial
-from reconciler.usage.recommendation.trial import ThrottlePromise
 from reconciler.usage.reports.usage import UsageCurve
-from reconciler.usage.samples import (
-    KEY_OF,
-    MILLION,
-    Cadence,
-    QuotaType,
-    ValueState,
-    limit_state,
-    limit_units,
-)
-from reconciler.usage.tags import Bucket, GroupKind, book, limit_of
-
-MOST_POINTS: Final = 400
-"""Maximum number of points of a chart; a picture cannot show more."""
-
-_NEVER: Final = ThrottlePromise(share_ppm=0)
-_BYTE_RATES: Final = frozenset({QuotaType.PRODUCE, QuotaType.FETCH})
-
-ClientSeries = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
-"""Series by quota type, bucket and broker."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientEvidence:
-    """What was recorded of a client in a window; series and limits of other clients are ignored.
-
-    Attributes:
-        to_ms: End of the window, exclusive.
-        limits: Quota snapshots in time order, each with its time: first the one in force at the begin of the window.
-        coverage_ppm: The covered share of the window, of the broker with the lowest coverage.
-        is_partial: Whether a day of the window lacks rows.
-        reason: Why nothing was recorded of any client; "" = something was.
-    """
-
-    cluster_id: str
-    from_ms: int
-    to_ms: int
-    cadence: Cadence
-    series: ClientSeries = field(repr=False)
-    limits: Sequence[tuple[int, QuotaState]] = field(default=(), repr=False)
-    coverage_ppm: int = 0
-    is_partial: bool = False
-    reason: str = ""
+from reconciler.usage.samples import QuotaType
+from reconciler.usage.tags import Bucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +31,10 @@ class ThrottledRow:
     delay_ms: int
     rate_units: int
     least_units: int | None
+
+    def distance_ms(self, at_ms: int | None) -> int:
+        """Return the time between a moment and the nearest moment of the row; 0 if the row contains it, and for ``None``."""
+        return 0 if at_ms is None else max(self.begin_ms - at_ms, at_ms - self.end_ms, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,186 +94,4 @@ class ClientReport:
     @property
     def throttled_at(self) -> tuple[ThrottledRow, ...]:
         """The rows whose time contains :attr:`at_ms`."""
-        return tuple(row for row in self.throttled if _distance_ms(row, self.at_ms) == 0)
-
-
-def is_own(client: Principal, bucket: Bucket) -> bool:
-    """Whether all names of a bucket are names of the client."""
-    pairs = (
-        (bucket.user, client.user),
-        (bucket.client_id, client.client_id),
-        (bucket.ip, client.ip),
-    )
-    return bucket.kind is not GroupKind.NONE and all(
-        name in {"", client_name} for name, client_name in pairs
-    )
-
-
-def client_report(
-    client: Principal,
-    evidence: ClientEvidence,
-    tier_of: Callable[[Bucket], Tier],
-    *,
-    at_ms: int | None = None,
-    max_rows: int = 50,
-) -> ClientReport:
-    """Return the report on a client, without patches.
-
-    Args:
-        client: The names of the client; buckets with another name are ignored.
-        evidence: What was recorded.
-        tier_of: The tier of a bucket, which has the margin of a proposal.
-        at_ms: The time in question.
-        max_rows: Maximum number of rows of ``throttled``.
-
-    Raises:
-        QuotaValueError: Rates are out of range.
-    """
-    throttled: list[ThrottledRow] = []
-    limits: list[ClientLimitRow] = []
-    curves: list[UsageCurve] = []
-    for recorded in _own_series(client, evidence.series):
-        rows = list(_throttled_rows(evidence, recorded))
-        throttled += rows
-        limit_row = _limit_row(evidence, recorded, rows, tier_of(recorded.bucket))
-        limits.append(limit_row)
-        curves += [
-            _curve(evidence, limit_row, broker_id, series)
-            for broker_id, series in recorded.brokers.items()
-        ]
-    throttled.sort(key=lambda row: (_distance_ms(row, at_ms), -row.delay_ms, row.begin_ms))
-    return ClientReport(
-        cluster_id=evidence.cluster_id,
-        user=client.user or "",
-        client_id=client.client_id or "",
-        ip=client.ip or "",
-        from_ms=evidence.from_ms,
-        to_ms=evidence.to_ms,
-        step_ms=evidence.cadence.step_ms,
-        coverage_ppm=evidence.coverage_ppm,
-        is_partial=evidence.is_partial,
-        at_ms=at_ms,
-        throttled=tuple(throttled[:max_rows]),
-        limits=tuple(limits),
-        curves=tuple(sorted(curves, key=lambda curve: -len(curve.throttled))),
-        left_out=max(0, len(throttled) - max_rows),
-        reason=evidence.reason,
-    )
-
-
-class _RecordedBucket(NamedTuple):
-    kind: QuotaType
-    bucket: Bucket
-    brokers: Mapping[str, SampleSeries]
-
-
-def _own_series(client: Principal, series: ClientSeries) -> Iterator[_RecordedBucket]:
-    for kind, buckets in sorted(series.items()):
-        for bucket in sorted(bucket for bucket in buckets if is_own(client, bucket)):
-            brokers = {broker: samples for broker, samples in buckets[bucket].items() if samples}
-            if brokers:
-                yield _RecordedBucket(kind, bucket, dict(sorted(brokers.items())))
-
-
-def _distance_ms(row: ThrottledRow, at_ms: int | None) -> int:
-    return 0 if at_ms is None else max(row.begin_ms - at_ms, at_ms - row.end_ms, 0)
-
-
-def _throttled_rows(evidence: ClientEvidence, recorded: _RecordedBucket) -> Iterator[ThrottledRow]:
-    kind, bucket, brokers = recorded
-    for broker_id, series in brokers.items():
-        for span in throttled_spans(series, evidence.cadence.max_gap_ms):
-            subject, units = _limit_at(evidence, kind, bucket, span.end_ms)
-            yield ThrottledRow(
-                quota_type=kind,
-                bucket=bucket,
-                broker_id=broker_id,
-                begin_ms=span.begin_ms,
-                end_ms=span.end_ms,
-                limit_units=units,
-                source_entity=canonical_text(subject),
-                level=None if subject is None else level(subject),
-                delay_ms=span.delay_ms,
-                rate_units=span.rate_units,
-                least_units=least_limit(kind, units, span.delay_ms),
-            )
-
-
-def least_limit(kind: QuotaType, limit: int | None, delay_ms: int) -> int | None:
-    """Return a limit below which requests that were delayed would have been delayed too; ``None`` without a limit.
-
-    A broker delays a request of produce or fetch by (O - T) / T of the window of the rate O (ClientQuotaManager), so O is
-    known from the delay and the limit T. The window is at most :data:`~reconciler.usage.fetches.WINDOW_SECONDS`. Delays of
-    the other types have a maximum, or follow from tokens: there the limit was too small, and no more is known.
-    """
-    if limit is None:
-        return None
-    excess = limit * delay_ms // (1000 * WINDOW_SECONDS) if kind in _BYTE_RATES else 0
-    return limit + max(1, excess)
-
-
-def _limit_at(
-    evidence: ClientEvidence, kind: QuotaType, bucket: Bucket, at_ms: int
-) -> tuple[Entity | None, int | None]:
-    """Return the entity and the limit of a bucket by the last snapshot before a time, or else by the first one."""
-    states = [state for observed_ms, state in evidence.limits if observed_ms <= at_ms]
-    states = states or [state for _, state in evidence.limits[:1]]
-    effective = limit_of(book(states[-1], KEY_OF[kind]), bucket) if states else None
-    if effective is None or limit_state(kind, effective[1]) is ValueState.INVALID:
-        return None, None
-    return effective[0], limit_units(kind, effective[1])
-
-
-def _limit_row(
-    evidence: ClientEvidence,
-    recorded: _RecordedBucket,
-    throttled: Sequence[ThrottledRow],
-    tier: Tier,
-) -> ClientLimitRow:
-    kind, bucket, brokers = recorded
-    subject, units = _limit_at(evidence, kind, bucket, evidence.to_ms)
-    series = tuple(brokers.values())
-    worst = max(series, key=lambda broker_series: broker_series.throttled_ms or 0)
-    least = target = None
-    if throttled:
-        gap_ms = evidence.cadence.max_gap_ms
-        unthrottled = trial(kind, series, evidence.from_ms, evidence.to_ms, gap_ms).smallest(_NEVER)
-        least = max(unthrottled or 1, *(row.least_units or 0 for row in throttled))
-        case = SizingCase(
-            kind=kind, from_ms=evidence.from_ms, to_ms=evidence.to_ms, max_gap_ms=gap_ms
-        )
-        censored_ms = sum(broker_series.censored_ms for broker_series in series)
-        covered_ms = sum(broker_series.covered_ms for broker_series in series)
-        target, _ = priced(least, tier, case, censored_ms * MILLION // covered_ms)
-    return ClientLimitRow(
-        quota_type=kind,
-        bucket=bucket,
-        limit_units=units,
-        source_entity=canonical_text(subject),
-        level=None if subject is None else level(subject),
-        brokers=len(series),
-        peak_units=max(broker_series.peak for broker_series in series),
-        covered_ms=worst.covered_ms,
-        throttled_ms=worst.throttled_ms,
-        least_units=least,
-        target_units=target,
-    )
-
-
-def _curve(
-    evidence: ClientEvidence, row: ClientLimitRow, broker_id: str, series: SampleSeries
-) -> UsageCurve:
-    step_ms = evidence.cadence.step_ms
-    length_ms = -(-(evidence.to_ms - evidence.from_ms) // MOST_POINTS // step_ms) * step_ms
-    points, throttled = chart_points(series, evidence.from_ms, max(step_ms, length_ms))
-    return UsageCurve(
-        cluster_id=evidence.cluster_id,
-        quota_type=row.quota_type,
-        bucket=row.bucket,
-        broker_id=broker_id,
-        points=points,
-        span_ms=max(step_ms, length_ms),
-        before_units=row.limit_units,
-        after_units=row.target_units or row.limit_units,
-        throttled=throttled,
-    )
+        return tuple(row for row in self.throttled if row.distance_ms(self.at_ms) == 0)

@@ -100,37 +100,18 @@ def entry_rows(
             "describe",
             day,
         )
-    for subject, values in state.foreign_values.items():
-        for name, value in values:
-            yield (
-                *look,
-                *_slots(subject),
-                canonical_text(subject),
-                name,
-                value,
-                None,
-                "finite",
-                "describe",
-                day,
-            )
-    for named, values in state.foreign_entities:
-        for name, value in values:
-            yield (
-                *look,
-                "foreign",
-                "foreign",
-                "foreign",
-                "",
-                "",
-                "",
-                canonical_parts_text(named),
-                name,
-                value,
-                None,
-                "finite",
-                "describe",
-                day,
-            )
+    others = [
+        (*_slots(subject), canonical_text(subject), name, value)
+        for subject, values in state.foreign_values.items()
+        for name, value in values
+    ]
+    others += [
+        ("foreign", "foreign", "foreign", "", "", "", canonical_parts_text(named), name, value)
+        for named, values in state.foreign_entities
+        for name, value in values
+    ]
+    for columns in others:
+        yield (*look, *columns, None, "finite", "describe", day)
 
 
 def _finite(key: object, value: float) -> bool:

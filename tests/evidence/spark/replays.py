@@ -3,7 +3,7 @@
 import dataclasses
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +28,8 @@ def commit(
     cluster_id: str,
     on: dt.date,
     rows: Iterable[dict[str, object]],
+    *,
+    counts: Mapping[str, int] | None = None,
     **inputs: str,
 ) -> None:
     """Rows as a unit; irrelevant columns are empty."""
@@ -41,7 +43,7 @@ def commit(
     ]
     unit = Unit(table=table, cluster_id=cluster_id, day=on)
     arrow_table = pa.Table.from_pylist(records, schema=schema)
-    _ = into.commit(unit, arrow_table, into.manifest(unit), inputs=inputs)
+    _ = into.commit(unit, arrow_table, into.manifest(unit), inputs=inputs, counts=counts)
 
 
 def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> Lake:

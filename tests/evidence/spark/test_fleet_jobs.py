@@ -4,7 +4,6 @@ import datetime as dt
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,9 +11,7 @@ from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
 from reconciler.evidence.spark.jobs import history, plan, resolve
 from reconciler.evidence.spark.runtime.job import silent
-from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
@@ -33,13 +30,11 @@ from reconciler.usage.tables import (
     PLAN_CONFLICT,
     PLAN_ROW,
     QUOTA_CHANGE,
-    QUOTA_ENTRY,
-    SNAPSHOT,
     USAGE_HIST_D,
     USAGE_SAMPLE,
     Table,
 )
-from tests.evidence.spark import lakes, quota_cases
+from tests.evidence.spark import lakes, replays
 from tests.evidence.spark.core_plan_rows import plan_rows
 
 pytestmark = pytest.mark.integration
@@ -72,63 +67,39 @@ LONG_AGO = ((400, "bob", 3), (300, "bob", 5), (200, "bob", 0), (250, "zoe", 9))
 BOB_USED = BEGIN - 300 * DAY_MS
 
 
-def filled(
-    lake: Lake, table: Table, cluster: str, day: dt.date, rows: list[tuple[object, ...]]
-) -> None:
-    unit = Unit(table=table, cluster_id=cluster, day=day)
-    records = [dict(zip(table.names, row, strict=True)) for row in rows]
-    lake.commit(
-        unit, pa.Table.from_pylist(records, schema=arrow_tables.schema(table)), lake.manifest(unit)
-    )
-
-
-def sample(cluster: str, user: str, client_id: str, at: int, rate: int) -> tuple[object, ...]:
-    kind = "pair" if user and client_id else "user" if user else "client"
-    return (cluster, "produce", kind, user, client_id, "", "1", at, 30_000, rate, 0, "no", FIRST)
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     lake = lakes.lake(tmp_path)
     for cluster, looks in LOOKS.items():
         for n, (at, snapshot) in enumerate(looks):
-            day = FIRST + dt.timedelta(days=(at - BEGIN) // DAY_MS)
-            rows = list(quota_cases.entry_rows(cluster, snapshot, snapshot_id=f"s{n}", at_ms=at))
-            filled(lake, QUOTA_ENTRY, cluster, day, rows)
-            filled(lake, SNAPSHOT, cluster, day, [(cluster, f"s{n}", at, True, len(rows), day)])
-    filled(
-        lake,
-        USAGE_SAMPLE,
-        "c1",
-        FIRST,
-        [sample("c1", "alice", "", BEGIN + 30_000, 5), sample("c1", "bob", "", BEGIN + 30_000, 0)],
-    )
+            replays.looked(lake, cluster, snapshot, at, f"s{n}")
+    produce = {"quota_type": "produce", "group_kind": "user", "broker_id": "1"}
+    sample = produce | {
+        "ts_ms": BEGIN + 30_000,
+        "dt_ms": 30_000,
+        "throttle_ms": 0,
+        "censored": "no",
+    }
+    samples = [
+        sample | {"user": user, "rate_units": rate} for user, rate in (("alice", 5), ("bob", 0))
+    ]
+    replays.commit(lake, USAGE_SAMPLE, "c1", FIRST, samples)
     for days_ago, user, bucket in LONG_AGO:
-        day = FIRST - dt.timedelta(days=days_ago)
-        row = ("c1", "produce", "user", user, "", "", "1", bucket, 9, day)
-        filled(lake, USAGE_HIST_D, "c1", day, [row])
-    filled(
-        lake,
-        APPLY_LOG,
-        "c1",
-        FIRST + dt.timedelta(days=1),
-        [
-            (
-                "c1",
-                BEGIN + DAY_MS - 1000,
-                "abc",
-                "sha256:0",
-                canonical_text(ALICE),
-                str(KEY),
-                "update",
-                10.0,
-                11.0,
-                "APPLIED",
-                "ci",
-                FIRST + dt.timedelta(days=1),
-            )
-        ],
-    )
+        row = produce | {"user": user, "bucket": bucket, "n_dt_ms": 9}
+        replays.commit(lake, USAGE_HIST_D, "c1", FIRST - dt.timedelta(days=days_ago), [row])
+    applied = {
+        "applied_at_ms": BEGIN + DAY_MS - 1000,
+        "commit": "abc",
+        "digest": "sha256:0",
+        "entity_json": canonical_text(ALICE),
+        "quota_key": str(KEY),
+        "action": "update",
+        "before": 10.0,
+        "after": 11.0,
+        "outcome": "APPLIED",
+        "writer": "ci",
+    }
+    replays.commit(lake, APPLY_LOG, "c1", FIRST + dt.timedelta(days=1), [applied])
     return lake
 
 
@@ -257,18 +228,9 @@ def test_a_fleet_plan_equals_the_plan_of_each_cluster_with_its_guards_and_confli
             )
             for row in plan_rows(plan_of_cluster)
         ]
+    names = ("cluster_id", "entity_json", "quota_key", "action", "cause", "before", "after")
     rows = [
-        (
-            r["cluster_id"],
-            r["entity_json"],
-            r["quota_key"],
-            r["action"],
-            r["cause"],
-            r["before"],
-            r["after"],
-            r["document"],
-        )
-        for r in stored_rows(lake, PLAN_ROW)
+        tuple(row[name] for name in (*names, "document")) for row in stored_rows(lake, PLAN_ROW)
     ]
     assert sorted(rows) == sorted(expected)
     assert {row[3] for row in expected} == {"update", "remove"}

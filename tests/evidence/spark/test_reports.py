@@ -23,7 +23,7 @@ from reconciler.usage.tables import CAPACITY_ROW, IMPACT_ROW, NOISY_ROW, RECOMME
 from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel
 from tests.evidence.spark import lakes, replays
-from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, build_lake, filled
+from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, build_lake
 
 pytestmark = pytest.mark.integration
 
@@ -148,17 +148,9 @@ def test_cluster_ids_may_contain_equals_signs() -> None:
 def test_a_report_contains_the_newest_simulation_of_the_lake_with_both_limits_in_its_curve(
     spark, lake
 ) -> None:
-    earlier = {
-        "group_kind": "user",
+    produce = {"group_kind": "user", "quota_type": "produce"}
+    impact = produce | {
         "user": "bob",
-        "client_id": "",
-        "ip": "",
-        "day": DAY,
-        "cluster_id": "c1",
-    }
-    impact = {
-        **earlier,
-        "quota_type": "produce",
         "any_name": False,
         "broker_id": "1",
         "before_units": 10_000,
@@ -168,42 +160,24 @@ def test_a_report_contains_the_newest_simulation_of_the_lake_with_both_limits_in
         "verdict": "worse",
         "bound": "at_least",
         "model": "backlog",
-        "before_throttled_ms": 0,
-        "before_max_delay_ms": 0,
         "observed_throttled_ms": 0,
         "after_throttled_ms": 9_000,
-        "after_max_delay_ms": 50,
-        "after_over_timeout_ms": 0,
-        "delayed_units": 1,
-        "unfinished": 0,
         "covered_ms": 100,
-        "censored_ms": 0,
-        "why": "",
     }
-    same_impact = {**impact, "user": "carol", "verdict": "same", "after_units": 10_000}
-    censored_impact = {**same_impact, "user": "dave", "after_units": 300, "censored_ms": 90}
+    same_impact = impact | {"user": "carol", "verdict": "same", "after_units": 10_000}
+    censored_impact = same_impact | {"user": "dave", "after_units": 300, "censored_ms": 90}
     window = {"from_ms": str(FROM - 86_400_000), "to_ms": str(TO), "snapshot_id": "s-0"}
-    filled(
-        lake,
-        IMPACT_ROW,
-        [{**same_impact, "user": "zed"}, same_impact, impact, censored_impact],
-        window,
-    )
-    advice = dict.fromkeys(RECOMMENDATION.names) | {
-        **earlier,
-        "quota_type": "produce",
-        "source_entity": "",
+    rows = [same_impact | {"user": "zed"}, same_impact, impact, censored_impact]
+    replays.commit(lake, IMPACT_ROW, "c1", DAY, rows, **window)
+    advice = produce | {
+        "user": "bob",
         "tier": "silver",
         "advice": "change",
         "peak_units": 5,
-        "confidence_ppm": 1,
-        "censored_ppm": 0,
         "rules": ["cut", "floor"],
-        "evidence_ms": 1,
-        "samples": 1,
-        "brokers": 1,
     }
-    filled(lake, RECOMMENDATION, [advice], {"from_ms": str(FROM), "to_ms": str(TO - 5)})
+    window = {"from_ms": str(FROM), "to_ms": str(TO - 5)}
+    replays.commit(lake, RECOMMENDATION, "c1", DAY, [advice], **window)
     settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
     result = report.run(spark, lake, settings, silent)
     assert result.simulation is not None
