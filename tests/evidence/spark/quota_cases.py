@@ -69,7 +69,7 @@ def states(draw: random.Random) -> QuotaState:
 
 
 def clients(draw: random.Random) -> list[Principal]:
-    """Clients that some limits name and others do not, without duplicates."""
+    """Clients that some limits name and foreign_rows do not, without duplicates."""
     principals = {
         Principal(
             user=draw.choice((*USERS, "nobody", "")) or None,
@@ -100,17 +100,17 @@ def entry_rows(
             "describe",
             day,
         )
-    others = [
+    foreign_rows = [
         (*_slots(subject), canonical_text(subject), name, value)
         for subject, values in state.foreign_values.items()
         for name, value in values
     ]
-    others += [
+    foreign_rows += [
         ("foreign", "foreign", "foreign", "", "", "", canonical_parts_text(named), name, value)
         for named, values in state.foreign_entities
         for name, value in values
     ]
-    for columns in others:
+    for columns in foreign_rows:
         yield (*look, *columns, None, "finite", "describe", day)
 
 
