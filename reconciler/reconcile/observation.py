@@ -38,6 +38,9 @@ class Observation:
     snapshot_at: float | None = None  # when the snapshot was taken, in seconds since the epoch
     # Names of the cluster's SCRAM users, if they were requested and returned.
     scram_users: frozenset[str] = frozenset()
+    # When, in monotonic seconds: its age does not depend on the time of day, which may jump. Older than anything if this
+    # process did not observe it.
+    monotonic_at: float = -math.inf
 
     @property
     def principals(self) -> frozenset[Principal]:
@@ -74,7 +77,7 @@ async def observe(ports: ReconcilePorts, options: ReconcileOptions) -> Observati
         cluster_id = (await ports.store.cluster()).id
     owned = await ports.inventory.load(cluster_id) if cluster_id else None
     ports.progress("describe", 0, 1)
-    at = ports.clock.now()
+    at, monotonic_at = ports.clock.now(), ports.clock.monotonic()
     description = await ports.store.observe(scram_users=options.assess)
     ports.progress("describe", 1, 1)
     cluster = description.cluster
@@ -86,6 +89,7 @@ async def observe(ports: ReconcilePorts, options: ReconcileOptions) -> Observati
         owned=await ports.inventory.load(cluster.id) if owned is None else owned,
         at=at,
         scram_users=description.scram_users,
+        monotonic_at=monotonic_at,
     )
 
 

@@ -20,6 +20,10 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         self._passed += seconds
 
+    def jump(self, seconds: float) -> None:
+        """Change the time of day alone, as a correction of the system's clock does."""
+        self._epoch += seconds
+
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self._passed += max(seconds, 0.0)

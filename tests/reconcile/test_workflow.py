@@ -29,6 +29,7 @@ from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import PairVisibility
 from reconciler.reconcile import NewOverride, apply, prepare
+from reconciler.reconcile.workflow import FRESH_SECONDS
 from tests.fakes.cluster import LANDED, LATE, LOST
 from tests.reconcile.scenarios import (
     ALICE,
@@ -544,6 +545,20 @@ def test_without_records_removals_are_unknown():
     assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
     world = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
     assert world.plan(TWO).preview.warnings == ()
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+@pytest.mark.parametrize(("age", "is_old"), [(FRESH_SECONDS - 1, False), (FRESH_SECONDS + 1, True)])
+def test_the_age_of_a_plan_does_not_depend_on_the_time_of_day(
+    age: float, is_old: bool, jump: float
+):
+    world = World()
+    prepared = world.plan(TWO)
+    world.cluster.clock.advance(age)
+    world.cluster.clock.jump(jump)
+    world.cluster.requests.clear()
+    assert asyncio.run(apply(world.ports, world.orders, prepared)).complete
+    assert (world.cluster.requests.index("alter") > 0) == is_old
 
 
 def test_the_date_of_the_first_application_is_kept():
