@@ -4,6 +4,7 @@
   the classes matter only to handlers that receive the client's objects.
 - Its storages compare each object with an earlier copy: three deep copies per event, a third of all CPU if events are
   responses to the operator's status writes. The storages here compare and store nothing.
+- It remembers an entry of 650 bytes for each object. The memories here remember nothing.
 - A watch that fails permanently ends its task, and Kopf continues without it. The tasks are identified by name only.
 """
 
@@ -41,6 +42,8 @@ def _without(name: str) -> Iterator[None]:
 
 with _without(CLIENT):
     import kopf
+    from kopf._cogs.structs.ephemera import AnyMemo
+    from kopf._core.reactor.inventory import ResourceMemories, ResourceMemory
 
 
 class NoDifferences(kopf.DiffBaseStorage):
@@ -77,6 +80,24 @@ class NoProgress(kopf.ProgressStorage):
     def clear(self, *, essence: Any) -> Any:  # noqa: ANN401 - Kopf's
         """Return the essence unchanged: it contains nothing of this storage."""
         return essence
+
+
+class NoMemories(ResourceMemories):
+    """Remembers no object: timers, daemons and indexes need memories, and handlers of events do not."""
+
+    async def recall(
+        self,
+        raw_body: kopf.RawBody,
+        *,
+        memobase: AnyMemo | None = None,
+        noticed_by_listing: bool = False,
+        ephemeral: bool = True,
+    ) -> ResourceMemory:
+        """Return a new memory for each event."""
+        del ephemeral
+        return await super().recall(
+            raw_body, memobase=memobase, noticed_by_listing=noticed_by_listing, ephemeral=True
+        )
 
 
 async def watch_end(plurals: Collection[str], stop: asyncio.Event) -> str:
@@ -134,4 +155,12 @@ def error_text(error: BaseException | None) -> str:
     return str(error.args[0]) if error.args else type(error).__name__
 
 
-__all__ = ["WATCHER", "NoDifferences", "NoProgress", "error_text", "kopf", "watch_end"]
+__all__ = [
+    "WATCHER",
+    "NoDifferences",
+    "NoMemories",
+    "NoProgress",
+    "error_text",
+    "kopf",
+    "watch_end",
+]

@@ -21,6 +21,7 @@ from reconciler.kube.api.access import pod_host
 from reconciler.kube.watch.event_buffer import EventBuffer, EventHandler
 from reconciler.kube.watch.kopf_seam import (
     NoDifferences,
+    NoMemories,
     NoProgress,
     error_text,
     kopf,
@@ -85,9 +86,10 @@ def settings() -> kopf.OperatorSettings:
     operator_settings.persistence.finalizer = KOPFS_FINALIZER
     # Kopf reads whole objects, annotations included; their authors decide how large they are.
     operator_settings.watching.chunk_size = 50
-    # By default one worker per object, idle for 5 s: thousands after each listing.
+    # By default one worker per object, idle for 5 s: thousands after each listing. The objects of a listing wait for
+    # a worker as they were parsed, so idle workers would keep most of a large listing in memory.
     operator_settings.queueing.worker_limit = 64
-    operator_settings.queueing.idle_timeout = 0.1
+    operator_settings.queueing.idle_timeout = 0.005
     # A stop drops the events that wait for a worker, thousands after a listing: the next process lists.
     operator_settings.queueing.exit_timeout = 0.0
     operator_settings.networking.error_backoffs = BACKOFFS
@@ -204,6 +206,7 @@ async def _kopf(
         await kopf.operator(
             registry=handlers,
             settings=settings(),
+            memories=NoMemories(),
             standalone=True,
             clusterwide=not namespaces,
             namespaces=tuple(namespaces),

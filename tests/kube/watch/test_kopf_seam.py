@@ -14,6 +14,7 @@ from reconciler.kube.watch import kopf_watcher
 from reconciler.kube.watch.kopf_seam import (
     WATCHER,
     NoDifferences,
+    NoMemories,
     NoProgress,
     kopf,
     watch_end,
@@ -156,7 +157,7 @@ def connected(monkeypatch, tmp_path):
 async def events_until(configure, *, served: bool = True) -> tuple[str, list[str]]:
     """Why Kopf's watch ended, or "" after an event."""
     events: list[str] = []
-    over = asyncio.Event()
+    over, memories = asyncio.Event(), NoMemories()
 
     def deliver(kind: str, obj) -> None:
         events.append(obj["metadata"]["name"])
@@ -177,10 +178,12 @@ async def events_until(configure, *, served: bool = True) -> tuple[str, list[str
         await kopf.operator(
             registry=registry,
             settings=settings(),
+            memories=memories,
             standalone=True,
             clusterwide=True,
             stop_flag=over,
         )
+        assert list(memories.iter_all_memories()) == []
         return await ending, events
 
 
