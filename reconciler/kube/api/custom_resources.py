@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from sys import intern
 from typing import Any, Final, TypeAlias
 
 from reconciler.manifest.document import DEFAULT_NAMESPACE
@@ -50,8 +51,8 @@ def namespace_of(obj: Obj) -> str:
 
 
 def document_of(obj: Obj) -> str:
-    """Return ``namespace/name`` of a ClientQuota, as used in records and messages."""
-    return f"{namespace_of(obj)}/{name_of(obj)}"
+    """Return ``namespace/name`` of a ClientQuota, as used in records and messages; equal ones are one object in memory."""
+    return intern(f"{namespace_of(obj)}/{name_of(obj)}")
 
 
 def uid_of(obj: Obj) -> str:

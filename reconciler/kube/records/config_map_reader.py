@@ -5,6 +5,7 @@ import binascii
 import zlib
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
+from sys import intern
 from typing import Any, Final, TypeVar
 
 from reconciler.base import bounded_json
@@ -70,13 +71,15 @@ def read(
     cluster_id: str,
     config_maps_found: Iterable[Obj],
     decoded: MutableMapping[str, DecodedPart] | None = None,
+    known: Mapping[Entity, OwnershipRecord] | None = None,
 ) -> StoredRecords:
     """Return the content of the ConfigMaps of a cluster id; records that are not known if there is no ConfigMap.
 
     Args:
         cluster_id: The Kafka cluster id.
         config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
-        decoded: Decoded ConfigMaps by name, reused if the version is the same; updated.
+        decoded: Decoded ConfigMaps by name, reused if the version is the same; brought up to date.
+        known: Records that are in memory; equal ones are returned as these objects.
 
     Raises:
         InventoryError: One cannot be read, or a part of a series is missing.
@@ -88,6 +91,9 @@ def read(
             raise _damaged(config_map, f"{SERIES_LABEL} is {label!r}")
         series[label][str(metadata_of(config_map).get("name", ""))] = config_map
     prefix = f"kquota-{hash_of(cluster_id)}"
+    decoded = {} if decoded is None else decoded
+    for name in set(decoded).difference(*series.values()):
+        del decoded[name]
     layout, names = current(f"{prefix}-{LEDGER}", series[LEDGER])
     objects = [series[LEDGER][name] for name in names]
     stored = StoredRecords(
@@ -97,14 +103,18 @@ def read(
         is_old_form=any(DOCUMENTS not in _packed(config_map) for config_map in objects)
         or bool(series[OLD_RECORDS] and not objects),
     )
-    parts = [(config_map, _part(config_map, cluster_id, decoded)) for config_map in objects]
+    parts = [
+        (config_map, _part(config_map, cluster_id, decoded, known or {})) for config_map in objects
+    ]
     stored = _with_parts(stored, parts)
     if not stored.is_old_form:
         return stored
     holdings = stored.owned.records
     _, names = current(f"{prefix}-{OLD_RECORDS}", series[OLD_RECORDS])
     objects = [series[OLD_RECORDS][name] for name in names]
-    parts = [(config_map, _part(config_map, cluster_id, decoded)) for config_map in objects]
+    parts = [
+        (config_map, _part(config_map, cluster_id, decoded, known or {})) for config_map in objects
+    ]
     stored = _with_parts(replace(stored, owned=replace(stored.owned, records={})), parts)
     return _with_holdings(stored, holdings)
 
@@ -187,24 +197,39 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
 
 
 def _part(
-    config_map: Obj, cluster_id: str, decoded: MutableMapping[str, DecodedPart] | None
+    config_map: Obj,
+    cluster_id: str,
+    decoded: MutableMapping[str, DecodedPart],
+    known: Mapping[Entity, OwnershipRecord],
 ) -> DecodedPart:
     name, version = name_of(config_map), (uid_of(config_map), resource_version_of(config_map))
-    earlier_part = None if decoded is None or not all(version) else decoded.get(name)
+    earlier_part = decoded.get(name) if all(version) else None
     if earlier_part is not None and earlier_part.version == version:
         return earlier_part
     part = DecodedPart(
         version=version,
-        records=_decoded(config_map, cluster_id),
+        records=_share_known(_decoded(config_map, cluster_id), known),
         uids=_read_uids(config_map),
         removals=_rows(
             config_map, BUDGETS if BUDGETS in _texts(config_map) else REMOVALS, read_removals
         ),
         corrections=_rows(config_map, CORRECTIONS, read_corrections),
     )
-    if decoded is not None:
-        decoded[name] = part
+    decoded[name] = part
     return part
+
+
+def _share_known(
+    records: ClusterRecords, known: Mapping[Entity, OwnershipRecord]
+) -> ClusterRecords:
+    owned = records.owned
+    shared_records = {
+        subject: earlier
+        if (earlier := known.get(subject)) is not None and earlier == record
+        else record
+        for subject, record in owned.records.items()
+    }
+    return replace(records, owned=replace(owned, records=shared_records))
 
 
 def _decoded(config_map: Obj, cluster_id: str) -> ClusterRecords:
@@ -226,7 +251,7 @@ def _read_uids(config_map: Obj) -> Mapping[str, str]:
         raise _damaged(config_map, error) from error
     if not isinstance(rows, dict) or not all(isinstance(uid, str) for uid in rows.values()):
         raise _damaged(config_map, f"{DOCUMENTS} should be a map of documents to uids")
-    return rows
+    return {intern(document): intern(uid) for document, uid in rows.items()}
 
 
 def _join(config_map: Obj, some: dict[Any, Any], additional: Mapping[Any, Any]) -> None:

@@ -23,7 +23,7 @@ class RecordIndex:
         self._parts = parts
         self._records: Mapping[Entity, OwnershipRecord] = {}
         self._by_part: dict[int, set[Entity]] = {}
-        self._by_document: dict[str, set[Entity]] = {}
+        self._by_document: dict[str, list[Entity]] = {}
         self._pairs: Counter[str] = Counter()
 
     def update(
@@ -50,7 +50,7 @@ class RecordIndex:
             if (record := owned.records.get(subject)) is not None:
                 self._by_part.setdefault(part_of(subject, self._parts), set()).add(subject)
                 for document in documents_of(record):
-                    self._by_document.setdefault(document, set()).add(subject)
+                    self._by_document.setdefault(document, []).append(subject)
         self._pairs.update(owned_by_tenant(_some(owned.records, entities)))
         self._records = owned.records
 
@@ -58,7 +58,7 @@ class RecordIndex:
         self._by_part[part_of(subject, self._parts)].discard(subject)
         for document in documents_of(record):
             entities = self._by_document[document]
-            entities.discard(subject)
+            entities.remove(subject)
             if not entities:
                 del self._by_document[document]
 

@@ -40,7 +40,7 @@ class EligibilityIndex:
         self._name = name
         self._cluster: QuotaCluster | None = None
         self._eligibilities: dict[str, Eligibility] = {}
-        self._documents_of: dict[Entity, set[str]] | None = None
+        self._documents_of: dict[Entity, list[str]] | None = None
 
     def judge_all(
         self, objects: Mapping[str, Obj], cluster: QuotaCluster
@@ -81,14 +81,14 @@ class EligibilityIndex:
         for document in documents:
             previous = self._eligibilities.pop(document, None)
             if previous is not None and (entity := entity_of(previous)) is not None:
-                by_entity[entity].discard(document)
+                by_entity[entity].remove(document)
             obj = objects.get(document)
             if obj is None:
                 continue
             eligibility = self._judged(previous, obj, cluster)
             judged[document] = self._eligibilities[document] = eligibility
             if (entity := entity_of(eligibility)) is not None:
-                by_entity.setdefault(entity, set()).add(document)
+                by_entity.setdefault(entity, []).append(document)
         return judged
 
     def scope(
@@ -129,12 +129,12 @@ class EligibilityIndex:
             if document in self._eligibilities
         }
 
-    def _by_entity(self) -> dict[Entity, set[str]]:
+    def _by_entity(self) -> dict[Entity, list[str]]:
         if self._documents_of is None:
             self._documents_of = {}
             for document, eligibility in self._eligibilities.items():
                 if (entity := entity_of(eligibility)) is not None:
-                    self._documents_of.setdefault(entity, set()).add(document)
+                    self._documents_of.setdefault(entity, []).append(document)
         return self._documents_of
 
     def _judged(self, previous: Eligibility | None, obj: Obj, cluster: QuotaCluster) -> Eligibility:

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kube.watch.shared_values import SHARED_CHARACTERS, SHARED_CONDITIONS, shared
+from reconciler.kube.watch.shared_values import SHARED_CHARACTERS, SHARED_OBJECTS, shared
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 CONDITIONS = st.fixed_dictionaries(
@@ -47,13 +47,23 @@ def test_equal_conditions_of_two_documents_share_one_object() -> None:
     assert first["status"]["conditions"] is not second["status"]["conditions"]
 
 
+def test_equal_limits_share_one_object_and_their_order_stays() -> None:
+    texts = (
+        '{"producerByteRate": 1024, "consumerByteRate": "20Mi"}',
+        '{"consumerByteRate": "20Mi", "producerByteRate": 1024}',
+    )
+    first, same, turned = (shared(json.loads(text)) for text in (texts[0], *texts))
+    assert first is same
+    assert list(turned) == ["consumerByteRate", "producerByteRate"]
+
+
 def test_a_condition_with_a_long_message_is_not_shared() -> None:
     long = "x" * (SHARED_CHARACTERS + 1)
     assert shared(condition(long)) is not shared(condition(long))
 
 
-def test_only_recent_conditions_are_cached_for_sharing() -> None:
+def test_only_recent_objects_are_cached_for_sharing() -> None:
     oldest = shared(condition())
-    for second in range(1, SHARED_CONDITIONS + 1):
+    for second in range(1, SHARED_OBJECTS + 1):
         _ = shared(condition(second=second))
     assert shared(condition()) is not oldest
