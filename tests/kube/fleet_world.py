@@ -22,6 +22,7 @@ from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import Limits
@@ -101,7 +102,7 @@ class FleetWorld:
                 audit=MemoryAuditLog(),
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: 0.0,
-                is_watch_ordered=lambda: True,
+                watch_order=WatchOrder(self.clock, watches=1),
                 manager_of=lambda cluster_id, own: own,
                 secret_of=lambda own: SecretState(),
                 passed=lambda report, conflicts: None,

@@ -14,6 +14,7 @@ from reconciler.app.loop import LoopOutcome, LoopTrigger
 from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS
+from reconciler.kube.watch.watch_order import BURST_EVENTS, ORDER_SECONDS
 from reconciler.metrics import reconciliation_values
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
@@ -68,6 +69,11 @@ class WatchedWorld(KubeWorld):
     def tell(self, document: str) -> None:
         """Report a document to the watch."""
         _ = self.cache.observe(copy.deepcopy(self.objects[document]))
+
+    def burst(self) -> None:
+        """Report many events at once, so that their order is unknown."""
+        for _ in range(BURST_EVENTS):
+            self.watch_order.note_event()
 
     def reconcile(self, **trigger: Any) -> LoopOutcome:
         """One reconciliation; a listing only on its request."""
@@ -222,7 +228,6 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
         confirmSync="fake-cluster",
         **drift,
     )
-    complete.is_watch_ordered = False
     for step in steps:
         documents = [
             tuple(dict.fromkeys(act(world, action) for action in step))
@@ -230,6 +235,7 @@ def test_a_partial_reconciliation_gives_the_result_of_a_complete_one(
         ]
         assert documents[0] == documents[1]
         outcome = partial.reconcile(keys=documents[0])
+        complete.burst()
         # A partial reconciliation may remove, like one with a complete listing.
         expected = complete.reconcile(keys=documents[1], resync=partial.is_partial)
         assert not complete.is_partial
@@ -327,7 +333,7 @@ def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_l
     world, _ = worlds()
     subject = entity(user="shared")
     _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
-    world.is_watch_ordered = False
+    world.burst()
     world.put(resource("unseen", subject, {Key.PRODUCER_BYTE_RATE: 2048}))
     sent = len(world.kafka.sent)
     _ = world.reconcile(keys=(world.remove("a"),))
@@ -335,6 +341,46 @@ def test_events_without_an_order_cause_a_complete_reconciliation_and_a_removal_l
     assert ("list", "clientquotas", "", "") in world.api.calls
     assert len(world.kafka.sent) == sent
     assert world.reason("team/unseen") == "Synced"
+
+
+@pytest.mark.parametrize("bursts", [False, True])
+def test_a_claim_whose_event_a_deletion_overtook_keeps_the_limit(bursts: bool) -> None:
+    world, _ = worlds()
+    subject = entity(user="shared")
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    heir = resource("b", subject, {Key.PRODUCER_BYTE_RATE: 2048}, deletionPolicy="Delete")
+    document = world.remove("a")
+    world.put(heir)
+    world.watch_order.note_event()
+    sent = len(world.kafka.sent)
+
+    def arrive(request: str) -> None:
+        if request == "describe":
+            world.kafka.faults.before = lambda _: None
+            if bursts:
+                world.burst()  # The event of the heir is still on its way.
+            else:
+                world.tell("team/b")
+
+    world.kafka.faults.before = arrive
+    outcome = world.reconcile(keys=(document,))
+    assert not outcome.retry
+    assert not world.is_partial
+    assert len(world.kafka.sent) == sent
+    assert world.kafka.truth.value(subject, Key.PRODUCER_BYTE_RATE) == 2048
+    assert "team/a" not in world.objects
+
+
+def test_a_removal_waits_until_events_sent_before_the_deletion_have_arrived() -> None:
+    world, _ = worlds()
+    _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Delete"),))
+    document = world.remove("a")
+    world.watch_order.note_event()
+    world.clock.slept.clear()
+    _ = world.reconcile(keys=(document,))
+    assert world.is_partial
+    assert entity(user="u") not in world.kafka.truth.limits
+    assert max(world.clock.slept) == pytest.approx(ORDER_SECONDS)
 
 
 def ready(world: WatchedWorld) -> str:

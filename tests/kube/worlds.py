@@ -28,6 +28,7 @@ from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
+from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import RULES, Key
@@ -127,7 +128,6 @@ class World:
         self.confirm_after = confirm_after
         self.reports: list[Reconciliation] = []
         self.patience, self.fenced, self.limits = patience, False, limits
-        self.is_watch_ordered = True
         self.api = FakeKubeApi(namespace="ops")
         self.api.put(DEFINITIONS, {"metadata": {"name": CLIENT_QUOTA_DEFINITION}})
         self.kafka = FakeCluster() if kafka is None else kafka
@@ -144,6 +144,7 @@ class World:
         """Start a new operator process without memory."""
         self.cache, self.audit = ResourceCache(self.limits), MemoryAuditLog()
         clock = self.kafka.clock
+        self.watch_order = WatchOrder(clock, watches=1)
         inventory = self.inventory = KubeInventory(
             self.api, self.cache, name="prod", namespace="ops"
         )
@@ -169,7 +170,7 @@ class World:
                 audit=self.audit,
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: FENCE_SECONDS if self.fenced else 0.0,
-                is_watch_ordered=lambda: self.is_watch_ordered,
+                watch_order=self.watch_order,
                 manager_of=lambda cluster_id, name: name,
                 secret_of=lambda name: SecretState(),
                 passed=lambda report, conflicts: self.reports.append(report),

@@ -1,21 +1,24 @@
 """The operator's reconciliation of one Kafka cluster: listing, records, finalizers, comparison, writes, statuses."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
 from reconciler.app.loop.loop_outcome import needs_confirmation
-from reconciler.errors import ConfigError, InventoryLocked, KquotaError
+from reconciler.errors import InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
     has_finalizer,
     is_terminating,
+    status_of,
     uid_of,
 )
 from reconciler.kube.records import finalizers
+from reconciler.kube.records.document_entity import declared_entity
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.partial_reconciliation import (
@@ -28,14 +31,14 @@ from reconciler.kube.run.removal_guard import is_recorded, might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
     assess_eligibility,
-    cluster_problems,
+    read_cluster,
     resolve_desired_state,
 )
 from reconciler.kube.status.eligibility_index import EligibilityIndex
 from reconciler.kube.status.publisher import StatusPublisher
 from reconciler.kube.status.quota_cluster import pinned_id
 from reconciler.kube.status.reconcile_result import ReconcileResult, as_compared
-from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.ownership import OwnershipRecords
@@ -97,8 +100,7 @@ class ClusterReconciler:
         # Until the fence ends, differences may be late writes of the previous leader: none counts as drift.
         self._is_fenced = self._context.fence_seconds() > 0
         result = await self._reconcile_once(obj, trigger, baseline)
-        lost_pairs = {pair for pairs in result.losses.values() for pair in pairs}
-        self._context.passed(result.report, len(lost_pairs))
+        self._context.passed(result.report, len(set(chain(*result.losses.values()))))
         pending = await self._publisher.publish(result, everything=trigger.resync)
         if self._inventory.is_undisturbed and not self._is_fenced:
             self._known = known_state(
@@ -108,6 +110,7 @@ class ClusterReconciler:
                 before=self._part,
                 pending=pending,
             )
+        self._resolved = self._part = None  # They refer to the state before this reconciliation.
         error = result.report.error
         if error is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
@@ -134,8 +137,8 @@ class ClusterReconciler:
         without_finalizer: frozenset[str] = frozenset()
         self._records_known = None
         try:
-            cluster = self._configured(obj)
-            judge = partial(self._eligibilities, cluster)
+            cluster = read_cluster(obj, allow_references=self._context.settings.allow_references)
+            judge = partial(self._judge_unreported, cluster)
             self._runner.window.resize(cluster.guard_window)
             store = await self._publisher.awaited(self._context.sessions.for_(cluster), judge)
             answering = await self._publisher.awaited(store.cluster(), judge)
@@ -145,10 +148,11 @@ class ClusterReconciler:
             if baseline is not None and expected == self._inventory.owned.cluster_id:
                 changed = frozenset(trigger.keys)
                 self._part = await self._partial(cluster, baseline, changed, store, answering)
-            complete = self._part is not None or await self._read_everything(
-                trigger, expected, cluster
-            )
-            rules = self._rules(cluster, complete=complete)
+            complete = bool(self._part) or await self._read_everything(trigger, expected, cluster)
+            rules = cluster.rules(complete=complete)
+            if self._context.settings.namespaces:
+                # Removing what no document declares requires reading every namespace.
+                rules = replace(rules, exclusive=False)
             used_eligibilities, without_finalizer = await self._hold(cluster, rules)
             judged = self._judge_records(used_eligibilities)
             resolved = self._resolved = resolve_desired_state(
@@ -249,25 +253,30 @@ class ClusterReconciler:
         """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be.
 
         A partial reconciliation may remove limits without a listing: the deletion was reported by a watch of all
-        documents, in order, so every claim that was made before the deletion was reported before it.
+        documents, and every claim that was made before the deletion has been reported, too.
         """
         context = self._context
         if (
             baseline.cluster != cluster
             or self._is_fenced
-            or not context.is_watch_ordered()
+            or not context.watch_order.is_kept()
             or any(map(context.cache.selects_clusters, changed))
         ):
             return None
-        scope = self._index.scope(
-            context.cache.of(self._name), cluster, changed, self._inventory.entities_of(changed)
-        )
+        owned_entities = self._inventory.entities_of(changed)
+        scope = self._index.scope(context.cache.of(self._name), cluster, changed, owned_entities)
         part = PartialReconciliation(store, answering, baseline, scope)
         if not await part.is_confirmed():
             return None
-        self._judge_part(part)
+        judged = self._judge_part(part)
         self._records_known = True
-        return part
+        owned = self._inventory.owned
+        resolved = resolve_desired_state(judged.values(), owned, entities=part.entities)
+        if not might_remove(owned, resolved, cluster.rules().in_force):
+            return part
+        is_certain = await context.watch_order.is_certain()
+        claimed = map(declared_entity, context.cache.changed(self._name))
+        return part if is_certain and part.entities.isdisjoint(claimed) else None
 
     def _judge_records(self, used: Mapping[str, Eligibility]) -> Mapping[str, Eligibility]:
         """Judge the records by the documents of this reconciliation; return all documents that claims depend on."""
@@ -285,15 +294,6 @@ class ClusterReconciler:
         self._inventory.narrow(part.entities, _objects_of(judged), deleted=part.scope.documents)
         return judged
 
-    def _configured(self, obj: Obj) -> QuotaCluster:
-        problems = cluster_problems(obj, allow_references=self._context.settings.allow_references)
-        if problems:
-            raise ConfigError(
-                f"QuotaCluster {self._name} cannot be used: {'; '.join(problems)}",
-                hint="correct its spec",
-            )
-        return from_spec(self._name, obj["spec"])
-
     def _check_sole_manager(self, cluster_id: str) -> None:
         first = self._context.manager_of(cluster_id, self._name)
         if first != self._name:
@@ -301,11 +301,6 @@ class ClusterReconciler:
                 f"Kafka cluster {cluster_id} is already managed by another QuotaCluster",
                 hint="delete one of the two QuotaClusters",
             )
-
-    def _rules(self, cluster: QuotaCluster, *, complete: bool) -> Rules:
-        rules = cluster.rules(complete=complete)
-        # Removing what no document declares requires reading every namespace.
-        return replace(rules, exclusive=False) if self._context.settings.namespaces else rules
 
     def _options(
         self, cluster: QuotaCluster, expected: str, rules: Rules, resolved: ResolvedClaims
@@ -340,6 +335,12 @@ class ClusterReconciler:
         if self._part is None:
             return self._index.judge_all(objects, cluster)
         return self._index.judge(objects, cluster, self._part.scope.documents)
+
+    def _judge_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
+        """Judge the documents without a status, one after the other."""
+        documents = self._context.cache.of(self._name).values()
+        without_status = [obj for obj in documents if not status_of(obj).get("conditions")]
+        return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
 
     def _unusable(self) -> Mapping[str, Eligibility]:
         """Return the documents of an invalid QuotaCluster: each reports this and freezes the limits that it owns."""

@@ -9,6 +9,7 @@ from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
+from reconciler.kube.watch.watch_order import WatchOrder
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import AuditLog, QuotaStore
 from reconciler.quota.planner.plan import Plan
@@ -42,7 +43,7 @@ class OperatorContext:
         audit: Audit log of applies.
         refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan is allowed now; "" = allowed.
         fence_seconds: Seconds for which writes of an earlier leader may still take effect; 0 = none.
-        is_watch_ordered: Whether watch events arrive in the order in which the objects were changed.
+        watch_order: Whether watch events arrive in the order in which the objects were changed.
         manager_of: ``manager_of(cluster id, name)``: the name of the QuotaCluster that manages a Kafka cluster.
         secret_of: The credentials of a cluster's session, for its status.
         passed: Called with each reconciliation and its number of conflicting limits, for metrics.
@@ -57,7 +58,7 @@ class OperatorContext:
     audit: AuditLog
     refuses_removals: Callable[[str, Plan], Awaitable[str]]
     fence_seconds: Callable[[], float]
-    is_watch_ordered: Callable[[], bool]
+    watch_order: WatchOrder
     manager_of: Callable[[str, str], str]
     secret_of: Callable[[str], SecretState]
     passed: Callable[[Reconciliation, int], None]

@@ -90,13 +90,23 @@ def known_state(
     limits, documents = resolved.desired.limits, resolved.desired.documents
     return KnownState(
         cluster=result.cluster,
-        live=report.live,
+        live=report.live if before else _share_limits(report.live, limits),
         limits=limits if before is None else before.merged_limits(limits),
         documents=documents if before is None else before.merged_documents(documents),
         losses=result.losses,
         desired_pairs=plan.desired_pairs,
         findings=tuple(item for item in plan.findings if item.action is not Action.RECORD),
     )
+
+
+def _share_limits(live: QuotaState, limits: Mapping[Entity, Limits]) -> QuotaState:
+    """Return the quotas with the declared limits as objects where both are equal: most are, and stay in memory."""
+    present = live.limits
+    declared = {
+        entity: values for entity, values in limits.items() if present.get(entity) == values
+    }
+    undeclared = {entity: values for entity, values in present.items() if entity not in declared}
+    return replace(live, limits={**declared, **undeclared})
 
 
 def _is_explained(plan: Plan) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from reconciler.errors import ConfigError
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
     Obj,
@@ -34,7 +35,7 @@ from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
 from reconciler.manifest.cluster_selector import SelectedClusters
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
-from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.manifest.schema_names import QUOTA
 from reconciler.manifest.syntax import nodes
 from reconciler.quota.entity import Entity
@@ -42,7 +43,7 @@ from reconciler.quota.grants import judge
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
 from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
-from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.desired_state import NO_LINES, Declaration
 from reconciler.quota.state import set_values
 
 MOST_PROBLEMS: Final = 8
@@ -50,6 +51,9 @@ MOST_PROBLEMS: Final = 8
 
 
 _CLAIMING: Final = frozenset({None, Reason.CLUSTER_SUSPENDED})
+
+_NO_PAIRS: Final[frozenset[Pair]] = frozenset()
+"""Each call of ``frozenset`` without items would create another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ class Eligibility:
     reason: Reason | None
     declaration: Declaration | None = None
     claim: Claim | None = None
-    halted: frozenset[Pair] = frozenset()
+    halted: frozenset[Pair] = _NO_PAIRS
     tenanted: bool = False
     messages: tuple[str, ...] = ()
 
@@ -236,7 +240,13 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
             "it does not match the schema",
         )
     labels = tuple(sorted(labels_of(obj).items()))
-    declaration = replace(quota.declaration, labels=labels, selections=selections_of(obj))
+    declaration = replace(
+        quota.declaration,
+        document=document_of(obj),
+        lines=NO_LINES,
+        labels=labels,
+        selections=selections_of(obj),
+    )
     return replace(quota, declaration=declaration)
 
 
@@ -276,7 +286,7 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
         else None,
         halted=frozenset((declared.entity, key) for key, _ in set_values(declared.limits))
         if reason is Reason.SUSPENDED
-        else frozenset(),
+        else _NO_PAIRS,
         tenanted=bool(cluster.grants),
         messages=messages,
     )
@@ -292,3 +302,17 @@ def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, 
     return shortened(
         (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))
     )
+
+
+def read_cluster(obj: Obj, *, allow_references: bool) -> QuotaCluster:
+    """Return the parsed spec of a QuotaCluster; arguments as for :func:`cluster_problems`.
+
+    Raises:
+        ConfigError: It is unusable.
+    """
+    name, problems = name_of(obj), cluster_problems(obj, allow_references=allow_references)
+    if problems:
+        raise ConfigError(
+            f"QuotaCluster {name} cannot be used: {'; '.join(problems)}", hint="correct its spec"
+        )
+    return from_spec(name, obj["spec"])

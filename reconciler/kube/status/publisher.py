@@ -5,7 +5,7 @@ is deleted, and the records note the deletion before; then the QuotaCluster.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final, TypeAlias, TypeVar
@@ -94,10 +94,13 @@ class StatusPublisher:
         # When documents that are being deleted last waited for a removal budget: their timeout starts after that.
         self._waited: Mapping[str, float] = {}
 
-    async def awaited(
-        self, work: Awaitable[_T], judge: Callable[[], Mapping[str, Eligibility]]
-    ) -> _T:
-        """Await a part of a reconciliation; if it takes long, documents that ``judge`` returns become pending."""
+    async def awaited(self, work: Awaitable[_T], judge: Callable[[], Iterable[Eligibility]]) -> _T:
+        """Await a part of a reconciliation; if it takes long, documents without a status become pending.
+
+        Args:
+            work: The part of the reconciliation.
+            judge: Judges the documents without any status.
+        """
         task = asyncio.ensure_future(work)
         try:
             done_tasks, _ = await asyncio.wait({task}, timeout=PENDING_AFTER_SECONDS)
@@ -110,19 +113,18 @@ class StatusPublisher:
                 _ = await asyncio.wait({task})
 
     async def pending(
-        self, eligibilities: Mapping[str, Eligibility], *, is_over: Callable[[], bool]
+        self, eligibilities: Iterable[Eligibility], *, is_over: Callable[[], bool]
     ) -> None:
-        """Write the status ``Pending`` to documents without any status.
+        """Write the status ``Pending``.
 
         Args:
-            eligibilities: All documents.
+            eligibilities: Documents without any status; consumed lazily.
             is_over: Whether the wait has ended: no further status is written then.
         """
         now = self._clock.now()
         _ = await self._writer.statuses(
             (eligibility.obj, document_status(eligibility, previous={}, now=now))
-            for eligibility in takewhile(lambda _: not is_over(), eligibilities.values())
-            if not status_of(eligibility.obj).get("conditions")
+            for eligibility in takewhile(lambda _: not is_over(), eligibilities)
         )
 
     async def publish(self, result: ReconcileResult, *, everything: bool) -> str:

@@ -4,13 +4,14 @@ Kopf reports single objects; a reconciliation reads all of them. The cache is a 
 never authoritative: a complete list replaces its content.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
     PROJECTION,
     REQUESTED_AT,
     Obj,
+    cluster_name_of,
     deletion_requested_at,
     document_of,
     few_finalizers,
@@ -60,7 +61,6 @@ MOST_REQUEST: Final = 128
 
 MOST_ENDED: Final = 10_000
 """Number of remembered deletions, so that a listing from before a deletion does not restore the object."""
-
 
 _OURS: Final = frozenset({EXCESS, PROJECTION})
 """Fields beside ``spec`` that have a meaning here; objects of an API server do not have them."""
@@ -140,8 +140,7 @@ class ResourceCache:
         self._uses: dict[str, NamespaceUse] = {}
         self._originals: dict[str, Obj] = {}
         self._documents: dict[str, dict[str, Obj]] = {}
-        self._clusters_of: dict[str, tuple[str, ...]] = {}
-        self._selecting: set[str] = set()
+        self._selected_clusters: dict[str, tuple[str, ...]] = {}
         self._departed_documents: dict[str, dict[str, Obj]] = {}
         self._changed_documents: dict[str, set[str]] = {}
         self._ended: dict[str, None] = {}
@@ -157,11 +156,14 @@ class ResourceCache:
 
     def clusters_of(self, document: str) -> tuple[str, ...]:
         """Return the clusters of a ClientQuota, sorted; existing or not."""
-        return self._clusters_of.get(document, ())
+        if (names := self._selected_clusters.get(document)) is not None:
+            return names
+        obj = self._originals.get(document)
+        return () if obj is None else (cluster_name_of(obj),)
 
     def selects_clusters(self, document: str) -> bool:
         """Whether an existing ClientQuota selects its clusters."""
-        return document in self._selecting
+        return document in self._selected_clusters
 
     def deselected(self, cluster: str, uids: Mapping[str, str]) -> dict[str, Obj]:
         """Return the current objects of ClientQuotas that no longer select a cluster.
@@ -174,7 +176,7 @@ class ResourceCache:
         return {
             document: self._originals[document]
             for document, uid in uids.items()
-            if document in self._selecting
+            if document in self._selected_clusters
             and document not in present
             and uid_of(self._originals[document]) == uid
             and is_selector_readable(self._originals[document])
@@ -218,6 +220,11 @@ class ResourceCache:
         """Return the ClientQuotas of a cluster that were created, changed or deleted since the last call."""
         return frozenset(self._changed_documents.pop(cluster, ()))
 
+    def changed(self, cluster: str) -> Sequence[Obj]:
+        """Return those ClientQuotas of :meth:`take_changed` that exist."""
+        present, documents = self.of(cluster), self._changed_documents.get(cluster, ())
+        return [present[document] for document in documents if document in present]
+
     def has_departed(self, cluster: str) -> bool:
         """Whether :meth:`take_departed` would return documents."""
         return cluster in self._departed_documents
@@ -255,9 +262,10 @@ class ResourceCache:
         before = {name: self._documents[name][document] for name in self.clusters_of(document)}
         views = projections(obj, self.clusters)
         self._originals[document] = obj
-        self._clusters_of[document] = tuple(sorted(views))
         if selects_clusters(obj):
-            self._selecting.add(document)
+            self._selected_clusters[document] = tuple(sorted(views))
+        else:
+            _ = self._selected_clusters.pop(document, None)
         affected = before.keys() - views.keys()
         for name in affected:
             self._take(document, name)
@@ -283,7 +291,7 @@ class ResourceCache:
     def _select_again(self) -> set[str]:
         """Compute the projections again after clusters or their labels changed."""
         affected: set[str] = set()
-        for document in self._selecting:
+        for document in list(self._selected_clusters):
             affected |= self._place(document, self._originals[document])
         return affected
 
@@ -302,9 +310,9 @@ class ResourceCache:
         if not self.knows(obj):
             return frozenset()
         document = document_of(obj)
+        names = self.clusters_of(document)
         current = self._originals.pop(document)
-        names = self._clusters_of.pop(document)
-        self._selecting.discard(document)
+        _ = self._selected_clusters.pop(document, None)
         for name in names:
             view = self._take(document, name)
             if name in self.clusters:  # Other clusters may never be reconciled.

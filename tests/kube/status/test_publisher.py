@@ -1,15 +1,22 @@
 """Progress of a long reconciliation, which is published before its result."""
 
 import asyncio
+import random
+import sys
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from reconciler.app.loop import LoopTrigger
 from reconciler.kube.status.eligibility import assess_eligibility
-from reconciler.kube.status.publisher import StatusPublisher
+from reconciler.kube.status.eligibility_index import EligibilityIndex
+from reconciler.kube.status.publisher import PENDING_AFTER_SECONDS, StatusPublisher
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from tests.kube.worlds import KubeWorld, resource
+from tests.kube.worlds import KubeWorld, Sessions, resource
+from tests.simulation.virtual_loop import VirtualLoop
 
 DOCUMENTS = 60
 """More than the number of concurrent writes."""
@@ -30,9 +37,7 @@ def test_documents_are_pending_only_while_the_reconciliation_runs(
         clock=world.clock,
         deletion_timeout=600.0,
     )
-    eligibilities = {
-        document: assess_eligibility(obj, {}) for document, obj in world.objects.items()
-    }
+    eligibilities = [assess_eligibility(obj, {}) for obj in world.objects.values()]
 
     def written() -> int:
         return sum(bool(obj.get("status")) for obj in world.objects.values())
@@ -43,3 +48,45 @@ def test_documents_are_pending_only_while_the_reconciliation_runs(
     else:
         assert ends_after <= written() < DOCUMENTS
     assert ends_after or not written()
+
+
+class SlowSessions(Sessions):
+    """Needs longer than a reconciliation may take without a status."""
+
+    async def for_(self, cluster: Any) -> Any:
+        await asyncio.sleep(PENDING_AFTER_SECONDS + 1)
+        return await super().for_(cluster)
+
+
+def comparisons_of_all_documents(world: KubeWorld) -> int:
+    """How often one reconciliation judges all documents."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code is EligibilityIndex.judge_all.__code__
+
+    loop = VirtualLoop(random.Random(1), lambda _: None)
+    sys.setprofile(note)
+    try:
+        _ = loop.run_until_complete(world.work(LoopTrigger(keys=("prod",))))
+    finally:
+        sys.setprofile(None)
+        loop.close()
+    return count
+
+
+def test_a_wait_for_a_slow_kafka_judges_only_documents_without_a_status() -> None:
+    world = KubeWorld()
+    world.put(resource("alice", entity(user="alice"), {Key.PRODUCER_BYTE_RATE: 2048}))
+    world.run()
+    usual = comparisons_of_all_documents(world)
+    world.sessions = SlowSessions(world.kafka)
+    world.begin()
+    _ = asyncio.run(world.everything())
+    bob = resource("bob", entity(user="bob"), {Key.PRODUCER_BYTE_RATE: 2048})
+    world.put(bob)
+    _ = world.cache.observe(world.objects["team/bob"])
+    assert comparisons_of_all_documents(world) == usual
+    assert world.reason("team/bob") == "Synced"
+    assert world.status("team/alice")["observedGeneration"] == 1
