@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from reconciler.errors import KubernetesError
@@ -116,12 +117,13 @@ class FullListing:
         complete = await self._clusters()
         for namespace in self._namespaces or (None,):
             memory = _CachedPages(self._cache, self._pages.pop(namespace, {}))
+            affected: set[str] = set()
             try:
                 listing = await self._api.list(
                     CLIENT_QUOTAS,
                     namespace,
                     limit=PAGE,
-                    keep=stripped,
+                    keep=partial(self._observe, affected),
                     cached=cached,
                     memory=memory,
                 )
@@ -129,14 +131,20 @@ class FullListing:
                 _LOG.warning("a listing failed, so nothing is removed: %s", error)
                 complete = False
             else:
-                affected = self._cache.observe_listing(
+                affected |= self._cache.observe_listing(
                     listing.items, namespace=namespace, version=listing.resource_version
                 )
                 self._pages[namespace] = memory.pages
-                self._enqueue(affected, "listing")
+            self._enqueue(affected, "listing")
         if complete:
             self._on_listed()
         return complete
+
+    def _observe(self, affected: set[str], obj: Obj) -> Obj:
+        """Put an object of a page into the cache, and return the cached one: parsed objects take three times the memory."""
+        affected |= self._cache.observe(obj)
+        current = self._cache.original(document_of(obj))
+        return stripped(obj) if current is None or excess_of(current) else current
 
     async def _clusters(self) -> bool:
         if self._from_file is not None:

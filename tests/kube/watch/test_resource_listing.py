@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -105,6 +106,50 @@ def test_only_pages_with_a_change_are_parsed_again() -> None:
     assert parsed_objects == [0, 3, 0]
     assert changed[4]["spec"]["limits"] == {"producerByteRate": 4096}
     assert changed[:4] + changed[5:] == first[:4] + first[5:]
+
+
+class ItemsOfListings(ResourceCache):
+    """A cache that notes what listings consist of."""
+
+    items: Sequence[Any] = ()
+
+    def observe_listing(self, items: Iterable[Any], **options: Any) -> frozenset[str]:
+        self.items = tuple(items)
+        return super().observe_listing(self.items, **options)
+
+
+def test_a_listing_holds_the_cached_objects_and_not_a_second_copy_of_each() -> None:
+    documents, cache = Documents(), ItemsOfListings()
+    for number in range(3 * PER_PAGE):
+        documents.put(f"d{number}", 2048)
+
+    def respond(request: Any) -> Any:
+        if "quotaclusters" in request.path:
+            return {"items": [quota_cluster()], "metadata": {"resourceVersion": "1"}}
+        return web.Response(body=documents.page(request.query.get("continue", "")))
+
+    async def list_twice() -> None:
+        async with (
+            Server(respond) as server,
+            KubernetesApi(server.access(), clock=FakeClock(), on_request=lambda *_: None) as api,
+        ):
+            listing = FullListing(
+                api,
+                cache,
+                namespaces=(),
+                from_file=None,
+                enqueue=lambda names, key: None,
+                on_listed=lambda: None,
+            )
+            for value in (2048, 4096):
+                documents.put("d4", value)
+                assert await listing()
+                assert len(cache.items) == 3 * PER_PAGE
+                for item in cache.items:
+                    cached = cache.of("prod")[f"team/{item['metadata']['name']}"]
+                    assert item["spec"] is cached["spec"]
+
+    asyncio.run(list_twice())
 
 
 def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
