@@ -151,8 +151,7 @@ class ClusterReconciler:
             complete = bool(self._part) or await self._read_everything(trigger, expected, cluster)
             rules = cluster.rules(complete=complete)
             if self._context.settings.namespaces:
-                # Removing what no document declares requires reading every namespace.
-                rules = replace(rules, exclusive=False)
+                rules = replace(rules, exclusive=False)  # This would need every namespace.
             used_eligibilities, without_finalizer = await self._hold(cluster, rules)
             judged = self._judge_records(used_eligibilities)
             resolved = self._resolved = resolve_desired_state(
