@@ -71,7 +71,7 @@ def read(
     cluster_id: str,
     config_maps_found: Iterable[Obj],
     decoded: MutableMapping[str, DecodedPart] | None = None,
-    known: Mapping[Entity, OwnershipRecord] | None = None,
+    earlier_records: Mapping[Entity, OwnershipRecord] | None = None,
 ) -> StoredRecords:
     """Return the content of the ConfigMaps of a cluster id; records that are not known if there is no ConfigMap.
 
@@ -79,7 +79,7 @@ def read(
         cluster_id: The Kafka cluster id.
         config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
         decoded: Decoded ConfigMaps by name, reused if the version is the same; brought up to date.
-        known: Records that are in memory; equal ones are returned as these objects.
+        earlier_records: Records that are in memory; equal ones are returned as these objects.
 
     Raises:
         InventoryError: One cannot be read, or a part of a series is missing.
@@ -104,7 +104,8 @@ def read(
         or bool(series[OLD_RECORDS] and not objects),
     )
     parts = [
-        (config_map, _part(config_map, cluster_id, decoded, known or {})) for config_map in objects
+        (config_map, _part(config_map, cluster_id, decoded, earlier_records or {}))
+        for config_map in objects
     ]
     stored = _with_parts(stored, parts)
     if not stored.is_old_form:
@@ -113,7 +114,8 @@ def read(
     _, names = current(f"{prefix}-{OLD_RECORDS}", series[OLD_RECORDS])
     objects = [series[OLD_RECORDS][name] for name in names]
     parts = [
-        (config_map, _part(config_map, cluster_id, decoded, known or {})) for config_map in objects
+        (config_map, _part(config_map, cluster_id, decoded, earlier_records or {}))
+        for config_map in objects
     ]
     stored = _with_parts(replace(stored, owned=replace(stored.owned, records={})), parts)
     return _with_holdings(stored, holdings)
@@ -200,7 +202,7 @@ def _part(
     config_map: Obj,
     cluster_id: str,
     decoded: MutableMapping[str, DecodedPart],
-    known: Mapping[Entity, OwnershipRecord],
+    earlier_records: Mapping[Entity, OwnershipRecord],
 ) -> DecodedPart:
     name, version = name_of(config_map), (uid_of(config_map), resource_version_of(config_map))
     earlier_part = decoded.get(name) if all(version) else None
@@ -208,7 +210,7 @@ def _part(
         return earlier_part
     part = DecodedPart(
         version=version,
-        records=_share_known(_decoded(config_map, cluster_id), known),
+        records=_share_records(_decoded(config_map, cluster_id), earlier_records),
         uids=_read_uids(config_map),
         removals=_rows(
             config_map, BUDGETS if BUDGETS in _texts(config_map) else REMOVALS, read_removals
@@ -219,13 +221,13 @@ def _part(
     return part
 
 
-def _share_known(
-    records: ClusterRecords, known: Mapping[Entity, OwnershipRecord]
+def _share_records(
+    records: ClusterRecords, earlier_records: Mapping[Entity, OwnershipRecord]
 ) -> ClusterRecords:
     owned = records.owned
     shared_records = {
         subject: earlier
-        if (earlier := known.get(subject)) is not None and earlier == record
+        if (earlier := earlier_records.get(subject)) is not None and earlier == record
         else record
         for subject, record in owned.records.items()
     }

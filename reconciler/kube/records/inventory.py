@@ -288,9 +288,9 @@ class KubeInventory:
     async def _read(self, cluster_id: str) -> None:
         listing = await self._api.list(CONFIG_MAPS, self._namespace, labels=selector(cluster_id))
         self._objects = {name_of(obj): obj for obj in listing.items}
-        known = self._stored.owned.records
+        earlier_records = self._stored.owned.records
         self._stored = await asyncio.to_thread(
-            read_config_maps, cluster_id, listing.items, self._decoded, known
+            read_config_maps, cluster_id, listing.items, self._decoded, earlier_records
         )
         self.removals.rows = tuple(self._stored.removals)
         self.corrections.rows = tuple(self._stored.corrections)
