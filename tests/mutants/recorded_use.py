@@ -213,17 +213,17 @@ FAULTS: tuple[Fault, ...] = (
             "tests/evidence/store/test_published_evidence.py::test_the_age_of_evidence_is_that_of_its_window_and_not_of_its_publication",
         ),
         (
-            "evidence/store/publisher",
+            "evidence/store/recorded_window",
             "scrapes that failed count as covered",
-            'rows.filter(rows.column("up")).group_by',
-            "rows.group_by",
+            'lasted = pc.if_else(rows.column("up"), rows.column("dt_ms"), 0)',
+            'lasted = rows.column("dt_ms")',
             "tests/evidence/store/test_publisher.py::test_the_least_available_broker_determines_the_coverage",
         ),
         (
-            "evidence/store/publisher",
+            "evidence/store/recorded_window",
             "a broker that never answered does not lower the coverage",
-            "                covered[broker] += 0\n",
-            "                _ = broker\n",
+            "rows_by_broker = rows.append_column(",
+            'rows_by_broker = rows.filter(rows["up"]).append_column(',
             "tests/evidence/store/test_publisher.py::test_with_a_broker_that_never_answered_the_coverage_is_zero",
         ),
         (
@@ -271,10 +271,10 @@ FAULTS: tuple[Fault, ...] = (
             "tests/evidence/ingest/test_origins.py",
         ),
         (
-            "evidence/ingest/dialects/cluster_sources",
+            "evidence/ingest/point_rows",
             "a target is identified by its instance without the job",
-            "parts.append(_JOB + self.job",
-            "parts.append(_JOB[:0] + self.job[:0]",
+            'ScrapeTarget(instance, series.label("job"), ',
+            'ScrapeTarget(instance, "", ',
             "tests/evidence/ingest/test_point_rows.py",
         ),
         (

@@ -1,7 +1,6 @@
 """Publishes evidence: a window of one cluster as files named by their SHA-256, then ``LATEST.json``."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -25,7 +24,8 @@ from reconciler.evidence.store.latest_pointer import (
 )
 from reconciler.evidence.store.manifest import Manifest, UnitFile, states_of, states_of_all
 from reconciler.evidence.store.quota_snapshots import ObservedLimits, observed_limits
-from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, day_of, start_of
+from reconciler.evidence.store.recorded_window import coverage_ppm
+from reconciler.usage.samples import DAY_MS, Cadence, QuotaType, day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE, Table
 
 WINDOW_DAYS: Final = 14
@@ -48,15 +48,16 @@ def publish(
 ) -> LatestPointer:
     """Publish a window of a cluster; upload only files that are missing or damaged at the destination.
 
-    Existing files are checked: small tables by their whole content; samples by their Parquet footer, or by their whole
-    content if they are newer than the last publication.
+    Files of samples and of ``target_up`` are copied as they are. Existing files are checked: small tables by their
+    whole content; samples by their Parquet footer, or by their whole content if they are newer than the last
+    publication.
 
     Args:
         lake: The lake that contains the samples.
         cluster_id: Kafka's cluster id.
         to: The destination; each cluster has a folder.
         from_ms: Start of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before the end.
-        to_ms: End of the window, exclusive.
+        to_ms: End of the window, exclusive, after the last sample of its last day.
         pace: Scrape interval to use if no day of the window has one.
         now_ms: Now.
         check_all: Whether existing samples are always checked by their whole content.
@@ -71,16 +72,16 @@ def publish(
     work = _Publication(lake, cluster_id, to, begin, to_ms)
     if check_all:
         work.published_ms = -1
-    samples, bucket_files, up = map(work.daily_files, (USAGE_SAMPLE, BUCKET_SEEN, TARGET_UP))
     limits = observed_limits(lake, cluster_id, begin, to_ms)
-    parts = [*samples, *bucket_files, *up, *work.limits(limits)]
+    samples, bucket_files = work.copies(USAGE_SAMPLE), work.bucket_files()
+    parts = [*samples, *bucket_files, *work.copies(TARGET_UP), *work.limits(limits)]
     latest = LatestPointer(
         cluster_id=cluster_id,
         from_ms=begin,
         to_ms=to_ms,
         created_ms=now_ms,
         pace=work.pace() or pace,
-        coverage_ppm=work.coverage_ppm(up),
+        coverage_ppm=coverage_ppm(lake, cluster_id, begin, to_ms),
         snapshot_id=limits.snapshot.snapshot_id if limits.snapshot else "",
         observed_at_ms=limits.snapshot.observed_at_ms if limits.snapshot else 0,
         measured=work.measured(bucket_files),
@@ -125,7 +126,7 @@ class _Publication:
         self.stored_files = {file.path: file for file in to.stored(self.folder)}
         latest = self.stored_files.get(f"{self.folder}/{latest_.NAME}")
         self.published_ms = latest.modified_ms if latest else -1
-        self.small: dict[str, bytes] = {}
+        self.bucket_contents: dict[str, bytes] = {}
         self.before = self._before()
         self.old = {
             (evidence_file.table.name, evidence_file.day, evidence_file.source): evidence_file
@@ -160,10 +161,25 @@ class _Publication:
         except LakeError:
             return None  # damaged or of another version: replaced, and all files are created again
 
-    def daily_files(self, table: Table) -> list[EvidenceFile]:
-        """Return the file of each day that has rows."""
-        units = [(day.day, day.up if table is TARGET_UP else day.samples) for day in self.days]
-        return [part for day, unit in units if unit and (part := self._part(table, day, unit))]
+    def copies(self, table: Table) -> list[EvidenceFile]:
+        """Return the files of each day, named by their content."""
+        return [
+            self._copied(manifest, file)
+            for manifest in self._manifests(table)
+            for file in manifest.files
+        ]
+
+    def bucket_files(self) -> list[EvidenceFile]:
+        """Return the counts of samples of each day that has samples."""
+        return [
+            evidence_file
+            for manifest in self._manifests(USAGE_SAMPLE)
+            if (evidence_file := self._counted(manifest))
+        ]
+
+    def _manifests(self, table: Table) -> list[Manifest]:
+        manifests = [day.up if table is TARGET_UP else day.samples for day in self.days]
+        return [manifest for manifest in manifests if manifest is not None]
 
     def limits(self, observed: ObservedLimits) -> list[EvidenceFile]:
         """Return the limits in effect at the end, then those of the window that counted clients differently."""
@@ -179,35 +195,23 @@ class _Publication:
             if (part := self._store_rows(QUOTA_ENTRY, day_of(at), rows, name))
         ]
 
-    def _part(self, table: Table, day: date, made_from: Manifest) -> EvidenceFile | None:
-        """Return the file of one day, the published one if unchanged; ``None`` if the day has no rows."""
-        end = min(self.to_ms, start_of(day) + DAY_MS)
-        digests = [str(SCHEMA_VERSION), str(end), *(file.sha256 for file in made_from.files)]
-        source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
-        old = self.old.get((table.name, day, source))
+    def _copied(self, manifest: Manifest, file: UnitFile) -> EvidenceFile:
+        table, day = manifest.unit.table, manifest.unit.day
+        old = self.old.get((table.name, day, file.sha256))
         if old is not None and self._is_there(old):
             return old
-        if table is BUCKET_SEEN:
-            return self._store_rows(table, day, self._count_samples(made_from, end), source)
-        full_content = self._whole_file(made_from, end)
-        if full_content is not None:
-            return self._store_file(table, day, full_content, made_from.rows, source)
-        rows = self.lake.read([made_from], row_filter=pc.field("ts_ms") < end)
-        return self._store_rows(table, day, rows, source)
+        return self._store_file(table, day, self.lake.content(file), file.rows, file.sha256)
 
-    def _whole_file(self, made_from: Manifest, end: int) -> bytes | None:
-        """Return the only file of a unit if it can be published as it is, so that a large day is not decoded."""
-        if len(made_from.files) != 1:
-            return None
-        (file,) = made_from.files
-        content = self.lake.content(file)
-        path = self.lake.store.display_path(file.path)
-        is_unchanged = parquet_files.is_as_written(
-            made_from.unit.table, content, ("ts_ms", end), path
-        )
-        return content if is_unchanged else None
+    def _counted(self, manifest: Manifest) -> EvidenceFile | None:
+        digests = [str(SCHEMA_VERSION), *(file.sha256 for file in manifest.files)]
+        source = hashlib.sha256(" ".join(digests).encode()).hexdigest()
+        old = self.old.get((BUCKET_SEEN.name, manifest.unit.day, source))
+        if old is not None and self._is_there(old):
+            return old
+        rows = self._count_samples(manifest)
+        return self._store_rows(BUCKET_SEEN, manifest.unit.day, rows, source)
 
-    def _count_samples(self, made_from: Manifest, end: int) -> pa.Table:
+    def _count_samples(self, made_from: Manifest) -> pa.Table:
         """Count the samples of each bucket and broker, one row group at a time because a day can be large."""
         names = list(BUCKET_SEEN.key)
         tables = [arrow_tables.schema(BUCKET_SEEN).empty_table().select([*names, "samples"])]
@@ -215,8 +219,7 @@ class _Publication:
             for rows in RowGroupFile(self.lake.store, file, USAGE_SAMPLE).batches(
                 [*names, "ts_ms"]
             ):
-                window_rows = rows.filter(pc.less(rows.column("ts_ms"), end))
-                sample_counts = window_rows.group_by(names).aggregate([("ts_ms", "count")])
+                sample_counts = rows.group_by(names).aggregate([("ts_ms", "count")])
                 columns = [
                     *(sample_counts.column(name).cast(pa.string()) for name in names),
                     sample_counts.column("ts_ms_count"),
@@ -230,14 +233,14 @@ class _Publication:
     def _store_rows(
         self, table: Table, day: date, rows: pa.Table, source: str
     ) -> EvidenceFile | None:
+        if not rows.num_rows:
+            return None
         content = parquet_files.write_parquet(table, rows)
         return self._store_file(table, day, content, rows.num_rows, source)
 
     def _store_file(
         self, table: Table, day: date, content: bytes, rows: int, source: str
-    ) -> EvidenceFile | None:
-        if not rows:
-            return None
+    ) -> EvidenceFile:
         digest = hashlib.sha256(content).hexdigest()
         file = UnitFile(
             path=f"{self.folder}/{table.name}/{day.isoformat()}-{digest}.parquet",
@@ -249,8 +252,8 @@ class _Publication:
         evidence_file = EvidenceFile(file=file, table=table, day=day, source=source, end_sha256=end)
         if not self._is_there(evidence_file):
             self.to.put(file.path, content)
-        if table is not USAGE_SAMPLE:
-            self.small[file.path] = content
+        if table is BUCKET_SEEN:
+            self.bucket_contents[file.path] = content
         return evidence_file
 
     def _is_there(self, part: EvidenceFile) -> bool:
@@ -267,37 +270,18 @@ class _Publication:
         content = self.to.find(file.path)
         if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
             return False
-        if part.table is not USAGE_SAMPLE:
-            self.small[file.path] = content
+        if part.table is BUCKET_SEEN:
+            self.bucket_contents[file.path] = content
         return True
-
-    def _rows(self, part: EvidenceFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of a small table, whose content was created or checked in this run."""
-        path = part.file.path
-        return parquet_files.read(
-            part.table, self.small[path], path=self.to.display_path(path), columns=columns
-        )
-
-    def coverage_ppm(self, parts: Iterable[EvidenceFile]) -> int:
-        """Return the lowest share of the window, over brokers, in which the broker answered scrapes; in millionths."""
-        covered: Counter[str] = Counter()
-        for evidence_file in parts:
-            rows = self._rows(evidence_file)
-            sums = (
-                rows.filter(rows.column("up")).group_by("broker_id").aggregate([("dt_ms", "sum")])
-            )
-            for broker in pc.unique(rows.column("broker_id")).to_pylist():
-                covered[broker] += 0
-            for row in sums.to_pylist():
-                covered[row["broker_id"]] += row["dt_ms_sum"]
-        least = min(covered.values(), default=0)
-        return min(MILLION, least * MILLION // (self.to_ms - self.from_ms))
 
     def measured(self, bucket_files: Iterable[EvidenceFile]) -> tuple[QuotaType, ...]:
         """Return the quota types with any recorded bucket; brokers have no rate metrics for a type without quotas."""
         quota_types: set[str] = set()
         for evidence_file in bucket_files:
-            rows = self._rows(evidence_file, ["quota_type"])
+            path = evidence_file.file.path
+            rows = parquet_files.read(
+                BUCKET_SEEN, self.bucket_contents[path], path=path, columns=["quota_type"]
+            )
             quota_types.update(pc.unique(rows.column("quota_type")).to_pylist())
         return tuple(kind for kind in QuotaType if str(kind) in quota_types)
 

@@ -118,7 +118,7 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
     again = published(lake, to, 3)
     assert to.put_paths == [f"{rows.CLUSTER}/LATEST.json"]
     assert again.parts == first.parts
-    assert [path for path in store.found if path.endswith(".parquet")] == []
+    assert not [path for path in store.found if path.startswith(f"usage_sample/{rows.CLUSTER}")]
     fill(lake, 3)
     fill(lake, 1, users=("carol",))
     store.found, store.ranges = [], []
@@ -132,7 +132,8 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
         rows.day(1).isoformat(),
         rows.day(3).isoformat(),
     }
-    read = {path.split("/")[2] for path in store.found if path.endswith(".parquet")}
+    sample_files = (path for path in store.found if path.startswith(f"usage_sample/{rows.CLUSTER}"))
+    read = {path.split("/")[2] for path in sample_files}
     assert read == {rows.day(1).isoformat(), rows.day(3).isoformat()}
     # The answering times of day 1 were committed again, and are equal.
     assert [
@@ -271,27 +272,7 @@ def test_the_window_is_two_weeks_and_begins_at_midnight(lake: Lake, to: rows.Wat
         publish(lake, rows.CLUSTER, to, rows.at(3), rows.at(3), pace=PACE, now_ms=rows.at(3))
 
 
-def test_samples_after_the_end_are_omitted(lake: Lake, to: rows.Watched) -> None:
-    fill(lake, 0)
-    latest = publish(
-        lake, rows.CLUSTER, to, rows.at(0), rows.at(0, 61), pace=PACE, now_ms=rows.at(1)
-    )
-    assert [(part.table.name, part.file.rows) for part in latest.parts] == [
-        ("usage_sample", 4),
-        ("bucket_seen", 2),
-        ("target_up", 2),
-    ]
-    (part,) = latest.of(BUCKET_SEEN)
-    assert parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").column(
-        "samples"
-    ).to_pylist() == [2, 2]
-    latest_of_day = publish(
-        lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1)
-    )
-    assert latest_of_day.of(USAGE_SAMPLE)[0].file.rows == 6
-
-
-def test_several_files_of_a_day_become_one_sorted_file(lake: Lake, to: rows.Watched) -> None:
+def test_each_file_of_a_day_is_copied_as_it_is(lake: Lake, to: rows.Watched) -> None:
     unit = rows.unit(USAGE_SAMPLE)
     files = []
     for user in ("b", "a"):
@@ -299,10 +280,15 @@ def test_several_files_of_a_day_become_one_sorted_file(lake: Lake, to: rows.Watc
         lake.store.put(path, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
         files.append(lake.measure_file(path))
     lake.commit_files(unit, files, None)
-    (part,) = published(lake, to, 1).of(USAGE_SAMPLE)
-    assert to.get(part.file.path) == parquet_files.write_parquet(
-        USAGE_SAMPLE, rows.usage(users=("a", "b"))
-    )
+    latest = published(lake, to, 1)
+    copies = latest.of(USAGE_SAMPLE)
+    assert {part.file.sha256 for part in copies} == {file.sha256 for file in files}
+    for part in copies:
+        assert to.get(part.file.path) == lake.content(
+            next(file for file in files if file.sha256 == part.file.sha256)
+        )
+    (seen,) = latest.of(BUCKET_SEEN)
+    assert seen.file.rows == 2
 
 
 def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> None:

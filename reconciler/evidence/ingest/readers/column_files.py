@@ -14,17 +14,13 @@ from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.series import (
-    PointArray,
     RecordedSeries,
     TimeUnit,
     moment,
     number_of,
 )
 from reconciler.evidence.ingest.readers.text_files import TextFile
-from reconciler.evidence.store.files.dictionary_columns import (
-    open_parquet,
-    unpacked_size,
-)
+from reconciler.evidence.store.files.parquet_files import open_parquet, unpacked_size
 
 TIMES: Final = ("ts_ms", "timestamp_ms", "time_ms", "ts", "timestamp", "time")
 METRICS: Final = ("metric", "name", "__name__", "metric_name")
@@ -214,7 +210,7 @@ def _series(
     metrics = _texts(batch.column(layout.metric))
     labels_of_row = _own_labels(batch, layout, path)
     label_texts = [(name, _texts(batch.column(name))) for name in layout.label_columns]
-    gathered: dict[tuple[str, ...], tuple[_Labels, PointArray]] = {}
+    gathered: dict[tuple[str, ...], RecordedSeries] = {}
     for at in range(batch.num_rows):
         labels = labels_of_row(at)
         metric = metrics[at]
@@ -235,13 +231,12 @@ def _series(
             "",
             *(column[at] for _, column in label_texts),
         )
-        entry = gathered.get(key)
-        if entry is None:
+        series = gathered.get(key)
+        if series is None:
             all_labels = labels | {name: column[at] for name, column in label_texts if column[at]}
-            entry = gathered[key] = (all_labels, PointArray())
-        entry[1].append(ts, value)
-    for key, (all_labels, points) in gathered.items():
-        yield RecordedSeries(name=key[0], labels=all_labels, points=points)
+            series = gathered[key] = RecordedSeries.of(metric, all_labels)
+        series.append(ts, value)
+    yield from gathered.values()
 
 
 def _own_labels(

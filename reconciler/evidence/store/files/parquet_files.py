@@ -1,4 +1,8 @@
-"""Rows as Parquet files, sorted by the table's key so that readers can skip row groups; equal rows give equal bytes."""
+"""Rows as Parquet files, sorted by the table's key so that readers can skip row groups; equal rows give equal bytes.
+
+In a file, a row that repeats a string, or an item of a list, costs a bit or less. Strings are read as dictionaries, and
+their size in memory is computed before they are decoded.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,10 +14,6 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.files.dictionary_columns import (
-    open_parquet,
-    unpacked_size,
-)
 from reconciler.usage.tables import ColumnKind, Table
 
 ROW_GROUP: Final = 65_536
@@ -21,6 +21,9 @@ ROW_GROUP: Final = 65_536
 
 MOST_TEXT: Final = 2**30
 """Maximum bytes of strings decoded together (a file, or a row group if read with a filter), counted once per row."""
+
+ITEM_BYTES: Final = 64
+"""Size of an item of a list or map in addition to its string."""
 
 WRITE_ANEW: Final = "run ingest with --from this day (samples, snapshots) or --publish --rebuild (evidence), or the job that made it"
 
@@ -50,36 +53,6 @@ def write_parquet(table: Table, rows: pa.Table) -> bytes:
 
 def _sorting(table: Table) -> list[pq.SortingColumn]:
     return [pq.SortingColumn(table.names.index(name)) for name in table.key]
-
-
-def is_as_written(table: Table, content: bytes, before: tuple[str, int], path: str) -> bool:
-    """Whether a file has the schema and sorting columns of :func:`write_parquet`, by its metadata.
-
-    Args:
-        table: Its table.
-        content: The whole file.
-        before: A column and an exclusive upper bound for all its values.
-        path: Its name, for errors.
-
-    Raises:
-        LakeDamaged: The file is damaged or truncated.
-    """
-    try:
-        parquet_file = pq.ParquetFile(arrow_tables.open_content(content))
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(path, error) from error
-    column, limit = table.names.index(before[0]), before[1]
-    groups = [
-        parquet_file.metadata.row_group(at) for at in range(parquet_file.metadata.num_row_groups)
-    ]
-    return bool(
-        parquet_file.schema_arrow.equals(arrow_tables.schema(table), check_metadata=True)
-    ) and all(
-        list(group.sorting_columns) == _sorting(table)
-        and group.column(column).statistics.has_min_max
-        and group.column(column).statistics.max < limit
-        for group in groups
-    )
 
 
 def in_order(table: Table, rows: pa.Table) -> pa.Table:
@@ -249,3 +222,45 @@ def damaged(path: str, error: Exception) -> LakeDamaged:
     """Return the error for a file that Arrow cannot read."""
     first = str(error).strip().partition("\n")[0][:200]
     return LakeDamaged(f"is not a complete Parquet file ({first})", path=path, hint=WRITE_ANEW)
+
+
+def open_parquet(source: str | pa.NativeFile) -> pq.ParquetFile:
+    """Open a Parquet file with all strings read as dictionaries, also those in lists, maps and structs.
+
+    Raises:
+        pa.ArrowException: It is not a complete Parquet file.
+        OSError: It cannot be read.
+    """
+    metadata = pq.read_metadata(source)
+    leaves = [metadata.schema.column(at) for at in range(metadata.num_columns)]
+    texts = [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL"
+    ]
+    if not isinstance(source, str):
+        source.seek(0)
+    return pq.ParquetFile(
+        source, metadata=metadata, read_dictionary=texts, page_checksum_verification=True
+    )
+
+
+def unpacked_size(column: pa.Array | pa.ChunkedArray) -> int:
+    """Return the bytes of all strings of a column, counted once per row, and of the items of lists."""
+    kind = column.type
+    if isinstance(column, pa.ChunkedArray):
+        return sum(map(unpacked_size, column.chunks))
+    if pa.types.is_dictionary(kind):
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+        return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
+    if pa.types.is_map(kind):
+        start, end = int(column.offsets[0].as_py()), int(column.offsets[-1].as_py())
+        entries = (column.keys.slice(start, end - start), column.items.slice(start, end - start))
+        return ITEM_BYTES * (end - start) + sum(unpacked_size(texts) for texts in entries)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        items = column.flatten()
+        return ITEM_BYTES * len(items) + unpacked_size(items)
+    if pa.types.is_struct(kind):
+        return sum(unpacked_size(field) for field in column.flatten())
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return int(pc.sum(pc.binary_length(column).cast(pa.int64())).as_py() or 0) if is_text else 0

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store.files import arrow_tables, parquet_files
-from reconciler.usage.tables import DEAD_QUOTA, POINT, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import DEAD_QUOTA, TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store import rows
 
 NAMES = st.text(st.characters(codec="utf-8"), max_size=6)
@@ -47,33 +47,28 @@ def test_rows_with_equal_keys_are_ordered_by_the_other_columns() -> None:
     ) == parquet_files.write_parquet(USAGE_SAMPLE, table_of_equal_keys.take([2, 0, 1]))
 
 
-def test_nan_values_are_read_back() -> None:
-    values = [float("nan"), float("inf"), -0.0]
-    table = rows.table_of(
-        POINT,
+def dead_quotas(*values: float) -> pa.Table:
+    return rows.table_of(
+        DEAD_QUOTA,
         [
             {
                 "cluster_id": "c",
-                "instance": "i",
-                "replica": "",
-                "measure": "rate",
-                "quota_type": "produce",
-                "user": "",
-                "client_id": "",
-                "ip": "",
-                "ts_ms": at,
+                "entity_json": "[]",
+                "quota_key": f"k{number}",
                 "value": value,
+                "reason": "shadowed",
+                "last_effective_ms": 5,
                 "day": rows.day(0),
             }
-            for at, value in enumerate(values)
+            for number, value in enumerate(values)
         ],
     )
-    stored_table = parquet_files.read(POINT, parquet_files.write_parquet(POINT, table), path="x")
-    assert [repr(number) for number in stored_table.column("value").to_pylist()] == [
-        "nan",
-        "inf",
-        "-0.0",
-    ]
+
+
+def test_nan_values_are_read_back() -> None:
+    content = parquet_files.write_parquet(DEAD_QUOTA, dead_quotas(float("nan"), float("inf"), -0.0))
+    values = parquet_files.read(DEAD_QUOTA, content, path="x").column("value").to_pylist()
+    assert [repr(value) for value in values] == ["nan", "inf", "-0.0"]
 
 
 def test_a_file_has_compressed_row_groups_with_statistics_checksums_and_its_sort_order() -> None:
@@ -151,20 +146,7 @@ def test_size_and_digest_are_compared() -> None:
 
 
 def test_a_file_of_the_previous_version_is_read_and_filtered_with_nulls() -> None:
-    table = rows.table_of(
-        DEAD_QUOTA,
-        [
-            {
-                "cluster_id": "c",
-                "entity_json": "[]",
-                "quota_key": "k",
-                "value": 1.0,
-                "reason": "shadowed",
-                "last_effective_ms": 5,
-                "day": rows.day(0),
-            }
-        ],
-    )
+    table = dead_quotas(1.0)
     sink = pa.BufferOutputStream()
     pq.write_table(table.drop_columns(["last_effective_ms"]), sink)
     old = bytes(sink.getvalue())
@@ -181,14 +163,3 @@ def test_a_null_in_a_required_column_is_detected_on_reading() -> None:
     pq.write_table(broken, sink)
     with pytest.raises(LakeDamaged, match="x: 1 of 3 values in the column 'broker_id' are null"):
         parquet_files.read(TARGET_UP, bytes(sink.getvalue()), path="x")
-
-
-def test_a_file_is_recognised_as_publishable_without_changes() -> None:
-    content = parquet_files.write_parquet(USAGE_SAMPLE, rows.usage())
-    assert parquet_files.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(1)), "x")
-    assert not parquet_files.is_as_written(USAGE_SAMPLE, content, ("ts_ms", rows.at(0, 90)), "x")
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows.usage(), sink)
-    assert not parquet_files.is_as_written(
-        USAGE_SAMPLE, bytes(sink.getvalue()), ("ts_ms", rows.at(1)), "x"
-    )
