@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.base.escaping import escaped
-from reconciler.evidence.ingest.drop_reasons import SENTENCES, DropCounts, DropReason
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport
 from reconciler.render.json_values import Json, dump
 from reconciler.render.units import count, instant
@@ -165,12 +165,12 @@ def _day_lines(day: DayReport) -> Iterable[str]:
 
 
 def _examples(counts: DropCounts) -> dict[str, tuple[str, ...]]:
-    return {word.value: samples for word in counts if (samples := counts.examples(word))}
+    return {word.word: samples for word in counts if (samples := counts.examples(word))}
 
 
 def _count_lines(
     counts: Mapping[str, int], examples: Mapping[str, tuple[str, ...]] | None = None
 ) -> Iterable[str]:
     for name, number in counts.items():
-        yield f"    {number:,} {name}: {SENTENCES[DropReason(name)]}"
+        yield f"    {number:,} {name}: {DropReason[name.upper()].value}"
         yield from (f"      {escaped(sample)}" for sample in (examples or {}).get(name, ()))

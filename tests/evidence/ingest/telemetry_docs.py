@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reconciler.evidence.ingest.dialects import parser
 from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect
-from reconciler.evidence.ingest.drop_reasons import PARTIAL, SENTENCES, DropReason
+from reconciler.evidence.ingest.drop_reasons import PARTIAL, DropReason
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "recorded-use-operations.md"
 NOTHING = "nothing"
@@ -76,7 +76,7 @@ def words() -> str:
     rows = ["| word | counts | what to do |", "| --- | --- | --- |"]
     for word, advice in ADVICE.items():
         mark = " **Partial.**" if word in PARTIAL else ""
-        rows.append(f"| `{word}` | {SENTENCES[word]}.{mark} | {advice} |")
+        rows.append(f"| `{word.word}` | {word.value}.{mark} | {advice} |")
     return "\n".join(rows)
 
 

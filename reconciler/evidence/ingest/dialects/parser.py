@@ -4,11 +4,12 @@ import functools
 import importlib.resources
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from reconciler.errors import TelemetryError
+from reconciler.codecs.reader import DocumentReader
+from reconciler.errors import ConfigError, TelemetryError
 from reconciler.evidence.ingest.dialects.definitions import (
     ABOUT_QUOTAS,
     Dialect,
@@ -24,12 +25,8 @@ from reconciler.usage.tables import Measure
 
 _T = TypeVar("_T")
 
-_TOP: Final = frozenset({"common", "lost", "dialect"})
-_DIALECT: Final = frozenset(
-    {"name", "about", "names", "type", "types", "refuse", "proof", "unless", "metric"}
-)
-_METRIC: Final = frozenset({"name", "measure", "types", "needs", "id", "factor"})
-_KINDS: Final = frozenset({"user", "client_id", "ip"})
+_KINDS: Final = ("user", "client_id", "ip")
+_REASONS: Final = {reason.word: reason for reason in DropReason}
 
 
 @functools.cache
@@ -77,179 +74,112 @@ def parsed(text: str, source: str, common: DialectTable | None = None) -> Dialec
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as wrong:
         raise TelemetryError(f"is not TOML: {wrong}", location=source) from wrong
-    place = _DialectFile(source)
-    place.only(table, _TOP, "a table of dialects")
-    shared = place.part(table, "common")
-    place.only(shared, frozenset({"refuse", "metric"}), "common")
-    metrics = tuple(
-        place.metric(metric_table, "common") for metric_table in place.parts(shared, "metric")
-    )
-    refuse = place.refusals(shared, "common")
-    unread_patterns = tuple(
-        place.pattern(metric_table.get("name"), "lost")
-        for metric_table in place.parts(table, "lost")
-    )
+    try:
+        dialects = _dialects(DocumentReader(table), source, common)
+    except ConfigError as error:
+        raise TelemetryError(
+            error.message, location=source, hint="see docs/recorded-use-operations.md"
+        ) from error
+    return DialectTable(all=dialects)
+
+
+def _dialects(top: DocumentReader, source: str, common: DialectTable | None) -> tuple[Dialect, ...]:
+    fields = top.fields("dialect", optional=("common", "lost"))
+    shared = fields["common"].fields(optional=("refuse", "metric")) if "common" in fields else {}
+    metrics, refuse = _rows(shared, "metric", _metric), _refusals(shared)
+    unread = _rows(fields, "lost", lambda lost: _pattern(lost.fields("name")["name"]))
     if common is not None:
         first = common.all[0]
         metrics += tuple(metric for metric in first.metrics if metric.measure not in ABOUT_QUOTAS)
         refuse = {"topic": DropReason.PER_TOPIC} | refuse
-        unread_patterns += first.unread
-    dialects = tuple(
-        place.dialect(dialect_part, metrics, refuse, unread_patterns)
-        for dialect_part in place.parts(table, "dialect")
+        unread += first.unread
+    dialects = fields["dialect"].rows(
+        lambda dialect: _dialect(dialect, source, metrics, refuse, unread)
     )
-    if not dialects:
-        raise place.wrong("has no [[dialect]]")
     names = [dialect.name for dialect in dialects]
-    if len(set(names)) < len(names):
-        raise place.wrong(f"a dialect is given twice: {max(names, key=names.count)!r}")
-    return DialectTable(all=dialects)
+    if not names or len(set(names)) < len(names):
+        fields["dialect"].fail("an array of dialects with different names")
+    return dialects
 
 
-class _DialectFile:
-    """Parses the parts of one file; errors have the file as location."""
+def _dialect(
+    dialect: DocumentReader,
+    source: str,
+    common: tuple[MetricRule, ...],
+    refuse: Mapping[str, DropReason],
+    unread: tuple[re.Pattern[str], ...],
+) -> Dialect:
+    fields = dialect.fields(
+        "name",
+        "metric",
+        optional=("about", "names", "type", "types", "refuse", "proof", "unless"),
+    )
+    names = fields["names"].fields(optional=_KINDS) if "names" in fields else {}
+    types = fields["types"].pairs() if "types" in fields else ()
+    return Dialect(
+        name=fields["name"].text(),
+        about=fields["about"].text() if "about" in fields else source,
+        metrics=_rows(fields, "metric", _metric) + common,
+        names={kind: _name(name) for kind, name in names.items()},
+        type_label=_type_label(fields["type"]) if "type" in fields else None,
+        types={spelling: quota_type.word(QuotaType) for spelling, quota_type in types},
+        refuse={**refuse, **_refusals(fields)},
+        proof=_rows(fields, "proof", _pattern),
+        unless=_rows(fields, "unless", _pattern),
+        unread=unread,
+    )
 
-    def __init__(self, source: str) -> None:
-        self._where = source
 
-    def wrong(self, message: str) -> TelemetryError:
-        return TelemetryError(
-            message, location=self._where, hint="see docs/recorded-use-operations.md"
-        )
+def _metric(metric: DocumentReader) -> MetricRule:
+    fields = metric.fields("name", "measure", optional=("types", "needs", "id", "factor"))
+    factor = fields["factor"].number() if "factor" in fields else 1.0
+    if not 0 < factor < 1e18:
+        fields["factor"].fail("a number above zero")
+    return MetricRule(
+        name=_pattern(fields["name"]),
+        measure=fields["measure"].word(Measure),
+        types=_rows(fields, "types", lambda quota_type: quota_type.word(QuotaType)),
+        needs=_rows(fields, "needs", DocumentReader.text),
+        id=_rows(fields, "id", DocumentReader.text),
+        factor=factor,
+    )
 
-    def only(self, table: Mapping[str, Any], known_words: frozenset[str], description: str) -> None:
-        unknown = sorted(set(table) - known_words)
-        if unknown:
-            raise self.wrong(
-                f"{description} has no field {unknown[0]!r}; it has {', '.join(sorted(known_words))}"
-            )
 
-    def part(self, table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        part = table.get(name, {})
-        if not isinstance(part, dict):
-            raise self.wrong(f"{name} is not a table")
-        return part
+def _name(name: DocumentReader) -> NameRule:
+    fields = name.fields("labels", optional=("decoder", "none"))
+    return NameRule(
+        labels=_rows(fields, "labels", DocumentReader.text),
+        decoder=fields["decoder"].choice(DECODERS) if "decoder" in fields else "plain",
+        none=_rows(fields, "none", DocumentReader.text),
+    )
 
-    def parts(self, table: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-        parts = table.get(name, [])
-        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-            raise self.wrong(f"{name} is not a list of tables: write [[{name}]]")
-        return parts
 
-    def text(self, value: object, description: str) -> str:
-        if not isinstance(value, str) or not value:
-            raise self.wrong(f"{description} must be a text")
-        return value
+def _type_label(type_label: DocumentReader) -> QuotaTypeLabel:
+    fields = type_label.fields("label", optional=("or", "pattern"))
+    pattern = _pattern(fields["pattern"]) if "pattern" in fields else None
+    if pattern is not None and "type" not in pattern.groupindex:
+        fields["pattern"].fail("a pattern with a group (?P<type>…)")
+    return QuotaTypeLabel(
+        label=fields["label"].text(),
+        unlisted=fields["or"].text() if "or" in fields else "",
+        pattern=pattern,
+    )
 
-    def texts(self, value: object, description: str) -> tuple[str, ...]:
-        if not isinstance(value, list):
-            raise self.wrong(f"{description} must be a list of texts")
-        return tuple(self.text(element, description) for element in value)
 
-    def pattern(self, value: object, description: str) -> re.Pattern[str]:
-        text = self.text(value, f"name or pattern of {description}")
-        try:
-            return re.compile(text, re.DOTALL)
-        except (re.error, OverflowError, RecursionError) as wrong:
-            raise self.wrong(
-                f"{description}: {text!r} is not a regular expression: {wrong}"
-            ) from wrong
+def _refusals(fields: Mapping[str, DocumentReader]) -> dict[str, DropReason]:
+    refusals = fields["refuse"].pairs() if "refuse" in fields else ()
+    return {label: _REASONS[reason.choice(_REASONS)] for label, reason in refusals}
 
-    def choice(self, value: object, choices: Mapping[str, _T], description: str) -> _T:
-        if not isinstance(value, str) or value not in choices:
-            raise self.wrong(f"{description}: {value!r} is not one of {', '.join(choices)}")
-        return choices[value]
 
-    def refusals(self, table: Mapping[str, Any], description: str) -> dict[str, DropReason]:
-        words = {outcome.value: outcome for outcome in DropReason}
-        return {
-            label: self.choice(word, words, f"refuse of {description}")
-            for label, word in self.part(table, "refuse").items()
-        }
+def _rows(
+    fields: Mapping[str, DocumentReader], name: str, read_item: Callable[[DocumentReader], _T]
+) -> tuple[_T, ...]:
+    """Read the items of an optional array."""
+    return fields[name].rows(read_item) if name in fields else ()
 
-    def metric(self, table: Mapping[str, Any], description: str) -> MetricRule:
-        self.only(table, _METRIC, f"a metric of {description}")
-        factor = table.get("factor", 1.0)
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor < 1e18:
-            raise self.wrong(f"{description}: the factor of a metric is a number above zero")
-        types = {quota_type.value: quota_type for quota_type in QuotaType}
-        measures = {measure.value: measure for measure in Measure}
-        return MetricRule(
-            name=self.pattern(table.get("name"), description),
-            measure=self.choice(table.get("measure"), measures, f"measure of {description}"),
-            types=tuple(
-                self.choice(type_name, types, f"types of {description}")
-                for type_name in self.texts(table.get("types", []), f"types of {description}")
-            ),
-            needs=self.texts(table.get("needs", []), f"needs of {description}"),
-            id=self.texts(table.get("id", []), f"id of {description}"),
-            factor=float(factor),
-        )
 
-    def name(self, table: Mapping[str, Any], description: str) -> NameRule:
-        self.only(table, frozenset({"labels", "decoder", "none"}), description)
-        decoders = {decoder: decoder for decoder in DECODERS}
-        return NameRule(
-            labels=self.texts(table.get("labels"), f"labels of {description}"),
-            decoder=self.choice(
-                table.get("decoder", "plain"), decoders, f"decoder of {description}"
-            ),
-            none=self.texts(table.get("none", []), f"none of {description}"),
-        )
-
-    def type_label(self, table: Mapping[str, Any], description: str) -> QuotaTypeLabel | None:
-        if not table:
-            return None
-        self.only(table, frozenset({"label", "or", "pattern"}), f"type of {description}")
-        pattern = table.get("pattern")
-        compiled = None if pattern is None else self.pattern(pattern, f"type of {description}")
-        if compiled is not None and "type" not in compiled.groupindex:
-            raise self.wrong(f"type of {description}: its pattern has no group (?P<type>…)")
-        return QuotaTypeLabel(
-            label=self.text(table.get("label"), f"type of {description}"),
-            unlisted=str(table.get("or", "")),
-            pattern=compiled,
-        )
-
-    def dialect(
-        self,
-        table: Mapping[str, Any],
-        common: tuple[MetricRule, ...],
-        refuse: Mapping[str, DropReason],
-        unread_patterns: tuple[re.Pattern[str], ...],
-    ) -> Dialect:
-        name = self.text(table.get("name"), "name of a dialect")
-        description = f"dialect {name}"
-        self.only(table, _DIALECT, description)
-        names = self.part(table, "names")
-        self.only(names, _KINDS, f"names of {description}")
-        types = {quota_type.value: quota_type for quota_type in QuotaType}
-        metrics = tuple(
-            self.metric(metric_table, description) for metric_table in self.parts(table, "metric")
-        )
-        if not metrics:
-            raise self.wrong(f"{description} has no [[dialect.metric]]")
-        return Dialect(
-            name=name,
-            about=str(table.get("about", self._where)),
-            metrics=metrics + common,
-            names={
-                kind: self.name(self.part(names, kind), f"{kind} of {description}")
-                for kind in names
-            },
-            type_label=self.type_label(self.part(table, "type"), description),
-            types={
-                spelling: self.choice(type_value, types, f"types of {description}")
-                for spelling, type_value in self.part(table, "types").items()
-            },
-            refuse={**refuse, **self.refusals(table, description)},
-            proof=tuple(
-                self.pattern(expression, f"proof of {description}")
-                for expression in self.texts(table.get("proof", []), description)
-            ),
-            unless=tuple(
-                self.pattern(expression, f"unless of {description}")
-                for expression in self.texts(table.get("unless", []), description)
-            ),
-            unread=unread_patterns,
-        )
+def _pattern(pattern: DocumentReader) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern.text(), re.DOTALL)
+    except (re.error, OverflowError, RecursionError) as wrong:
+        pattern.fail(f"a regular expression ({wrong})")
