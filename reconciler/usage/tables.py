@@ -78,14 +78,6 @@ _ENTITY: Final = (
     "user_kind:text client_kind:text ip_kind:text user:text client_id:text ip:text entity_json:text"
 )
 
-POINT: Final = _table(
-    "point",
-    "cluster_id:text instance:text replica:text measure:text quota_type:text user:text client_id:text"
-    " ip:text ts_ms:long value:double day:day",
-    "measure quota_type user client_id ip instance replica ts_ms",
-)
-"""Points of telemetry with decoded names, before thinning and assembly; ``measure`` is a :class:`Measure`. In memory only."""
-
 USAGE_SAMPLE: Final = _table(
     "usage_sample",
     f"cluster_id:text {_BUCKET} broker_id:text ts_ms:long dt_ms:int rate_units:long throttle_ms:long?"

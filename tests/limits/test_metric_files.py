@@ -115,7 +115,7 @@ ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
     "JSON of many fields": (
         "a.json.gz",
         lines(lambda n: f'{"," if n else "{"}"{n}":{n}', 1_000_000),
-        "fields",
+        "element",
     ),
     "one field of 100 MB": ("a.csv.gz", packed(b'"' + b"a" * 1_000_000, 100), "column|damaged"),
     "a long name of a metric in each row": (

@@ -371,7 +371,7 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/ingest/day_update",
             "an import without the hour before midnight replaces the day",
-            "self._hours = (self._before.num_rows, *",
+            "self._hours = (len(self._before), *",
             "self._hours = (0, *",
             f"{DAYS}::test_a_fragment_keeps_the_samples_that_follow_from_the_previous_day",
         ),

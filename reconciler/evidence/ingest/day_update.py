@@ -5,7 +5,6 @@ fewer points of an hour than the one before (a source past its retention, a serv
 the day) never replaces that hour, whatever the order and number of writers.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from reconciler.evidence.ingest.assembly import day_tables, row_codes
 from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitSnapshot
+from reconciler.evidence.ingest.assembly.points import Points
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake, UnitContent
@@ -62,12 +62,12 @@ class DayReading:
     """What was read of a day.
 
     Attributes:
-        points: Rows of ``point`` of the day and of :data:`OVERLAP_MS` before it; others are ignored.
+        points: Those of the day and of :data:`OVERLAP_MS` before it; others are ignored.
         cursor_ms: The time up to which everything is fetched once this day is written; ``None`` for files.
         partial: Sentences about what could not be read.
     """
 
-    points: pa.Table
+    points: Points
     cursor_ms: int | None = None
     partial: tuple[str, ...] = ()
     dialect: str = ""
@@ -95,9 +95,9 @@ class DayUpdate:
         self._rebuild = rebuild
         self._limits_name, self._snapshots = limits_name, snapshots
         begin, end = bounds(day)
-        self._before = between(reading.points, begin - OVERLAP_MS, begin)
-        self._points = between(reading.points, begin, end)
-        self._hours = (self._before.num_rows, *_by_hour(self._points, begin))
+        self._before = reading.points.between(begin - OVERLAP_MS, begin)
+        self._points = reading.points.between(begin, end)
+        self._hours = (len(self._before), *_by_hour(self._points, begin))
         self._assembled: tuple[Cadence, AssembledDay] | None = None
         self.is_written = False
 
@@ -121,7 +121,7 @@ class DayUpdate:
             self.is_written = False
             kept_hours = self._kept_hours(after, pace)
             if after is None:
-                if not self._points.num_rows and not self._reading.partial:
+                if not len(self._points) and not self._reading.partial:
                     raise UpToDateError
             elif kept_hours is None:
                 return self._unchanged(after)
@@ -175,7 +175,7 @@ class DayUpdate:
         if LOST in old:
             hours = list(self._hours)
         inputs = {
-            "points": _digest(self._before, self._points),
+            "points": f"{self._before.digest()} {self._points.digest()}",
             HOURS: " ".join(map(str, hours)),
             LIMITS: self._limits_name,
             **scrape_interval.inputs(pace),
@@ -209,7 +209,7 @@ class DayUpdate:
 
     def _day_tables(self, pace: Cadence) -> AssembledDay:
         if self._assembled is None or self._assembled[0] != pace:
-            before = day_tables.carryover_of(self._before, pace) if self._before.num_rows else None
+            before = day_tables.carryover_of(self._before, pace) if len(self._before) else None
             day = day_tables.assembled(
                 self._cluster_id,
                 self._day,
@@ -239,19 +239,13 @@ class DayUpdate:
         )
 
 
-def between(points: pa.Table, begin_ms: int, end_ms: int) -> pa.Table:
-    """Return the points of a time range, the end excluded."""
-    ts = points["ts_ms"]
-    return points.filter(pc.and_(pc.greater_equal(ts, begin_ms), pc.less(ts, end_ms)))
-
-
 def bounds(day: date) -> tuple[int, int]:
     """Return the first millisecond of a day and of the next day."""
     return start_of(day), start_of(day) + DAY_MS
 
 
-def _by_hour(points: pa.Table, begin_ms: int) -> tuple[int, ...]:
-    hours = pc.divide(pc.subtract(points["ts_ms"], begin_ms), HOUR_MS)
+def _by_hour(points: Points, begin_ms: int) -> tuple[int, ...]:
+    hours = pc.divide(pc.subtract(points.rows["ts_ms"], begin_ms), HOUR_MS)
     counts = {pair["values"]: pair["counts"] for pair in pc.value_counts(hours).to_pylist()}
     return tuple(counts.get(hour, 0) for hour in range(24))
 
@@ -265,17 +259,3 @@ def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
 def origin(inputs: Mapping[str, str]) -> dict[str, str]:
     """Return what determined the content of a unit, without progress of fetching and losses."""
     return {name: text for name, text in inputs.items() if name not in {CURSOR, LIMITS_ASKED, LOST}}
-
-
-def _digest(*tables: pa.Table) -> str:
-    """Return a short digest of the points of a day."""
-    content = hashlib.sha256()
-    for table in tables:
-        content.update(f"{table.num_rows}".encode())
-        for name in table.column_names:
-            column = row_codes.combine_column(table[name])
-            if pa.types.is_dictionary(column.type):
-                content.update(json.dumps(column.dictionary.to_pylist()).encode())
-                column = column.indices
-            content.update(column.to_numpy(zero_copy_only=False).tobytes())
-    return content.hexdigest()[:16]

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.assembly.day_tables import split
-from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading, between
+from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     CLUSTER_LABELS,
     ClusterMatcher,
@@ -28,14 +27,10 @@ from reconciler.evidence.ingest.readers import (
     openmetrics,
     saved_responses,
 )
-from reconciler.evidence.ingest.readers.series import (
-    PointArray,
-    RecordedSeries,
-    TimeUnit,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries, TimeUnit
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays, last_dialect
 from reconciler.evidence.store.lake import Lake
-from reconciler.usage.samples import DAY_MS
+from reconciler.usage.samples import DAY_MS, day_of
 
 ALWAYS: Final = (0, 2**62)
 """The unlimited window."""
@@ -256,13 +251,14 @@ class _FileImport:
                 if of_file.partial:
                     partial_names.add(path.name)
                 counts.merge(of_file)
-        tables = collector.tables()
+        points_by_cluster = collector.points()
         counts.merge(collector.counts)
         self.counts.merge(counts if self._is_first else counts.only(_OF_POINTS))
         self._is_first = False
         partial = tuple(f"the file {name} was not read whole" for name in sorted(partial_names))
-        for cluster_id, points in tables.items():
-            for day in split(between(points, span[0], span[1])):
+        for cluster_id, points in points_by_cluster.items():
+            for number in points.between(*span).days():
+                day = day_of(number * DAY_MS)
                 reading = DayReading(points=points, partial=partial, dialect=self._dialect.name)
                 report = self._days[cluster_id].write(day, reading)
                 if report is not None:
@@ -300,10 +296,10 @@ class _NamesInFiles:
 
     def _inspect(self, series: RecordedSeries) -> None:
         labels = self._labels.setdefault(series.name, set())
-        days = pc.divide(pa.array(PointArray.of(series.points).times, pa.int64()), DAY_MS)
+        days = pc.divide(pa.array(series.times, pa.int64()), DAY_MS)
         for pair in pc.value_counts(days).to_pylist():
             self.points_by_day[pair["values"]] += pair["counts"]
-        if self._files.dialects.interesting(series.name):
+        if self._files.dialects.is_needed(series.name):
             labels.update(series.labels)
             # `up` does not count, because other jobs are scraped, too.
             if any(

@@ -34,9 +34,6 @@ LEAST_WINDOW_MS: Final = 60_000
 PARALLEL: Final = 4
 """Maximum number of concurrent queries; Prometheus allows 20 in total by default."""
 
-_AT_ONCE: Final = 20
-"""Selectors per request for series labels."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesSelector:
@@ -77,10 +74,10 @@ class FetchedChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveredSeries:
-    """The series of a source whose metric is known to a dialect.
+    """The metrics of a source, and their series where a dialect knows them.
 
     Attributes:
-        labels: Label names by metric name.
+        labels: Label names by metric name; none for metrics that no dialect reads.
         series: Labels of each series with ``__name__``, except series with labels that no dialect reads.
         partial: Whether the server warned that series are missing.
     """
@@ -97,7 +94,7 @@ async def discovered(
     from_ms: int,
     to_ms: int,
 ) -> DiscoveredSeries:
-    """Return the known metrics of a server and their labels.
+    """Return the metrics of a server and the labels of those that are known.
 
     Raises:
         TelemetryError: The server rejects the request or does not answer.
@@ -105,29 +102,16 @@ async def discovered(
     warned = server.counts[DropReason.WARNINGS]
     fitting = selector("", matchers) if matchers else '{__name__!=""}'
     names = await server.names([fitting], from_ms, to_ms)
-    known_metrics = [name for name in names if dialects.interesting(name)]
-    if not known_metrics:
-        return DiscoveredSeries(
-            labels={name: frozenset() for name in names},
-            series=(),
-            partial=server.counts[DropReason.WARNINGS] > warned,
-        )
-    selectors = [
-        SeriesSelector(metric=name, matchers=matchers, without=dialects.excluded(name)).selector
-        for name in known_metrics
-        if any(dialect.is_needed(name) for dialect in dialects.all)
-    ]
+    labels: dict[str, set[str]] = {name: set() for name in names}
     series_by_labels: dict[frozenset[tuple[str, str]], dict[str, str]] = {}
-    for at in range(0, len(selectors), _AT_ONCE):
-        for series_labels in await _series_of(
-            server, selectors[at : at + _AT_ONCE], from_ms, to_ms
-        ):
-            series_by_labels[frozenset(series_labels.items())] = series_labels
-    labels: dict[str, set[str]] = {name: set() for name in known_metrics}
-    for series_labels in series_by_labels.values():
-        labels.setdefault(series_labels.get("__name__", ""), set()).update(
-            set(series_labels) - {"__name__"}
-        )
+    for name in names:
+        if dialects.is_needed(name):
+            of_metric = SeriesSelector(
+                metric=name, matchers=matchers, without=dialects.excluded(name)
+            )
+            for series_labels in await _series_of(server, of_metric.selector, from_ms, to_ms):
+                series_by_labels[frozenset(series_labels.items())] = series_labels
+                labels[name].update(series_labels.keys() - {"__name__"})
     return DiscoveredSeries(
         labels={name: frozenset(label_names) for name, label_names in labels.items()},
         series=tuple(series_by_labels.values()),
@@ -136,24 +120,18 @@ async def discovered(
 
 
 async def _series_of(
-    server: PrometheusClient, selectors: Sequence[str], from_ms: int, to_ms: int
+    server: PrometheusClient, expression: str, from_ms: int, to_ms: int
 ) -> list[dict[str, str]]:
-    """Return labels of series, possibly with duplicates; splits selectors, then time, if it is too much."""
+    """Return labels of series, possibly with duplicates; splits the time if it is too much."""
     try:
-        return list(await server.series(selectors, from_ms, to_ms))
+        return list(await server.series([expression], from_ms, to_ms))
     except ResponseTooLarge:
-        half, middle = len(selectors) // 2, (from_ms + to_ms) // 2
-        if half:
-            parts = [(selectors[:half], from_ms, to_ms), (selectors[half:], from_ms, to_ms)]
-        elif to_ms - from_ms >= 2 * LEAST_WINDOW_MS:
-            parts = [(selectors, from_ms, middle), (selectors, middle, to_ms)]
-        else:
+        if to_ms - from_ms < 2 * LEAST_WINDOW_MS:
             raise
     server.counts.add(DropReason.SPLITS)
-    label_sets: list[dict[str, str]] = []
-    for part in parts:
-        label_sets += await _series_of(server, *part)
-    return label_sets
+    middle = (from_ms + to_ms) // 2
+    earlier = await _series_of(server, expression, from_ms, middle)
+    return earlier + await _series_of(server, expression, middle, to_ms)
 
 
 async def chunks(

@@ -6,17 +6,15 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
-
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading, between
+from reconciler.evidence.ingest.assembly.points import Points
+from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
 )
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
-from reconciler.evidence.ingest.drop_reasons import SENTENCES
 from reconciler.evidence.ingest.point_rows import PointCollector, seen_labels
 from reconciler.evidence.ingest.range_fetcher import (
     WINDOW_MS,
@@ -39,11 +37,9 @@ from reconciler.evidence.ingest.sample_days import (
     cursor,
     last_dialect,
 )
-from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.render.units import instant
 from reconciler.usage.samples import DAY_MS, day_of, start_of
-from reconciler.usage.tables import POINT
 
 FETCHED: Final = "minutes fetched"
 """Name of the progress in minutes of recorded time: ``minutes fetched: 120 of 20,160``."""
@@ -250,7 +246,7 @@ def _excluded_metrics_notes(discovered_series: DiscoveredSeries, dialect: Dialec
     ]
     if discovered_series.partial or not names:
         return []
-    words = "; ".join(SENTENCES[word] for word in dict.fromkeys(dialect.refuse.values()))
+    words = "; ".join(word.value for word in dict.fromkeys(dialect.refuse.values()))
     labels = ", ".join(dialect.excluded())
     return [f"all series of {', '.join(names)} have labels that are not read ({labels}): {words}"]
 
@@ -306,7 +302,7 @@ class _ServerImport:
         self.written_to = span.from_ms
         self._days, self._collector, self._arrived = days, collector, arrived
         self._cluster_id, self._dialect = cluster_id, dialect
-        self._before = arrow_tables.schema(POINT).empty_table()
+        self._before = Points.none()
         self._gap_from_ms: int | None = None
         self._missing: list[tuple[int, int]] = []
 
@@ -329,12 +325,12 @@ class _ServerImport:
         Args:
             missing: Time ranges that could not be fetched.
         """
-        points = self._collector.tables().get(self._cluster_id, self._before.slice(0, 0))
+        points = self._collector.points().get(self._cluster_id, Points.none())
         if self.reached > self.written_to:
             day = day_of(self.written_to)
             spans = (*self._missing, *missing)
             reading = DayReading(
-                points=pa.concat_tables([self._before, points]),
+                points=self._before.followed_by(points),
                 cursor_ms=(self.reached if self._gap_from_ms is None else self._gap_from_ms)
                 if self.span.follows
                 else None,
@@ -345,7 +341,7 @@ class _ServerImport:
             if report is not None:
                 self._arrived.days[day] = report
             self.written_to = self.reached
-        self._before = between(points, self.reached - OVERLAP_MS, self.reached)
+        self._before = points.between(self.reached - OVERLAP_MS, self.reached)
         self._missing = []
 
 

@@ -1,4 +1,4 @@
-"""Rows of `point` for tests in short notation: brokers that answer every 30 s, buckets with rates and delays."""
+"""Points for tests in short notation: brokers that answer every 30 s, buckets with rates and delays."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.broker_readings import DayCarryover
-from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.samples import Cadence, cadence, day_of, start_of
-from reconciler.usage.tables import POINT
+from reconciler.evidence.ingest.assembly.points import Points, PointSeries, SeriesNames
+from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
+from reconciler.usage.samples import Cadence, cadence, start_of
+from reconciler.usage.tables import Measure
 
 DAY = date(2026, 1, 2)
 START = start_of(DAY)
@@ -17,7 +18,7 @@ STEP = 30_000
 PACE = cadence(STEP)
 NAN = float("nan")
 
-Row = tuple[str, str, str, str, str, str, str, int, float]
+Row = tuple[str | ScrapeTarget, str, str, str, str, str, str, int, float]
 
 
 def times(count: int, *, begin: int = START, step: int = STEP) -> list[int]:
@@ -29,7 +30,7 @@ def gauge(
     at: Sequence[int],
     values: Iterable[float] | float,
     *,
-    instance: str = "b1:7071",
+    instance: str | ScrapeTarget = "b1:7071",
     replica: str = "",
     kind: str = "",
     user: str = "",
@@ -44,7 +45,9 @@ def gauge(
     ]
 
 
-def broker(number: int, at: Sequence[int], *, instance: str = "", replica: str = "") -> list[Row]:
+def broker(
+    number: int, at: Sequence[int], *, instance: str | ScrapeTarget = "", replica: str = ""
+) -> list[Row]:
     """A broker that answers with its identity."""
     name = instance or f"b{number}:7071"
     return [
@@ -53,29 +56,26 @@ def broker(number: int, at: Sequence[int], *, instance: str = "", replica: str =
     ]
 
 
-def table(rows: Iterable[Row], cluster_id: str = "c") -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * 9
-    names = (
-        "instance",
-        "replica",
-        "measure",
-        "quota_type",
-        "user",
-        "client_id",
-        "ip",
-        "ts_ms",
-        "value",
+def points(rows: Iterable[Row]) -> Points:
+    """The points of one cluster."""
+    series: dict[PointSeries, int] = {}
+    columns: list[tuple[int, int, float]] = []
+    for instance, replica, measure, kind, user, client_id, ip, ts, value in rows:
+        target = instance if isinstance(instance, ScrapeTarget) else ScrapeTarget(instance)
+        names = SeriesNames(Measure(measure), kind, user, client_id, ip)
+        key = PointSeries(names, SampleOrigin(target, replica))
+        columns.append((series.setdefault(key, len(series)), ts, value))
+    numbers, at, values = zip(*columns, strict=True) if columns else ((), (), ())
+    return Points.of(
+        series,
+        pa.table(
+            {
+                "series": pa.array(numbers, pa.int64()),
+                "ts_ms": pa.array(at, pa.int64()),
+                "value": pa.array(values, pa.float64()),
+            }
+        ),
     )
-    values = dict(zip(names, columns, strict=True))
-    count = len(values["ts_ms"])
-    arrays = {
-        **{name: pa.array(list(values[name]), pa.string()) for name in names[:7]},
-        "ts_ms": pa.array(list(values["ts_ms"]), pa.int64()),
-        "value": pa.array(list(values["value"]), pa.float64()),
-        "cluster_id": pa.array([cluster_id] * count, pa.string()),
-        "day": pa.array([day_of(ts) for ts in values["ts_ms"]], pa.date32()),
-    }
-    return arrow_tables.conformed(POINT, pa.table({name: arrays[name] for name in POINT.names}))
 
 
 def day(
@@ -86,7 +86,7 @@ def day(
     pace: Cadence = PACE,
     on: date = DAY,
 ) -> day_tables.AssembledDay:
-    return day_tables.assembled("c", on, table(rows), pace=pace, before=before, snapshots=looks)
+    return day_tables.assembled("c", on, points(rows), pace=pace, before=before, snapshots=looks)
 
 
 def usage(done: day_tables.AssembledDay, **values: str) -> list[Mapping[str, object]]:

@@ -28,7 +28,7 @@ def samples(
     rates: dict[Line, dict[int, float]] = {}
     delays: dict[Line, dict[int, float]] = {}
     for instance, _, measure, kind, user, client_id, ip, ts, value in rows:
-        broker = instance.removeprefix("b").partition(":")[0]
+        broker = str(instance).removeprefix("b").partition(":")[0]
         if measure == "up":
             up.setdefault(broker, []).append(ts)
         if measure in {"rate", "throttle_ms"}:

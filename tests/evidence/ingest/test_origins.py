@@ -25,7 +25,7 @@ from tests.evidence.ingest.point_rows import (
 )
 
 AT = times(8)
-NODE, KAFKA = ScrapeTarget("host-1", "node").text, ScrapeTarget("host-1", "kafka").text
+NODE, KAFKA = ScrapeTarget("host-1", "node"), ScrapeTarget("host-1", "kafka")
 LONG = times(40)
 
 
@@ -63,14 +63,14 @@ def test_while_the_exporter_is_down_up_of_another_job_does_not_count_for_it():
 
 
 def test_app_info_of_another_job_of_the_same_instance_identifies_the_broker():
-    app_info = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all").text)
+    app_info = gauge("broker_id", AT, 4, instance=ScrapeTarget("host-1", "kafka-all"))
     kafka_rows = [*gauge("up", AT, 1, instance=KAFKA), *rate(AT, instance=KAFKA)]
     done = day([*kafka_rows, *app_info])
     assert column(done, "broker_id") == ["4"] * 8
 
 
 def test_two_jobs_that_read_one_target_are_one_broker():
-    slow = kafka(AT[::2], instance=ScrapeTarget("host-1", "all").text)
+    slow = kafka(AT[::2], instance=ScrapeTarget("host-1", "all"))
     done = day([*kafka(AT), *slow])
     assert column(done, "ts_ms", user="alice") == AT
     assert done.counts["other_instance"] == 8
@@ -81,7 +81,7 @@ def test_two_jobs_that_read_one_target_are_one_broker():
 
 
 def named(number, job="kafka", instance="h"):
-    return ScrapeTarget(f"{instance}{number}", job, str(number)).text
+    return ScrapeTarget(f"{instance}{number}", job, str(number))
 
 
 def test_a_broker_that_never_answers_is_listed_with_no_coverage():
@@ -124,7 +124,7 @@ def test_failed_scrapes_of_another_target_change_nothing_while_the_broker_answer
 
 
 def test_up_without_the_label_belongs_to_the_one_broker_of_its_target():
-    up = gauge("up", AT, [1, 1, 0, 0, 1, 1, 1, 1], instance="h1\tjob kafka")
+    up = gauge("up", AT, [1, 1, 0, 0, 1, 1, 1, 1], instance=ScrapeTarget("h1", "kafka"))
     rates = rate([*AT[:2], *AT[4:]], instance=named(1))
     done = day([*up, *rates])
     assert done.up.column("up").to_pylist() == [True, True, False, False] + [True] * 4
@@ -137,9 +137,9 @@ def test_brokers_behind_one_federation_have_their_own_series():
     rows = [
         row
         for number in (1, 2)
-        for row in rate(AT, 10.0 * number, instance=target._replace(broker=str(number)).text)
+        for row in rate(AT, 10.0 * number, instance=target._replace(broker=str(number)))
     ]
-    done = day([*rows, *gauge("up", AT, 1, instance=target.text)])
+    done = day([*rows, *gauge("up", AT, 1, instance=target)])
     assert column(done, "rate_units", broker_id="1") == [10] * 8
     assert column(done, "rate_units", broker_id="2") == [20] * 8
     assert (done.counts["no_up"], done.counts["up_unknown"]) == (2, 8)
@@ -237,7 +237,7 @@ def test_jobs_are_distinguished_by_the_labels_of_their_series():
         ("kafka_server_app_info", host | {"broker_id": "1"}, AT),
         ("kafka_server_client_quota_byte_rate", use, AT),
     ):
-        collector.add(RecordedSeries(name=name, labels=labels, points=[(ts, 1.0) for ts in at]))
-    done = day_tables.assembled("c", DAY, collector.tables()["c"], pace=PACE)
+        collector.add(RecordedSeries.of(name, labels, [(ts, 1.0) for ts in at]))
+    done = day_tables.assembled("c", DAY, collector.points()["c"], pace=PACE)
     assert column(done, "ts_ms") == AT
     assert (done.counts["up_unknown"], done.counts.get("filled")) == (8, None)

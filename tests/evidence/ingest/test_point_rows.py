@@ -1,24 +1,25 @@
-"""Series become rows of `point`: of one cluster, decoded, ordered by time, without duplicates."""
+"""Series become points of one cluster: decoded, ordered by time, without duplicates."""
 
 import math
+from typing import NamedTuple
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.evidence.ingest.assembly.points import Points, SeriesNames
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     BrokerIdRule,
     ClusterMatcher,
     ClusterSource,
+    ScrapeTarget,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import AHEAD_MS, SLOT_MS, PointCollector
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
 )
-from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.tables import POINT, Measure
+from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
 SLOT = NOW - NOW % SLOT_MS
@@ -41,34 +42,37 @@ def new_collector(rule: str = "", **named: str) -> PointCollector:
 
 def series(*points: tuple[int, float], name: str = RATE, **labels: str) -> RecordedSeries:
     base = {"type": "produce", "instance": "b1:1"} if name == RATE else {"instance": "b1:1"}
-    return RecordedSeries(name=name, labels=base | labels, points=points)
+    return RecordedSeries.of(name, base | labels, points)
 
 
-def rows(table: pa.Table, *columns: str) -> list[tuple[object, ...]]:
-    return [tuple(row[column] for column in columns) for row in table.to_pylist()]
+class Row(NamedTuple):
+    """A point with its series."""
+
+    names: SeriesNames
+    target: ScrapeTarget
+    replica: str
+    ts_ms: int
+    value: float
 
 
-def test_a_point_has_every_column_of_the_table() -> None:
+def rows(points: Points) -> list[Row]:
+    return [
+        Row(points.series[at].names, *points.series[at].origin, ts, value)
+        for at, ts, value in zip(*(column.to_pylist() for column in points.rows), strict=True)
+    ]
+
+
+def values(points: Points, measure: Measure) -> list[tuple[ScrapeTarget, float]]:
+    return [(row.target, row.value) for row in rows(points) if row.names.measure is measure]
+
+
+def test_a_point_belongs_to_a_series_with_decoded_names_and_its_origin() -> None:
     collector = new_collector()
     collector.add(
         series((NOW - 1, 2.5), user="al%20ice", client_id='"a,b"', prometheus_replica="r1")
     )
-    table = collector.tables()["A"]
-    assert table.schema == arrow_tables.schema(POINT)
-    (row,) = table.to_pylist()
-    assert row | {"day": str(row["day"])} == {
-        "cluster_id": "A",
-        "instance": "b1:1",
-        "replica": "r1",
-        "measure": "rate",
-        "quota_type": "produce",
-        "user": "al ice",
-        "client_id": "a,b",
-        "ip": "",
-        "ts_ms": NOW - 1,
-        "value": 2.5,
-        "day": "2023-11-14",
-    }
+    names = SeriesNames(Measure.RATE, "produce", "al ice", "a,b", "")
+    assert rows(collector.points()["A"]) == [Row(names, ScrapeTarget("b1:1"), "r1", NOW - 1, 2.5)]
     assert dict(collector.counts) == {DropReason.SERIES: 1, DropReason.POINTS: 1}
 
 
@@ -76,8 +80,8 @@ def test_each_cluster_receives_its_own_series_and_foreign_ones_are_counted() -> 
     collector = new_collector(a='cluster="a"', b='cluster=~"b|x"', c='cluster="x"')
     for cluster in ("a", "b", "x", "z"):
         collector.add(series((NOW, 1.0), cluster=cluster))
-    tables = collector.tables()
-    assert {cluster_id: table.num_rows for cluster_id, table in tables.items()} == {"A": 1, "B": 1}
+    points = collector.points()
+    assert {cluster_id: len(own) for cluster_id, own in points.items()} == {"A": 1, "B": 1}
     assert (
         collector.counts[DropReason.TWO_CLUSTERS] == collector.counts[DropReason.OTHER_CLUSTER] == 1
     )
@@ -87,7 +91,7 @@ def test_points_from_the_future_and_from_1970_are_refused() -> None:
     collector = new_collector()
     ahead = NOW + AHEAD_MS
     collector.add(series((NOW // 1000, 1.0), (NOW, 2.0), (ahead, 3.0), (ahead + 1, 4.0)))
-    assert rows(collector.tables()["A"], "value") == [(2.0,), (3.0,)]
+    assert [row.value for row in rows(collector.points()["A"])] == [2.0, 3.0]
     assert collector.counts[DropReason.CLOCK_AHEAD] == collector.counts[DropReason.NOT_A_TIME] == 1
 
 
@@ -100,22 +104,17 @@ def test_replicas_are_distinguished_by_the_first_label_that_names_one() -> None:
         {},
     ):
         collector.add(series((NOW, 1.0), **labels))
-    assert [replica for (replica,) in rows(collector.tables()["A"], "replica")] == [
-        "",
-        "x",
-        "y",
-        "z",
-    ]
+    assert [row.replica for row in rows(collector.points()["A"])] == ["", "x", "y", "z"]
 
 
 def test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), (NOW, 1.0), (NOW, 3.0), (NOW, 2.0), (NOW - 1, math.nan)))
     collector.add(series((NOW - 1, math.nan), (NOW - 2, 5.0)))
-    point_rows = rows(collector.tables()["A"], "ts_ms", "value")
-    assert point_rows[0] == (NOW - 2, 5.0)
-    assert point_rows[2] == (NOW, 3.0)
-    assert math.isnan(float(str(point_rows[1][1])))
+    first, second, third = rows(collector.points()["A"])
+    assert first[3:] == (NOW - 2, 5.0)
+    assert math.isnan(second.value)
+    assert third[3:] == (NOW, 3.0)
     assert (
         collector.counts[DropReason.DUPLICATES],
         collector.counts[DropReason.CONTRADICTIONS],
@@ -125,18 +124,18 @@ def test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept(
     )
 
 
-def test_a_collector_returns_its_rows_once() -> None:
+def test_a_collector_returns_its_points_once() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0)))
-    assert collector.tables()["A"].num_rows == 1
-    assert collector.tables() == {}
+    assert len(collector.points()["A"]) == 1
+    assert collector.points() == {}
 
 
 def test_a_series_that_the_dialect_refuses_is_counted_under_its_drop_reason() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), user="%zz"))
     collector.add(series((NOW, 1.0), name="go_threads"))
-    collector.add(RecordedSeries(name=RATE, labels={"type": "fetch"}, points=[(NOW, 1.0)]))
+    collector.add(RecordedSeries.of(RATE, {"type": "fetch"}, [(NOW, 1.0)]))
     collector.add(series((NOW, 1.0), type="fetch", instance="\ud800"))
     assert dict(collector.counts) == {
         DropReason.SERIES: 4,
@@ -145,7 +144,7 @@ def test_a_series_that_the_dialect_refuses_is_counted_under_its_drop_reason() ->
         DropReason.NO_INSTANCE: 1,
         DropReason.NOT_TEXT: 1,
     }
-    assert collector.tables() == {}
+    assert collector.points() == {}
 
 
 def test_app_info_identifies_the_broker_of_an_instance() -> None:
@@ -153,10 +152,9 @@ def test_app_info_identifies_the_broker_of_an_instance() -> None:
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
     collector.add(series((NOW, 4.0), name="kafka_server_app_info", instance="b2:1"))
     collector.add(series((NOW, 4.5), name="kafka_server_app_info", instance="b3:1"))
-    table = collector.tables()["A"]
-    assert rows(table, "instance", "measure", "value") == [
-        ("b1:1", "broker_id", 3.0),
-        ("b2:1", "broker_id", 4.0),
+    assert values(collector.points()["A"], Measure.BROKER_ID) == [
+        (ScrapeTarget("b1:1"), 3.0),
+        (ScrapeTarget("b2:1"), 4.0),
     ]
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
@@ -171,15 +169,15 @@ def test_a_rule_for_broker_ids_adds_an_id_every_five_minutes_and_takes_precedenc
     collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="7"))
     collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="8"))
     collector.add(series(*readings, name="up", pod="kafka-8", instance="sidecar:1"))
-    point_rows = collector.tables()["A"].to_pylist()
-    broker_ids = [
-        (row["instance"], row["ts_ms"], row["value"])
+    point_rows = rows(collector.points()["A"])
+    target = ScrapeTarget("b1:1", broker="7")
+    assert [
+        (row.target, row.ts_ms, row.value)
         for row in point_rows
-        if row["measure"] == Measure.BROKER_ID
-    ]
-    assert broker_ids == [("b1:1\tbroker 7", SLOT - SLOT_MS, 7.0), ("b1:1\tbroker 7", SLOT, 7.0)]
-    assert {row["instance"] for row in point_rows if row["measure"] == Measure.UP} == {
-        "sidecar:1\tbroker 8"
+        if row.names.measure is Measure.BROKER_ID
+    ] == [(target, SLOT - SLOT_MS, 7.0), (target, SLOT, 7.0)]
+    assert {row.target for row in point_rows if row.names.measure is Measure.UP} == {
+        ScrapeTarget("sidecar:1", broker="8")
     }
     assert (
         collector.counts[DropReason.APP_INFO_UNUSED],
@@ -189,23 +187,19 @@ def test_a_rule_for_broker_ids_adds_an_id_every_five_minutes_and_takes_precedenc
 
 def test_without_an_instance_the_rule_defines_one() -> None:
     collector = new_collector("label:broker")
-    collector.add(
-        RecordedSeries(name=RATE, labels={"type": "produce", "broker": "5"}, points=[(SLOT, 1.0)])
-    )
-    assert rows(collector.tables()["A"], "instance", "measure", "value") == [
-        ("broker 5\tbroker 5", "broker_id", 5.0),
-        ("broker 5\tbroker 5", "rate", 1.0),
-    ]
+    collector.add(RecordedSeries.of(RATE, {"type": "produce", "broker": "5"}, [(SLOT, 1.0)]))
+    points, target = collector.points()["A"], ScrapeTarget("broker 5", broker="5")
+    assert values(points, Measure.BROKER_ID) == [(target, 5.0)]
+    assert values(points, Measure.RATE) == [(target, 1.0)]
 
 
 def test_brokers_behind_one_instance_are_distinguished_by_the_rule() -> None:
     collector = new_collector("label:broker")
     for broker in ("1", "2"):
         collector.add(series((NOW, float(broker)), broker=broker, job="federate"))
-    rates = [row for row in collector.tables()["A"].to_pylist() if row["measure"] == Measure.RATE]
-    assert [(row["instance"], row["value"]) for row in rates] == [
-        ("b1:1\tjob federate\tbroker 1", 1.0),
-        ("b1:1\tjob federate\tbroker 2", 2.0),
+    assert values(collector.points()["A"], Measure.RATE) == [
+        (ScrapeTarget("b1:1", "federate", "1"), 1.0),
+        (ScrapeTarget("b1:1", "federate", "2"), 2.0),
     ]
     assert collector.counts[DropReason.CONTRADICTIONS] == 0
 
@@ -214,9 +208,9 @@ def test_jobs_of_one_instance_are_distinguished() -> None:
     collector = new_collector()
     for job, value in (("node", 1.0), ("kafka", 0.0)):
         collector.add(series((NOW, value), name="up", job=job))
-    assert rows(collector.tables()["A"], "instance", "value") == [
-        ("b1:1\tjob kafka", 0.0),
-        ("b1:1\tjob node", 1.0),
+    assert values(collector.points()["A"], Measure.UP) == [
+        (ScrapeTarget("b1:1", "kafka"), 0.0),
+        (ScrapeTarget("b1:1", "node"), 1.0),
     ]
 
 
@@ -224,7 +218,7 @@ def test_app_info_with_a_version_as_value_is_not_a_broker_id() -> None:
     collector = new_collector()
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0"))
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", version="4.0.0", broker_id="3"))
-    assert rows(collector.tables()["A"], "measure", "value") == [("broker_id", 3.0)]
+    assert values(collector.points()["A"], Measure.BROKER_ID) == [(ScrapeTarget("b1:1"), 3.0)]
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
@@ -232,9 +226,9 @@ def test_app_info_is_used_where_the_rule_does_not_match() -> None:
     collector = new_collector("label:broker")
     collector.add(series((NOW, 1.0), name="kafka_server_app_info", broker_id="3"))
     collector.add(series((NOW, 1.0)))
-    assert [measure for (measure,) in rows(collector.tables()["A"], "measure")] == [
-        "broker_id",
-        "rate",
+    assert [row.names.measure for row in rows(collector.points()["A"])] == [
+        Measure.BROKER_ID,
+        Measure.RATE,
     ]
 
 
@@ -251,33 +245,45 @@ READINGS = st.lists(
 )
 
 
-def table_of(readings: list[tuple[str, str, str, int, float]], counts: DropCounts) -> pa.Table:
+def points_of(readings: list[tuple[str, str, str, int, float]], counts: DropCounts) -> Points:
     collector = new_collector()
     for user, replica, instance, at, value in readings:
         encoded = user.replace(" ", "%20").replace("ü", "%C3%BC")
         collector.add(series((at, value), user=encoded, replica=replica, instance=instance))
-    tables = collector.tables()
+    points = collector.points()
     counts.merge(collector.counts)
-    return tables.get("A", arrow_tables.schema(POINT).empty_table())
+    return points.get("A", Points.none())
 
 
 @given(READINGS)
-def test_rows_are_sorted_by_the_key_and_unique_and_every_point_is_counted(
+def test_points_are_sorted_and_unique_and_every_point_is_counted(
     readings: list[tuple[str, str, str, int, float]],
 ) -> None:
     counts = DropCounts()
-    table = table_of(readings, counts)
-    keys = rows(table, *POINT.key)
+    point_rows = rows(points_of(readings, counts))
+    keys = [row[:4] for row in point_rows]
     assert keys == sorted(set(keys))
-    assert table.num_rows + counts[DropReason.DUPLICATES] + counts[
-        DropReason.CONTRADICTIONS
-    ] == len(readings)
+    assert len(keys) + counts[DropReason.DUPLICATES] + counts[DropReason.CONTRADICTIONS] == len(
+        readings
+    )
     largest: dict[tuple[object, ...], float] = {}
     for user, replica, instance, at, value in readings:
         key = (user, replica, instance, at)
         best = largest.get(key, math.nan)
         largest[key] = value if math.isnan(best) or value > best else best
-    point_rows = rows(table, "user", "replica", "instance", "ts_ms", "value")
-    assert {row[:4]: str(row[4]) for row in point_rows} == {
-        key: str(value) for key, value in largest.items()
-    }
+    assert {
+        (row.names.user, row.replica, row.target.instance, row.ts_ms): str(row.value)
+        for row in point_rows
+    } == {key: str(value) for key, value in largest.items()}
+
+
+@given(READINGS, READINGS)
+def test_points_joined_and_split_again_are_the_same(
+    first: list[tuple[str, str, str, int, float]], second: list[tuple[str, str, str, int, float]]
+) -> None:
+    earlier = points_of(first, DropCounts())
+    later = points_of([(*row[:3], row[3] + 100, row[4]) for row in second], DropCounts())
+    joined = earlier.followed_by(later)
+    assert len(joined) == len(earlier) + len(later)
+    assert joined.between(0, NOW + 50).digest() == earlier.digest()
+    assert joined.between(NOW + 50, NOW + 200).digest() == later.digest()

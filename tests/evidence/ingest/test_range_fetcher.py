@@ -267,7 +267,7 @@ def test_existing_series_are_discovered_with_their_labels() -> None:
         "clientId",
         "cluster",
     }
-    assert "go_threads" not in everything.labels
+    assert everything.labels["go_threads"] == frozenset()
     assert parser.shipped().detected(everything.labels).name == "jmx_exporter"
     assert {labels["__name__"] for labels in everything.series} == {
         "up",
@@ -295,7 +295,10 @@ def test_series_of_single_topics_are_neither_discovered_nor_fetched() -> None:
         {"__name__": TOTAL}
     ]
     assert 'topic=""' in next(
-        matcher for matcher in server.asked[-1][1]["match[]"] if TOTAL in matcher
+        matcher
+        for _, parameters in server.asked
+        for matcher in parameters["match[]"]
+        if TOTAL in matcher
     )
     dialects = parser.shipped()
     assert dialects.excluded(TOTAL) == ("topic",)

@@ -26,7 +26,7 @@ from tests.evidence.ingest.point_rows import (
     STEP,
     broker,
     gauge,
-    table,
+    points,
     times,
 )
 from tests.fakes.clock import FakeClock
@@ -51,9 +51,8 @@ def new_lake(store=None, run_id=""):
 
 def write(lake, rows, days=DAYS, *, pace=PACE, rebuild=False, **how):
     """One import of several days; returns the days that were written."""
-    points = table(rows)
     writer = SampleDays(lake, "c", pace, rebuild=rebuild)
-    reports = {day: writer.write(day, DayReading(points=points, **how)) for day in days}
+    reports = {day: writer.write(day, DayReading(points=points(rows), **how)) for day in days}
     return {day: report for day, report in reports.items() if report is not None}
 
 

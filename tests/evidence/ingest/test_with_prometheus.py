@@ -25,6 +25,7 @@ from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusLimits,
     ResponseTooLarge,
 )
+from reconciler.usage.tables import Measure
 from tests.evidence.ingest.kafka_names import jmx, sanitized
 from tests.fakes.clock import FakeClock
 from tests.servers import prometheus
@@ -214,17 +215,14 @@ def test_the_dialect_is_recognised_and_the_points_belong_to_the_cluster(stored: 
     for chunk in chunks:
         for series in chunk.series:
             collector.add(series)
-    table = collector.tables()["ORDERS"]
-    assert set(table["client_id"].to_pylist()) == {"", *CLIENTS}
-    assert set(table["user"].to_pylist()) == {"", "al ice*"}
+    points = collector.points()["ORDERS"]
+    assert {series.names.client_id for series in points.series} == {"", *CLIENTS}
+    assert {series.names.user for series in points.series} == {"", "al ice*"}
     assert {
-        (row["instance"], row["value"])
-        for row in table.to_pylist()
-        if row["measure"] == "broker_id"
-    } == {
-        ("b1:7071", 1.0),
-        ("b2:7071", 2.0),
-    }
+        (points.series[row["series"]].origin.target.instance, row["value"])
+        for row in points.rows.to_pylist()
+        if points.series[row["series"]].names.measure is Measure.BROKER_ID
+    } == {("b1:7071", 1.0), ("b2:7071", 2.0)}
     assert collector.counts[DropReason.POINTS] == collector.counts[DropReason.SERIES] * 200
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.assembly import row_codes
+from reconciler.evidence.ingest.assembly.points import SeriesNames
 from reconciler.evidence.ingest.assembly.row_codes import is_whole
 from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
@@ -118,30 +118,23 @@ LIKE: Final = 4
 """Hourly means that differ by more than 1/LIKE of the larger one are of two brokers. A broker that is scraped twice has
 different readings each time, but nearly the same mean."""
 
-_Line = tuple[str, str, str, str, str]
-
 
 class DuplicateBrokerCheck:
     """Compares the rates of a day by origin, to detect two brokers with the same id.
 
     Args:
         origins: The origins, by index.
-        numbers: Index of the origin of each reading.
-        names: Columns measure, quota type, user, client id and ip of the readings.
-        times: Milliseconds.
-        values: As recorded.
+        names: The names of series, by index.
+        readings: Columns origin, series (both an index), ts_ms, and value as recorded.
     """
 
     def __init__(
         self,
         origins: Sequence[SampleOrigin],
-        numbers: pa.Int64Array,
-        names: tuple[pa.Array, ...],
-        times: pa.Int64Array,
-        values: pa.DoubleArray,
+        names: Sequence[SeriesNames],
+        readings: pa.Table,
     ) -> None:
-        self._origins, self._numbers, self._names = origins, numbers, names
-        self._times, self._values = times, values
+        self._origins, self._names, self._readings = origins, names, readings
 
     def alike(self, first: SampleOrigin, second: SampleOrigin, hour: int) -> bool | None:
         """Return whether at least half of the series used by either origin have the same mean in both.
@@ -153,34 +146,32 @@ class DuplicateBrokerCheck:
             self._means.get((first, hour), {}),
             self._means.get((second, hour), {}),
         )
-        kinds = {line[:2] for line in first_means} & {line[:2] for line in second_means}
+        kinds = {self._names[number].quota_type for number in first_means} & {
+            self._names[number].quota_type for number in second_means
+        }
         same_count = different = 0
-        for line in first_means.keys() | second_means.keys():
-            high = max(first_means.get(line, 0.0), second_means.get(line, 0.0))
-            if line[:2] in kinds and high > 0:
-                is_different = (
-                    LIKE * abs(first_means.get(line, 0.0) - second_means.get(line, 0.0)) > high
-                )
+        for number in first_means.keys() | second_means.keys():
+            means = first_means.get(number, 0.0), second_means.get(number, 0.0)
+            if self._names[number].quota_type in kinds and max(means) > 0:
+                is_different = LIKE * abs(means[0] - means[1]) > max(means)
                 same_count, different = same_count + (not is_different), different + is_different
         return None if not same_count and not different else same_count >= different
 
     @cached_property
-    def _means(self) -> Mapping[tuple[SampleOrigin, int], Mapping[_Line, float]]:
-        used = pc.and_(pc.equal(self._names[0], Measure.RATE.value), pc.is_finite(self._values))
-        names = tuple(column.filter(used) for column in self._names)
-        hours = pc.divide(self._times.filter(used), HOUR_MS)
-        numbers = self._numbers.filter(used)
-        lines = row_codes.coded([numbers, hours, *names])
-        table = pa.table({"line": lines.codes, "value": self._values.filter(used)})
-        means = table.group_by("line", use_threads=False).aggregate([("value", "mean")])
-        first_rows = lines.firsts.take(means["line"].combine_chunks())
-        means_by_origin: dict[tuple[SampleOrigin, int], dict[_Line, float]] = {}
-        columns = [column.take(first_rows).to_pylist() for column in (numbers, hours, *names)]
-        for number, hour, measure, kind, user, client_id, ip, mean in zip(
-            *columns, means["value_mean"].to_pylist(), strict=True
-        ):
-            means_by_line = means_by_origin.setdefault((self._origins[number], hour), {})
-            means_by_line[measure, kind, user, client_id, ip] = mean
+    def _means(self) -> Mapping[tuple[SampleOrigin, int], Mapping[int, float]]:
+        """Return the means by origin and hour, then by series."""
+        is_rate = pa.array([name.measure is Measure.RATE for name in self._names], pa.bool_())
+        readings = self._readings
+        is_used = pc.and_(is_rate.take(readings["series"]), pc.is_finite(readings["value"]))
+        used = readings.filter(is_used)
+        used = used.append_column("hour", pc.divide(used["ts_ms"], HOUR_MS))
+        means = used.group_by(["origin", "hour", "series"], use_threads=False).aggregate(
+            [("value", "mean")]
+        )
+        means_by_origin: dict[tuple[SampleOrigin, int], dict[int, float]] = {}
+        columns = (means[name].to_pylist() for name in ("origin", "hour", "series", "value_mean"))
+        for origin, hour, number, mean in zip(*columns, strict=True):
+            means_by_origin.setdefault((self._origins[origin], hour), {})[number] = mean
         return means_by_origin
 
 

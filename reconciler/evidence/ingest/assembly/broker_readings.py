@@ -1,7 +1,7 @@
 """Converts a day's points to readings at the selected scrapes, and to the carry-over to the next day."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -12,8 +12,9 @@ from reconciler.evidence.ingest.assembly import (
     row_codes,
     scrape_assignment,
 )
+from reconciler.evidence.ingest.assembly.points import Points
 from reconciler.evidence.ingest.assembly.scrape_assignment import AssignedPoints
-from reconciler.evidence.ingest.assembly.scrapes import ScrapeTime
+from reconciler.evidence.ingest.assembly.scrapes import DayScrapes, ScrapeTime
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
 from reconciler.usage.tables import Measure
@@ -66,53 +67,41 @@ class BrokerReadings:
     """The readings at the selected scrapes of a day.
 
     Attributes:
-        moments: Selected successful scrapes; the index is the row. Those of the active controller are repeated as
-            :data:`~reconciler.usage.samples.CONTROLLER`.
-        failed: Times of failed scrapes, by broker.
+        scrapes: The selected scrapes; the index of a successful one is its row. Those of the active controller are
+            repeated as :data:`~reconciler.usage.samples.CONTROLLER`.
         tracks: Buckets on brokers; the index is their number.
         rates: Per second, in Kafka's unit of the quota type.
         throttles: Mean delay, or growth of the counter, in ms; NaN = no request was throttled.
-        totals: Rows and values of broker metrics, by gauge: rates per second, or a share (``request_idle``).
-        inferred_rows: Rows of scrapes that are inferred from points, without ``up``.
-        contested: Broker ids that several brokers have, with their instances.
+        totals: Broker metrics, by gauge: rates per second, or a share (``request_idle``).
     """
 
-    moments: tuple[ScrapeTime, ...]
-    rows: Mapping[str, range]
-    failed: Mapping[str, tuple[int, ...]]
+    scrapes: DayScrapes
     tracks: tuple[BrokerBucket, ...]
     occurrences: TrackValues
     rates: TrackValues
     throttles: TrackValues
-    totals: Mapping[Measure, tuple[pa.Int64Array, pa.DoubleArray]]
+    totals: Mapping[Measure, TrackValues]
     carry: DayCarryover
-    inferred_rows: frozenset[int] = frozenset()
-    contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
-_RATE_OF: Final = {
-    Measure.RATE_TOTAL: Measure.RATE,
-    Measure.BYTES_IN_TOTAL: Measure.BYTES_IN,
-    Measure.BYTES_OUT_TOTAL: Measure.BYTES_OUT,
-    Measure.REPLICATION_IN_TOTAL: Measure.REPLICATION_IN,
-    Measure.REPLICATION_OUT_TOTAL: Measure.REPLICATION_OUT,
+_COUNTERS: Final = {
+    Measure.BYTES_IN: Measure.BYTES_IN_TOTAL,
+    Measure.BYTES_OUT: Measure.BYTES_OUT_TOTAL,
+    Measure.REPLICATION_IN: Measure.REPLICATION_IN_TOTAL,
+    Measure.REPLICATION_OUT: Measure.REPLICATION_OUT_TOTAL,
 }
-_GAUGES: Final = (
-    Measure.BYTES_IN,
-    Measure.BYTES_OUT,
-    Measure.REPLICATION_IN,
-    Measure.REPLICATION_OUT,
-    Measure.REQUEST_IDLE,
-)
+"""The counter of each gauge of a broker that exporters also give as one."""
+
+_OF_BROKER: Final = {*_COUNTERS, *_COUNTERS.values(), Measure.REQUEST_IDLE}
 
 
 def readings(
-    points: pa.Table, pace: Cadence, before: DayCarryover, tally: DropCounts
+    points: Points, pace: Cadence, before: DayCarryover, tally: DropCounts
 ) -> BrokerReadings:
     """Return the readings of one cluster and day.
 
     Args:
-        points: Its rows of ``point``, in any order, with unique keys.
+        points: Its points, in any order.
         pace: The scrape interval.
         before: The carry-over of the previous day.
         tally: Counts everything that is not used.
@@ -124,67 +113,53 @@ def readings(
 
     def counted(measure: Measure) -> tuple[TrackValues, TrackValues]:
         """Return rates and growth of the counters of a measure."""
-        these = lines.of(measure)
         readings_before = {
             number: before.counters[measure, track]
             for number, track in enumerate(lines.tracks)
             if (measure, track) in before.counters
         }
-        measured_rates = rate_counters(
-            *these, times=times, max_gap_ms=pace.max_gap_ms, before=readings_before, tally=tally
+        counter_rates = rate_counters(
+            lines.of(measure),
+            times=times,
+            max_gap_ms=pace.max_gap_ms,
+            before=readings_before,
+            tally=tally,
         )
         last.update(
-            ((measure, lines.tracks[track_number]), read)
-            for track_number, read in measured_rates.last.items()
+            ((measure, lines.tracks[number]), read) for number, read in counter_rates.last.items()
         )
-        return TrackValues(
-            measured_rates.series, measured_rates.rows, measured_rates.values
-        ), TrackValues(measured_rates.series, measured_rates.rows, measured_rates.grown)
+        return counter_rates.rates, counter_rates.growth
 
     totals = {
-        gauge: _either(counted(total)[0] if total else None, lines.of(gauge))
-        for gauge in _GAUGES
-        for total in (
-            next(
-                (counter_measure for counter_measure, rate in _RATE_OF.items() if rate is gauge),
-                None,
-            ),
-        )
+        gauge: _either(counted(counter)[0], lines.of(gauge)) for gauge, counter in _COUNTERS.items()
     }
+    totals[Measure.REQUEST_IDLE] = lines.of(Measure.REQUEST_IDLE)
     rates = _either(counted(Measure.RATE_TOTAL)[0], lines.of(Measure.RATE))
     throttles = _either(counted(Measure.THROTTLE_TOTAL)[1], lines.of(Measure.THROTTLE))
-    controller = _ActiveController(assigned, lines, rates, pace.step_ms)
+    controller = _ActiveController(assigned.scrapes, lines, rates, pace.step_ms)
     occurrences = controller.moved(lines.bucket_points())
     tally.add(DropReason.STANDBY_CONTROLLER, controller.passed_over)
-    track_numbers = pc.unique(occurrences.tracks).to_pylist()
+    scrapes = controller.scrapes
     return BrokerReadings(
-        moments=controller.moments,
-        rows=controller.rows,
-        failed=assigned.scrapes.failed,
+        scrapes=scrapes,
         tracks=controller.tracks,
         occurrences=occurrences,
         rates=controller.moved(rates),
         throttles=controller.moved(throttles),
-        totals={
-            gauge: (total_values.rows, total_values.values)
-            for gauge, total_values in totals.items()
-        },
+        totals=totals,
         carry=DayCarryover(
-            last={
-                broker: controller.moments[rows[-1]].ts_ms
-                for broker, rows in controller.rows.items()
-            },
-            tracks=frozenset(controller.tracks[track_number] for track_number in track_numbers),
+            last={broker: scrapes.moments[rows[-1]].ts_ms for broker, rows in scrapes.rows.items()},
+            tracks=frozenset(
+                controller.tracks[number] for number in pc.unique(occurrences.tracks).to_pylist()
+            ),
             counters=last,
         ),
-        inferred_rows=controller.inferred_rows,
-        contested=assigned.scrapes.contested,
     )
 
 
-def _either(first: TrackValues | None, second: TrackValues) -> TrackValues:
+def _either(first: TrackValues, second: TrackValues) -> TrackValues:
     """Concatenate both; where a counter and a gauge measure the same, the counter comes first and is used."""
-    if first is None or not len(first.tracks):
+    if not len(first.tracks):
         return second
     return TrackValues(
         *(
@@ -201,34 +176,33 @@ class _BrokerSeries:
         moments = assigned.scrapes.moments
         brokers = {broker: number for number, broker in enumerate(assigned.scrapes.rows)}
         of_row = row_codes.integers([brokers[moment.broker] for moment in moments])
-        broker = of_row.take(assigned.rows)
-        lines = row_codes.coded([broker, *assigned.names])
-        texts = [column.take(lines.firsts).to_pylist() for column in assigned.names]
-        names = list(brokers)
+        size = max(1, len(assigned.names))
+        lines = row_codes.paired(of_row.take(assigned.rows), assigned.series, size)
+        encoded = lines.dictionary_encode()
+        brokers_by_number = list(brokers)
         numbers: dict[BrokerBucket, int] = {}
-        self._measures: list[str] = []
+        self._measures: list[Measure] = []
         of_line: list[int] = []
-        for at, measure, kind, user, client_id, ip in zip(
-            broker.take(lines.firsts).to_pylist(), *texts, strict=True
-        ):
+        for line in encoded.dictionary.to_pylist():
+            measure, kind, user, client_id, ip = assigned.names[line % size]
             bucket = bucket_of(user, client_id, ip)
             group = bucket.kind if kind else GroupKind.NONE
+            broker = brokers_by_number[line // size]
             track = BrokerBucket(
-                kind, group.value, bucket.user, bucket.client_id, bucket.ip, names[at]
+                kind, group.value, bucket.user, bucket.client_id, bucket.ip, broker
             )
             self._measures.append(measure)
             of_line.append(numbers.setdefault(track, len(numbers)))
         self.tracks = tuple(numbers)
-        self._lines = lines.codes
+        self._lines = encoded.indices.cast(pa.int64())
         self._rows, self._values = assigned.rows, assigned.values
-        self._tracks = row_codes.integers(of_line).take(lines.codes)
+        self._tracks = row_codes.integers(of_line).take(self._lines)
 
     def of(self, measure: Measure) -> TrackValues:
-        return self._select([name == measure for name in self._measures])
+        return self._select([line_measure is measure for line_measure in self._measures])
 
     def bucket_points(self) -> TrackValues:
-        of_bucket = [name not in _OF_BROKER for name in self._measures]
-        return self._select(of_bucket)
+        return self._select([measure not in _OF_BROKER for measure in self._measures])
 
     def _select(self, is_selected: Sequence[bool]) -> TrackValues:
         if all(is_selected):
@@ -239,21 +213,14 @@ class _BrokerSeries:
         )
 
 
-_OF_BROKER: Final = frozenset(
-    str(measure) for measure in (*_GAUGES, *_RATE_OF) if measure is not Measure.RATE_TOTAL
-)
-
-
 class _ActiveController:
     """Moves mutations of the active controller to the pseudo-broker ``CONTROLLER`` and drops those of others."""
 
     def __init__(
-        self, assigned: AssignedPoints, lines: _BrokerSeries, rates: TrackValues, step_ms: int
+        self, scrapes: DayScrapes, lines: _BrokerSeries, rates: TrackValues, step_ms: int
     ) -> None:
-        scrapes = assigned.scrapes
-        self.moments, self.rows, self.tracks = scrapes.moments, dict(scrapes.rows), lines.tracks
+        self.scrapes, self.tracks = scrapes, lines.tracks
         self.passed_over = 0
-        self.inferred_rows = scrapes.inferred_rows
         mutation = QuotaType.CONTROLLER_MUTATION.value
         self._moves = [track.quota_type == mutation for track in lines.tracks]
         if not any(self._moves):
@@ -266,11 +233,15 @@ class _ActiveController:
             ),
             step_ms,
         )
-        begin = len(self.moments)
-        self.moments += tuple(ScrapeTime(CONTROLLER, times[row]) for row in order)
-        self.rows[CONTROLLER] = range(begin, begin + len(order))
+        begin = len(times)
         new_row = {row: begin + at for at, row in enumerate(order)}
-        self.inferred_rows |= {new for row, new in new_row.items() if row in scrapes.inferred_rows}
+        self.scrapes = replace(
+            scrapes,
+            moments=scrapes.moments + tuple(ScrapeTime(CONTROLLER, times[row]) for row in order),
+            rows={**scrapes.rows, CONTROLLER: range(begin, begin + len(order))},
+            inferred_rows=scrapes.inferred_rows
+            | {new for row, new in new_row.items() if row in scrapes.inferred_rows},
+        )
         self._row = pa.array([new_row.get(row) for row in range(begin)], pa.int64())
         numbers = {track: number for number, track in enumerate(lines.tracks)}
         moved_tracks = []
@@ -304,23 +275,18 @@ class CounterRates:
     """Rates of counters.
 
     Attributes:
-        series: Index of the counter.
-        values: Increase per second.
-        grown: Increase.
+        rates: Increase per second.
+        growth: Increase.
         last: The last reading of each counter, ``(milliseconds, value)``, for the next day.
     """
 
-    series: pa.Int64Array
-    rows: pa.Int64Array
-    values: pa.DoubleArray
-    grown: pa.DoubleArray
+    rates: TrackValues
+    growth: TrackValues
     last: Mapping[int, tuple[int, float]]
 
 
 def rate_counters(
-    series: pa.Array,
-    rows: pa.Array,
-    values: pa.Array,
+    readings: TrackValues,
     *,
     times: Sequence[int],
     max_gap_ms: int,
@@ -333,22 +299,19 @@ def rate_counters(
     finite are ignored. Intervals above ``max_gap_ms`` give no rate, because the time of the increase is unknown.
 
     Args:
-        series: Index of the counter of each reading.
-        rows: Index in ``times`` of each reading.
-        values: The readings.
+        readings: The readings; rows are indexes in ``times``.
         times: Milliseconds of all rows; ascending within a series.
         max_gap_ms: The longest interval.
         before: The last readings of the previous day.
         tally: Counts first readings, resets and gaps.
     """
-    real = pc.is_finite(values)
-    table = pa.table({"series": series, "row": rows, "value": values}).filter(real)
-    table = table.sort_by([("series", "ascending"), ("row", "ascending")])
-    which, row, value = (
-        row_codes.combine_column(table.column(name)) for name in ("series", "row", "value")
-    )
+    table = pa.table(dict(zip(("track", "row", "value"), readings, strict=True)))
+    table = table.filter(pc.is_finite(table["value"]))
+    table = table.sort_by([("track", "ascending"), ("row", "ascending")])
+    which, row, value = map(row_codes.combine_column, table.columns)
     if not len(which):
-        return CounterRates(series=which, rows=row, values=value, grown=value, last={})
+        nothing = TrackValues(which, row, value)
+        return CounterRates(rates=nothing, growth=nothing, last={})
     ts = row_codes.integers(times).take(row)
     begins = pc.invert(row_codes.sure(pc.equal(which, row_codes.shifted(which))))
     ends = pa.concat_arrays([begins.slice(1), pa.array([True])])
@@ -377,10 +340,10 @@ def rate_counters(
     tally.add(DropReason.COUNTER_FIRST, row_codes.count(pc.is_null(passed)))
     tally.add(DropReason.COUNTER_GAP, row_codes.count(far))
     tally.add(DropReason.COUNTER_RESET, row_codes.count(pc.and_(reset, usable)))
+    per_second = pc.divide(pc.multiply(grown, 1000.0), passed.cast(pa.float64()))
+    which, row = which.filter(usable), row.filter(usable)
     return CounterRates(
-        series=which.filter(usable),
-        rows=row.filter(usable),
-        values=pc.divide(pc.multiply(grown, 1000.0), passed.cast(pa.float64())).filter(usable),
-        grown=grown.filter(usable),
+        rates=TrackValues(which, row, per_second.filter(usable)),
+        growth=TrackValues(which, row, grown.filter(usable)),
         last=last,
     )

@@ -12,7 +12,6 @@ from statistics import median_low
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from reconciler.evidence.ingest.assembly import row_codes
 from reconciler.evidence.ingest.assembly.broker_readings import (
@@ -25,6 +24,7 @@ from reconciler.evidence.ingest.assembly.limit_history import (
     LimitHistory,
     LimitSnapshot,
 )
+from reconciler.evidence.ingest.assembly.points import Points
 from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.store.files import arrow_tables
@@ -34,7 +34,6 @@ from reconciler.usage.samples import (
     MAX_UNITS,
     MILLION,
     Cadence,
-    day_of,
     half_up,
 )
 from reconciler.usage.series import spans
@@ -71,7 +70,7 @@ class AssembledDay:
 def assembled(
     cluster_id: str,
     day: date,
-    points: pa.Table,
+    points: Points,
     *,
     pace: Cadence,
     before: DayCarryover | None = None,
@@ -82,7 +81,7 @@ def assembled(
     Args:
         cluster_id: Kafka's cluster id.
         day: UTC.
-        points: All its rows of ``point``, in any order, with unique keys.
+        points: All its points, in any order.
         pace: The scrape interval.
         before: The carry-over of the previous day; ``None`` if it has no points.
         snapshots: Quota snapshots; those that :func:`.limit_history.relevant` omits have no effect.
@@ -92,7 +91,7 @@ def assembled(
     day_readings = readings(points, pace, previous_carry, tally)
     limits = LimitHistory(snapshots)
     samples = grid(day_readings, previous_carry, limits, pace, tally)
-    times = [moment.ts_ms for moment in day_readings.moments]
+    times = [moment.ts_ms for moment in day_readings.scrapes.moments]
     up = target_up(cluster_id, day, day_readings, previous_carry, pace)
     return AssembledDay(
         day=day,
@@ -108,7 +107,7 @@ def assembled(
     )
 
 
-def carryover_of(points: pa.Table, pace: Cadence) -> DayCarryover:
+def carryover_of(points: Points, pace: Cadence) -> DayCarryover:
     """Return the carry-over of a day without assembling its rows."""
     return readings(points, pace, DayCarryover(), DropCounts()).carry
 
@@ -119,7 +118,7 @@ def _usage(
     count = len(samples.number)
     columns: dict[str, pa.Array] = {
         "cluster_id": same(cluster_id, count),
-        "ts_ms": row_codes.integers([moment.ts_ms for moment in day_readings.moments]).take(
+        "ts_ms": row_codes.integers([moment.ts_ms for moment in day_readings.scrapes.moments]).take(
             samples.rows
         ),
         "dt_ms": samples.spans.cast(pa.int32()),
@@ -158,15 +157,6 @@ def coverage(up: pa.Table) -> dict[str, int]:
     }
 
 
-def split(points: pa.Table) -> dict[date, pa.Table]:
-    """Split points by the UTC day of ``ts_ms``, regardless of their column ``day``; sorted by day."""
-    numbers = pc.divide(row_codes.combine_column(points["ts_ms"]), DAY_MS)
-    return {
-        day_of(unique_number * DAY_MS): points.filter(pc.equal(numbers, unique_number))
-        for unique_number in sorted(pc.unique(numbers).to_pylist())
-    }
-
-
 _COLUMNS: Final = {
     "bytes_in": Measure.BYTES_IN,
     "bytes_out": Measure.BYTES_OUT,
@@ -181,11 +171,14 @@ def target_up(
 ) -> pa.Table:
     """Return the scrapes of each broker and their results, sorted; a scrape covers the time since the one before it."""
     values_by_column: dict[str, list[object]] = {name: [] for name in TARGET_UP.names}
-    for broker in sorted({*day_readings.rows, *day_readings.failed} - {CONTROLLER}):
-        answered = [day_readings.moments[row].ts_ms for row in day_readings.rows.get(broker, ())]
-        is_up_by_time = dict.fromkeys(day_readings.failed.get(broker, ()), False) | dict.fromkeys(
-            answered, True
-        )
+    for broker in sorted({*day_readings.scrapes.rows, *day_readings.scrapes.failed} - {CONTROLLER}):
+        answered = [
+            day_readings.scrapes.moments[row].ts_ms
+            for row in day_readings.scrapes.rows.get(broker, ())
+        ]
+        is_up_by_time = dict.fromkeys(
+            day_readings.scrapes.failed.get(broker, ()), False
+        ) | dict.fromkeys(answered, True)
         times = sorted(is_up_by_time)
         values_by_column["cluster_id"] += [cluster_id] * len(times)
         values_by_column["broker_id"] += [broker] * len(times)
@@ -202,9 +195,9 @@ def broker_samples(
     """Return the readings of each broker at each scrape with any value, sorted."""
     read = {name: _by_row(day_readings, measure) for name, measure in _COLUMNS.items()}
     values_by_column: dict[str, list[object]] = {name: [] for name in BROKER_SAMPLE.names}
-    for broker, rows in sorted(day_readings.rows.items()):
+    for broker, rows in sorted(day_readings.scrapes.rows.items()):
         rows_with_values = [row for row in rows if any(row in values for values in read.values())]
-        times = [day_readings.moments[row].ts_ms for row in rows_with_values]
+        times = [day_readings.scrapes.moments[row].ts_ms for row in rows_with_values]
         values_by_column["cluster_id"] += [cluster_id] * len(times)
         values_by_column["broker_id"] += [broker] * len(times)
         values_by_column["ts_ms"] += times
@@ -216,7 +209,7 @@ def broker_samples(
 
 
 def _by_row(day_readings: BrokerReadings, measure: Measure) -> Mapping[int, int]:
-    rows, values = day_readings.totals[measure]
+    _, rows, values = day_readings.totals[measure]
     scale = MILLION if measure is Measure.REQUEST_IDLE else 1
     max_units = MILLION if measure is Measure.REQUEST_IDLE else MAX_UNITS
     return _whole_numbers(rows.to_pylist(), values.to_pylist(), scale, max_units)
@@ -250,7 +243,7 @@ def doubts(day_readings: BrokerReadings, up: pa.Table, pace: Cadence) -> tuple[s
         up: Rows of ``target_up``, sorted.
         pace: The scrape interval that the day was assembled with.
     """
-    return (*_shared(day_readings.contested), *_paces(up, pace))
+    return (*_shared(day_readings.scrapes.contested), *_paces(up, pace))
 
 
 def _shared(contested: Mapping[str, Sequence[str]]) -> Iterator[str]:

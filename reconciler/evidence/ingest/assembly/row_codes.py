@@ -1,74 +1,15 @@
-"""Encodes rows as integers by their values in some columns, with Arrow instead of Python loops.
-
-Strings repeat: each distinct one is processed once, and later steps compare integers.
-"""
+"""Arithmetic over whole columns that Arrow does not have as one function: pairs of codes, the previous row, units."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-LARGEST: Final = 2**62
-"""Upper bound of products of cardinalities; columns are re-encoded densely before it is exceeded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowCodes:
-    """Rows as integers.
-
-    Attributes:
-        codes: One per row: 0, 1, … in the order of first appearance.
-        firsts: The first row of each code.
-    """
-
-    codes: pa.Int64Array
-    firsts: pa.Int64Array
-
-    def __len__(self) -> int:
-        """Return the number of distinct codes."""
-        return len(self.firsts)
-
 
 def combine_column(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return a column as one array; strings as dictionaries."""
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if text:
-        column = column.dictionary_encode()
-    if isinstance(column, pa.Array):
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def coded(columns: Sequence[pa.Array]) -> RowCodes:
-    """Encode the rows of columns of equal length (integers or strings without nulls).
-
-    Args:
-        columns: At least one.
-    """
-    numbers, size = dense(columns[0])
-    for column in columns[1:]:
-        more_codes, count = dense(column)
-        if size * count >= LARGEST:
-            numbers, size = dense(numbers)
-        numbers = pc.add(pc.multiply(numbers, pa.scalar(max(1, count))), more_codes)
-        size = max(1, size) * max(1, count)
-    encoded = numbers.dictionary_encode()
-    return RowCodes(
-        codes=encoded.indices.cast(pa.int64()),
-        firsts=pc.index_in(encoded.dictionary, value_set=numbers).cast(pa.int64()),
-    )
-
-
-def dense(column: pa.Array) -> tuple[pa.Int64Array, int]:
-    """Return codes from 0 for the values of a column, and their number."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return encoded.indices.cast(pa.int64()), len(encoded.dictionary)
+    """Return a column as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def paired(high: pa.Array, low: pa.Array, size: int) -> pa.Int64Array:

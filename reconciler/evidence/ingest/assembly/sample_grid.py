@@ -73,15 +73,10 @@ def grid(
         pace: The scrape interval.
         tally: Counts filled, clamped and omitted samples.
     """
-    tracks = tuple(
-        sorted(
-            {
-                *day_readings.carry.tracks,
-                *(track for track in before.tracks if track.broker in day_readings.rows),
-            }
-        )
-    )
-    size = max(1, len(day_readings.moments))
+    rows_by_broker = day_readings.scrapes.rows
+    earlier_tracks = {track for track in before.tracks if track.broker in rows_by_broker}
+    tracks = tuple(sorted(day_readings.carry.tracks | earlier_tracks))
+    size = max(1, len(day_readings.scrapes.moments))
     place = {track: number for number, track in enumerate(tracks)}
     renumber = pa.array([place.get(track) for track in day_readings.tracks], pa.int64())
 
@@ -94,7 +89,8 @@ def grid(
     numbers: list[pa.Array] = []
     stretches: list[pa.Array] = []
     for number, track in enumerate(tracks):
-        begin = day_readings.rows[track.broker].start if track in before.tracks else firsts[number]
+        is_earlier = track in earlier_tracks
+        begin = rows_by_broker[track.broker].start if is_earlier else firsts[number]
         rows = bases.rows(track, begin)
         numbers.append(pa.repeat(pa.scalar(number, pa.int64()), len(rows)))
         stretches.append(rows)
@@ -150,9 +146,11 @@ def _late(
     day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array
 ) -> pa.BooleanArray:
     """Return which scrapes inferred from points lack a bucket that has values in both neighbouring scrapes."""
-    if not day_readings.inferred_rows:
+    if not day_readings.scrapes.inferred_rows:
         return pa.repeat(pa.scalar(value=False), len(row))
-    is_inferred = pc.is_in(row, value_set=row_codes.integers(sorted(day_readings.inferred_rows)))
+    is_inferred = pc.is_in(
+        row, value_set=row_codes.integers(sorted(day_readings.scrapes.inferred_rows))
+    )
     named_neighbours = []
     for way in (1, -1):
         ordered_numbers, named = number[::way], is_named[::way]
@@ -180,7 +178,7 @@ def _spans(
     before: DayCarryover,
     pace: Cadence,
 ) -> pa.Int64Array:
-    ts = row_codes.integers([moment.ts_ms for moment in day_readings.moments]).take(row)
+    ts = row_codes.integers([moment.ts_ms for moment in day_readings.scrapes.moments]).take(row)
     carried = [
         before.last.get(track.broker) if track in before.tracks else None for track in tracks
     ]
@@ -194,104 +192,72 @@ def _spans(
 
 
 class _MeasuredRows:
-    """The rows at which each quota type was measured on each broker."""
+    """The rows at which buckets were measured: each ip by itself, other buckets by broker and quota type."""
 
     def __init__(
         self, day_readings: BrokerReadings, limits: LimitHistory, tally: DropCounts
     ) -> None:
-        self._day_readings, self._limits, self._tally = day_readings, limits, tally
-        self._span = [limits.at(moment.ts_ms) for moment in day_readings.moments]
-        self._named: dict[tuple[str, str], set[int]] = {}
-        self._used: dict[tuple[str, str], set[int]] = {}
-        self._of_track: dict[BrokerBucket, set[int]] = {}
-        self._used_track: dict[BrokerBucket, set[int]] = {}
-        self._known: dict[tuple[str, str], tuple[list[int], pa.Int64Array]] = {}
-        kinds = sorted({(track.broker, track.quota_type) for track in day_readings.tracks})
-        kind_of = row_codes.integers(
-            [kinds.index((track.broker, track.quota_type)) for track in day_readings.tracks]
+        scrapes = day_readings.scrapes
+        self._rows_by_broker, self._limits, self._tally = scrapes.rows, limits, tally
+        self._spans = [limits.at(moment.ts_ms) for moment in scrapes.moments]
+        keys = [_measured_together(track) for track in day_readings.tracks]
+        places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        key_of_track = row_codes.integers([places[key] for key in keys])
+        self._named, self._used = (
+            _rows_by_key(tuple(places), key_of_track, values, max(1, len(scrapes.moments)))
+            for values in (day_readings.occurrences, _busy(day_readings.rates))
         )
-        size = max(1, len(day_readings.moments))
-        busy = _busy(day_readings.rates)
-        for values, rows_by_kind in ((day_readings.occurrences, self._named), (busy, self._used)):
-            pairs = row_codes.paired(kind_of.take(values.tracks), values.rows, size)
-            for pair in pc.unique(pairs).to_pylist():
-                kind, row = divmod(pair, size)
-                rows_by_kind.setdefault(kinds[kind], set()).add(row)
-        of_ip = [
-            number
-            for number, track in enumerate(day_readings.tracks)
-            if track.quota_type == QuotaType.IP
-        ]
-        if of_ip:
-            self._ips(day_readings.occurrences, of_ip, self._of_track)
-            self._ips(busy, of_ip, self._used_track)
+        self._known: dict[BrokerBucket, tuple[list[int], pa.Int64Array]] = {}
 
     def rows(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
         """Return the rows from ``begin`` on at which the bucket would have a value if it was used."""
-        if track.quota_type == QuotaType.IP:
-            return self._of_ip(track, begin)
-        kind = (track.broker, track.quota_type)
-        cached = self._known.get(kind)
-        if cached is None:
-            cached = self._measured(*kind)
-            self._known[kind] = cached
-        rows, column = cached
+        key = _measured_together(track)
+        if key not in self._known:
+            known_rows = self._known_rows(key)
+            self._known[key] = known_rows, row_codes.integers(known_rows)
+        rows, column = self._known[key]
         at = bisect_left(rows, begin)
-        missed = self._day_readings.rows[track.broker].stop - begin - (len(rows) - at)
+        missed = self._rows_by_broker[track.broker].stop - begin - (len(rows) - at)
         self._tally.add(DropReason.NOT_MEASURED, missed)
         return column.slice(at)
 
-    def _measured(self, broker: str, kind: str) -> tuple[list[int], pa.Int64Array]:
-        named_rows = self._named.get((broker, kind), set())
-        used = self._used.get((broker, kind), set())
-        is_measured_by_span = {
-            span: self._limits.measured(span, QuotaType(kind)) for span in set(self._span)
-        }
-        rows = [
-            row
-            for row in self._day_readings.rows[broker]
-            if self._is_known(row, is_measured_by_span, named_rows, used)
-        ]
-        return rows, row_codes.integers(rows)
-
-    def _is_known(
-        self,
-        row: int,
-        is_measured_by_span: Mapping[int, bool | None],
-        named_rows: set[int],
-        used: set[int],
-    ) -> bool:
-        """Whether a missing value at a row is zero use, by the limits at its time; ``None`` = no snapshot."""
-        is_measured = is_measured_by_span[self._span[row]]
-        return is_measured or row in (named_rows if is_measured is None else used)
-
-    def _ips(
-        self, values: TrackValues, of_ip: Sequence[int], rows_by_track: dict[BrokerBucket, set[int]]
-    ) -> None:
-        mask = pc.is_in(values.tracks, value_set=row_codes.integers(of_ip))
-        for number, row in zip(
-            values.tracks.filter(mask).to_pylist(),
-            values.rows.filter(mask).to_pylist(),
-            strict=True,
-        ):
-            rows_by_track.setdefault(self._day_readings.tracks[number], set()).add(row)
-
-    def _of_ip(self, track: BrokerBucket, begin: int) -> pa.Int64Array:
-        """Return the same for an ip, which is measured only while an own or default limit applies to it."""
-        named_rows = self._of_track.get(track, set())
-        used = self._used_track.get(track, set())
-        is_counted_by_span = {
-            span: self._limits.is_ip_counted(span, track.bucket) for span in set(self._span)
-        }
-        rows = [
-            row
-            for row in range(begin, self._day_readings.rows[track.broker].stop)
-            if self._is_known(row, is_counted_by_span, named_rows, used)
-        ]
-        self._tally.add(
-            DropReason.NOT_MEASURED, self._day_readings.rows[track.broker].stop - begin - len(rows)
+    def _known_rows(self, key: BrokerBucket) -> list[int]:
+        """Return the rows at which a missing value is zero use, by the limits at their time."""
+        kind, named_rows, used = (
+            QuotaType(key.quota_type),
+            self._named.get(key, set()),
+            self._used.get(key, set()),
         )
-        return row_codes.integers(rows)
+        is_measured_by_span = {
+            span: self._limits.is_ip_counted(span, key.bucket)
+            if kind is QuotaType.IP
+            else self._limits.measured(span, kind)
+            for span in set(self._spans)
+        }
+
+        def is_known(row: int) -> bool:
+            is_measured = is_measured_by_span[self._spans[row]]  # None = no snapshot
+            return is_measured or row in (named_rows if is_measured is None else used)
+
+        return [row for row in self._rows_by_broker[key.broker] if is_known(row)]
+
+
+def _measured_together(track: BrokerBucket) -> BrokerBucket:
+    """Return one value for all tracks that a broker measures or does not measure together."""
+    if track.quota_type == QuotaType.IP:  # only while an own or default limit applies to it
+        return track
+    return BrokerBucket(track.quota_type, "", "", "", "", track.broker)
+
+
+def _rows_by_key(
+    keys: Sequence[BrokerBucket], key_of_track: pa.Int64Array, values: TrackValues, size: int
+) -> dict[BrokerBucket, set[int]]:
+    rows_by_key: dict[BrokerBucket, set[int]] = {}
+    pairs = row_codes.paired(key_of_track.take(values.tracks), values.rows, size)
+    for pair in pc.unique(pairs).to_pylist():
+        at, row = divmod(pair, size)
+        rows_by_key.setdefault(keys[at], set()).add(row)
+    return rows_by_key
 
 
 def _busy(rates: TrackValues) -> TrackValues:

@@ -95,19 +95,20 @@ def select_scrapes(
             readings; ``None`` = nothing to compare.
     """
     hours: dict[tuple[str, int], dict[SampleOrigin, _OriginHour]] = {}
-    unknown: dict[tuple[SampleOrigin, int], DropReason] = {}
+    unused: dict[tuple[SampleOrigin, int], DropReason] = {}
     for origin, scrapes in up_by_origin.items():
         for ts, up in scrapes.items():
             broker = identities.of(origin.target, ts)
             if isinstance(broker, DropReason):
-                unknown[origin, ts] = broker
+                unused[origin, ts] = broker
                 continue
             hour = hours.setdefault((broker, ts // HOUR_MS), {}).setdefault(origin, _OriginHour())
             (hour.answered if up else hour.failed).append(ts)
+            if not up:
+                unused[origin, ts] = DropReason.SCRAPE_FAILED
     contested = _contested(hours, alike)
     answered: dict[str, list[int]] = {}
     failed: dict[str, list[int]] = {}
-    dropped: dict[tuple[SampleOrigin, int], DropReason] = {}
     inferred_times: set[ScrapeTime] = set()
     for (broker, _), broker_hours in hours.items():
         rejected_instances = contested.get(broker, frozenset())
@@ -117,6 +118,7 @@ def select_scrapes(
             if origin.target.instance not in rejected_instances
         }
         selected_origins = _select_origins(hours_by_origin)
+        selected_targets = {origin.target for origin in selected_origins}
         for origin, origin_hour in broker_hours.items():
             if origin in selected_origins:
                 answered.setdefault(broker, []).extend(origin_hour.answered)
@@ -124,21 +126,16 @@ def select_scrapes(
                 if origin in inferred_origins:
                     inferred_times.update(ScrapeTime(broker, ts) for ts in origin_hour.answered)
             else:
-                is_other_replica = any(
-                    selected_origin.target == origin.target for selected_origin in selected_origins
-                )
-                drop_reason = (
-                    DropReason.OTHER_REPLICA if is_other_replica else DropReason.OTHER_INSTANCE
-                )
-                drop_reason = drop_reason if origin in hours_by_origin else DropReason.TWO_BROKERS
-                dropped.update(((origin, ts), drop_reason) for ts in origin_hour.answered)
+                is_replica = origin.target in selected_targets
+                reason = DropReason.OTHER_REPLICA if is_replica else DropReason.OTHER_INSTANCE
+                reason = reason if origin in hours_by_origin else DropReason.TWO_BROKERS
+                unused.update(((origin, ts), reason) for ts in origin_hour.answered)
     moments, rows = _moment_rows(answered)
-    placing = _SlotFinder(
+    slots = _SlotFinder(
         moments,
         rows,
         up_by_origin=up_by_origin,
-        unknown=unknown,
-        dropped=dropped,
+        unused=unused,
         identities=identities,
         step_ms=step_ms,
     )
@@ -152,7 +149,7 @@ def select_scrapes(
             for broker, failed_times in failed.items()
         },
         places={
-            (origin, ts): placing.of(origin, ts) for origin, times in read.items() for ts in times
+            (origin, ts): slots.of(origin, ts) for origin, times in read.items() for ts in times
         },
         inferred_rows=frozenset(
             row for row, moment in enumerate(moments) if moment in inferred_times
@@ -259,66 +256,62 @@ def _nearest(times: Sequence[int], ts: int) -> int | None:
 
 
 class _SlotFinder:
+    """Finds the selected scrape that points belong to.
+
+    Args:
+        unused: Why scrapes of an origin are not used.
+    """
+
     def __init__(
         self,
         moments: Sequence[ScrapeTime],
         rows: Mapping[str, range],
         *,
         up_by_origin: Mapping[SampleOrigin, Mapping[int, bool]],
-        unknown: Mapping[tuple[SampleOrigin, int], DropReason],
-        dropped: Mapping[tuple[SampleOrigin, int], DropReason],
+        unused: Mapping[tuple[SampleOrigin, int], DropReason],
         identities: BrokerIdentities,
         step_ms: int,
     ) -> None:
-        self._row = {moment: row for row, moment in enumerate(moments)}
         self._selected_times = {
             broker: [moments[row].ts_ms for row in row_range] for broker, row_range in rows.items()
         }
+        self._row = {moment: row for row, moment in enumerate(moments)}
+        self._up_by_origin = up_by_origin
         self._answers = {
             origin: sorted(ts for ts, up in scrapes.items() if up)
             for origin, scrapes in up_by_origin.items()
         }
-        self._up_by_origin = up_by_origin
-        self._unknown = unknown
-        self._dropped = dropped
-        self._identities = identities
-        self._tolerance_ms = step_ms // 2
+        self._unused, self._identities, self._tolerance_ms = unused, identities, step_ms // 2
 
     def of(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
-        up = self._up_by_origin.get(origin, {}).get(ts)
-        if up is None:
-            return self._beside(origin, ts)
-        unknown = self._unknown.get((origin, ts))
-        if unknown is not None:
-            return ScrapeSlot(drop_reason=unknown)
-        return self._at(origin, ts) if up else ScrapeSlot(drop_reason=DropReason.SCRAPE_FAILED)
-
-    def _beside(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
-        """Return the slot for points with their own times: that of the nearest scrape."""
-        broker_id = self._identities.of(origin.target, ts)
-        if isinstance(broker_id, DropReason):
-            return ScrapeSlot(drop_reason=broker_id)
-        near = _nearest(self._answers.get(origin, ()), ts)
-        if near is None or abs(near - ts) > self._tolerance_ms or (origin, near) in self._unknown:
-            return ScrapeSlot(drop_reason=DropReason.UNALIGNED)
-        place = self._at(origin, near)
-        return ScrapeSlot(
-            row=place.row,
-            drop_reason=place.drop_reason or (None if place.row is None else DropReason.SNAPPED),
-            spare=place.spare,
-        )
-
-    def _at(self, origin: SampleOrigin, ts: int) -> ScrapeSlot:
+        """Return the slot of points; points with their own times belong to the nearest answer of their origin."""
+        scrape_ts, is_beside = ts, ts not in self._up_by_origin.get(origin, {})
         broker = self._identities.of(origin.target, ts)
-        assert isinstance(broker, str)  # noqa: S101 - unknown brokers were handled before
-        drop_reason = self._dropped.get((origin, ts))
-        if drop_reason is not None:
-            near = _nearest(self._selected_times.get(broker, ()), ts)
-            is_near = near is not None and abs(near - ts) <= self._tolerance_ms
-            spare = self._row[ScrapeTime(broker, near)] if near is not None and is_near else None
-            return ScrapeSlot(drop_reason=drop_reason, spare=spare)
-        row = self._row.get(ScrapeTime(broker, ts))
-        return ScrapeSlot(row=row, drop_reason=None if row is not None else DropReason.THINNED)
+        if is_beside:
+            if isinstance(broker, DropReason):
+                return ScrapeSlot(drop_reason=broker)
+            near = self._near(self._answers.get(origin, ()), ts)
+            if near is None:
+                return ScrapeSlot(drop_reason=DropReason.UNALIGNED)
+            scrape_ts, broker = near, self._identities.of(origin.target, near)
+            if isinstance(broker, DropReason):
+                return ScrapeSlot(drop_reason=DropReason.UNALIGNED)
+        reason = self._unused.get((origin, scrape_ts))
+        if reason is not None or isinstance(broker, DropReason):
+            return ScrapeSlot(drop_reason=reason, spare=self._spare(broker, scrape_ts))
+        row = self._row.get(ScrapeTime(broker, scrape_ts))
+        beside_reason = DropReason.SNAPPED if is_beside else None
+        return ScrapeSlot(row=row, drop_reason=DropReason.THINNED if row is None else beside_reason)
+
+    def _spare(self, broker: str | DropReason, ts: int) -> int | None:
+        if isinstance(broker, DropReason):
+            return None
+        near = self._near(self._selected_times.get(broker, ()), ts)
+        return None if near is None else self._row[ScrapeTime(broker, near)]
+
+    def _near(self, times: Sequence[int], ts: int) -> int | None:
+        near = _nearest(times, ts)
+        return near if near is not None and abs(near - ts) <= self._tolerance_ms else None
 
 
 _PARTS: Final = 20

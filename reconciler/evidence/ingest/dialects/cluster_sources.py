@@ -237,11 +237,6 @@ class ClusterMatcher:
                 )
 
 
-_APART: Final = "\t"
-_JOB: Final = "job "
-_BROKER: Final = "broker "
-
-
 class ScrapeTarget(NamedTuple):
     """A Prometheus scrape target; two jobs on a host, or brokers behind a federation, share an instance.
 
@@ -254,26 +249,6 @@ class ScrapeTarget(NamedTuple):
     instance: str
     job: str = ""
     broker: str = ""
-
-    @property
-    def text(self) -> str:
-        """The form stored in points; without job and broker it is the instance."""
-        parts = [self.instance.replace(_APART, " ")]
-        if self.job:
-            parts.append(_JOB + self.job.replace(_APART, " "))
-        if self.broker:
-            parts.append(_BROKER + self.broker)
-        return _APART.join(parts)
-
-    @classmethod
-    def read(cls, text: str) -> "ScrapeTarget":
-        """Parse the form of :attr:`text`."""
-        instance, *fields = text.split(_APART)
-        job = next((target_field for target_field in fields if target_field.startswith(_JOB)), "")
-        broker = next(
-            (target_field for target_field in fields if target_field.startswith(_BROKER)), ""
-        )
-        return cls(instance, job.removeprefix(_JOB), broker.removeprefix(_BROKER))
 
 
 class SampleOrigin(NamedTuple):

@@ -237,12 +237,9 @@ class DialectTable:
                 return dialect
         raise TelemetryError(f"unknown dialect {name!r}", hint=self._choices_text())
 
-    def interesting(self, name: str) -> bool:
-        """Whether a dialect, or a rule about unreadable names, matches this metric name."""
-        return any(
-            dialect.is_needed(name) or any(pattern.fullmatch(name) for pattern in dialect.unread)
-            for dialect in self.all
-        )
+    def is_needed(self, name: str) -> bool:
+        """Whether series with this metric name must be read in any dialect."""
+        return any(dialect.is_needed(name) for dialect in self.all)
 
     def excluded(self, name: str) -> tuple[str, ...]:
         """Return the labels that all dialects with this metric exclude in queries."""

@@ -8,7 +8,6 @@ from typing import Final
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.series import (
-    PointArray,
     RecordedSeries,
     TimeUnit,
     moment,
@@ -112,7 +111,7 @@ class _SeriesBuilder:
         self._counts = counts
         self._unit = unit
         self._may_be_seconds = unit in {TimeUnit.AUTO, TimeUnit.SECONDS}
-        self._heads: dict[str, tuple[str, dict[str, str], PointArray]] = {}
+        self._heads: dict[str, RecordedSeries] = {}
         self._characters = 0
 
     @property
@@ -122,9 +121,7 @@ class _SeriesBuilder:
 
     def take_series(self) -> Iterator[RecordedSeries]:
         heads, self._heads, self.points, self._characters = self._heads, {}, 0, 0
-        for head in heads.values():
-            if head[2]:
-                yield RecordedSeries(name=head[0], labels=head[1], points=head[2])
+        yield from (series for series in heads.values() if series.times)
 
     def line(self, line: str, number: int) -> None:
         if not line or line.startswith("#"):
@@ -149,7 +146,7 @@ class _SeriesBuilder:
         if at is None:
             self._counts.add(DropReason.NO_TIME)
             return
-        head[2].append(at, value)
+        head.append(at, value)
         self.points += 1
 
     def _again(self, line: str) -> bool:
@@ -162,7 +159,7 @@ class _SeriesBuilder:
         number, moment = number_of(value), self._moment(at) if at else None
         if number is None or moment is None:
             return False
-        head[2].append(moment, number)
+        head.append(moment, number)
         self.samples += 1
         self.points += 1
         return True
@@ -182,14 +179,14 @@ class _SeriesBuilder:
             self.seconds = True
         return moment(number, self._unit)
 
-    def _head(self, text: str) -> tuple[str, dict[str, str], PointArray] | None:
+    def _head(self, text: str) -> RecordedSeries | None:
         try:
             return self._heads[text]
         except KeyError:
             parsed = labels_of(text)
             if parsed is None:
                 return None
-            self._heads[text] = (*parsed, PointArray())
+            self._heads[text] = RecordedSeries.of(*parsed)
             self._characters += len(text)
             return self._heads[text]
 

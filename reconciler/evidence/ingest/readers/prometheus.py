@@ -165,7 +165,7 @@ class PrometheusClient:
                 raise self._wrong("query", "returned a response that is not a matrix")
         all_series = (series_of(element, self.counts) for element in result)
         in_range = (series.within(from_ms, to_ms) for series in all_series if series is not None)
-        return tuple(series for series in in_range if series.points)
+        return tuple(series for series in in_range if series.times)
 
     async def _list(self, path: str, matches: Sequence[str], from_ms: int, to_ms: int) -> list[Any]:
         parameters: dict[str, str | Sequence[str]] = {

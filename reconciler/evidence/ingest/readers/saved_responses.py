@@ -1,7 +1,12 @@
-"""Reads saved Prometheus responses of query and query_range, one or several in a file, element by element."""
+"""Reads saved Prometheus responses of query and query_range, one or several in a file, element by element.
+
+An element is an object that begins with the field ``metric``. The rest of a file, its *frame*, is small and is parsed
+as a whole, with a mark in place of each element.
+"""
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -9,29 +14,20 @@ from typing import Any, Final
 from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import (
-    PointArray,
-    RecordedSeries,
-    series_of,
-)
-from reconciler.evidence.ingest.readers.text_files import BLOCK, TextFile
+from reconciler.evidence.ingest.readers.series import RecordedSeries, series_of
+from reconciler.evidence.ingest.readers.text_files import TextFile
 
-_BLANKS: Final = " \t\r\n"
+_ELEMENT: Final = re.compile(r'\{\s*+"metric"\s*+:')
+_MARK: Final = "\0"
+_CHARACTER: Final = re.compile(r"[^ \t\r\n]")
 _MOST: Final = 1 << 23
-"""Maximum length of an element in characters: a series of 30 days with a sample every 10 seconds."""
+"""Maximum length of an element, and of a frame, in characters: a series of 30 days with a sample every 10 seconds."""
 
 _MOST_ITEMS: Final = 1_500_000
-"""Maximum number of arrays, objects and values of an element: three per sample."""
-
-_MOST_FIELDS: Final = 1_000
-"""Maximum number of fields of an object other than results."""
+"""Maximum number of arrays, objects and values of an element or frame: three per sample."""
 
 _SHORT: Final = 12
-"""More characters than any literal that the end of a block may split."""
-
-
-class _TruncatedFile(Exception):
-    """The file ends in the middle of an element."""
+"""More characters than any literal that the end of a file may split."""
 
 
 def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
@@ -48,174 +44,139 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
     Raises:
         TelemetryError: The file is not JSON, not a Prometheus response, or an error response.
     """
-    grid = _GridCheck()
+    grid, response = _GridCheck(), _ResponseFile(str(path))
     with TextFile(path) as file:
-        reading = _ResponseReader(file, str(path), counts)
-        has_document = False
-        try:
-            for element in reading.elements():
-                has_document = True
-                series = series_of(element, counts)
-                if series is not None:
-                    grid.see(PointArray.of(series.points))
-                    yield series
-        except _TruncatedFile:
+        for element in response.elements(file):
+            series = series_of(element, counts)
+            if series is not None:
+                grid.see(series)
+                yield series
+        if response.is_cut or file.truncated:
             counts.add(DropReason.TRUNCATED, 1, f"{path}: ends in the middle of an answer")
-        else:
-            if file.truncated:
-                counts.add(DropReason.TRUNCATED, 1, f"{path}: ends in the middle of a character")
-            elif not has_document and not reading.answers:
-                raise TelemetryError("holds no answer of Prometheus", location=str(path))
-    counts.add(DropReason.WARNINGS, reading.warnings)
+        elif response.is_empty:
+            raise TelemetryError("holds no answer of Prometheus", location=str(path))
+    counts.add(DropReason.WARNINGS, response.warnings)
     counts.add(DropReason.RESAMPLED, grid.repeats)
 
 
-class _ResponseReader:
-    """Yields the elements of a file whose documents may be larger than memory."""
+class _ResponseFile:
+    """Yields the elements of a file whose documents may be larger than memory.
 
-    def __init__(self, file: TextFile, source: str, counts: DropCounts) -> None:
-        self.answers = 0
+    Attributes:
+        is_cut: Whether the file ended in the middle of a document.
+        is_empty: Whether it has no complete document.
+        warnings: The number of warnings of its responses.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.is_cut = False
+        self.is_empty = True
         self.warnings = 0
-        self._file = file
         self._where = source
-        self._counts = counts
         self._decoder = json.JSONDecoder()
-        self._text = ""
-        self._at = 0
-        self._gone = 0
-        self._ended = False
+        self._frame: list[str] = []
+        self._frame_size = 0
 
-    def elements(self) -> Iterator[Any]:
-        while self._peek():
-            if self._peek() == "[":
-                self.answers += 1
-                yield from self._array()
-            elif self._peek() == "{":
-                yield from self._object(top=True)
-            else:
+    def elements(self, file: TextFile) -> Iterator[Any]:
+        text = ""
+        while block := file.read():
+            text += block
+            at = 0
+            while match := _ELEMENT.search(text, at):
+                element, end = self._decoded(text, match.start())
+                if end is None:
+                    break
+                yield element
+                self._add_to_frame(text[at : match.start()] + json.dumps(_MARK))
+                at = end
+            # The block may end within the beginning of an element.
+            remaining = text.rfind("{", at) if match is None else match.start()
+            remaining = len(text) if remaining < 0 else remaining
+            self._add_to_frame(text[at:remaining])
+            text = text[remaining:]
+            self._check(text, len(text), "an element")
+        self._add_to_frame(text)
+        for document in self._documents("".join(self._frame)):
+            yield from self._judged(document)
+
+    def _decoded(self, text: str, at: int) -> tuple[Any, int | None]:
+        """Return the element at a position and its end; no end if the text may be incomplete."""
+        try:
+            element, end = self._decoder.raw_decode(text, at)
+        except json.JSONDecodeError:
+            return None, None
+        except (ValueError, RecursionError) as wrong:
+            raise self._unparsable(wrong) from wrong
+        return element, end
+
+    def _add_to_frame(self, text: str) -> None:
+        self._frame.append(text)
+        self._frame_size += len(text)
+        self._check("", self._frame_size, "a response without its elements")
+
+    def _check(self, text: str, size: int, description: str) -> None:
+        if size > _MOST:
+            raise self._wrong(f"has {description} of more than {_MOST:,} characters")
+        if bounded_json.items(text) > _MOST_ITEMS:
+            raise self._wrong(f"has {description} of more than {_MOST_ITEMS:,} items")
+
+    def _documents(self, frame: str) -> Iterator[Any]:
+        self._check(frame, len(frame), "a response without its elements")
+        at = 0
+        while begin := _CHARACTER.search(frame, at):
+            if begin[0] not in '{["':
                 raise self._wrong("holds something that is neither an answer nor a result")
-
-    def _object(self, *, top: bool) -> Iterator[Any]:
-        """Parse an object: a response, its data, or an element; results are yielded one by one."""
-        fields: dict[str, Any] = {}
-        self._take("{")
-        while self._need() != "}":
-            name = self._value()
-            if not isinstance(name, str):
-                raise self._wrong("has a name that is not a text")
-            self._take(":")
-            opening = self._need()
-            if (name, opening) == ("data", "{") and top:
-                yield from self._object(top=False)
-            elif (name, opening) == ("result", "["):
-                self.answers += 1
-                yield from self._array()
-            elif len(fields) < _MOST_FIELDS:
-                fields[name] = self._value()
-            else:
-                raise self._wrong(f"has an object of more than {_MOST_FIELDS:,} fields")
-            if self._need() == ",":
-                self._at += 1
-            elif self._need() != "}":
-                raise self._wrong("is not JSON")
-        self._at += 1
-        if "metric" in fields:
-            yield fields
-        elif top:
-            self._envelope(fields)
-
-    def _envelope(self, fields: dict[str, Any]) -> None:
-        if fields.get("status") == "error":
-            raise TelemetryError(
-                f"holds an error and no samples: {str(fields.get('error'))[:300]}",
-                location=self._where,
-            )
-        warnings = fields.get("warnings")
-        self.warnings += len(warnings) if isinstance(warnings, list) else 0
-        self.warnings += 1 if fields.get("isPartial") is True else 0
-
-    def _array(self) -> Iterator[Any]:
-        self._take("[")
-        while self._need() != "]":
-            yield self._value()
-            if self._need() == ",":
-                self._at += 1
-            elif self._need() != "]":
-                raise self._wrong("is not JSON")
-        self._at += 1
-
-    def _value(self) -> Any:  # noqa: ANN401 - any JSON
-        """Return the value at the current position; reads more until it is complete."""
-        self._need()
-        size = BLOCK
-        while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._at)
+                document, at = self._decoder.raw_decode(frame, begin.start())
             except json.JSONDecodeError as wrong:
-                if not self._may_be_cut(wrong):
-                    raise self._wrong("is not JSON", wrong.pos) from wrong
-            except ValueError as wrong:  # a number with more digits than Python accepts
-                raise self._wrong("has a number that is too long") from wrong
-            except RecursionError as deep:
-                raise self._wrong("is nested too deeply") from deep
-            else:
-                # A number at the very end may continue in the next block.
-                if end < len(self._text) or self._ended:
-                    self._at = end
-                    return value
-            if self._ended:
-                raise _TruncatedFile
-            self._read_on(size)
-            size = min(size * 2, _MOST)
+                if not _may_be_cut(wrong, frame):
+                    raise self._wrong("is not JSON") from wrong
+                self.is_cut = True
+                return
+            except (ValueError, RecursionError) as wrong:
+                raise self._unparsable(wrong) from wrong
+            self.is_empty = False
+            yield document
 
-    def _read_on(self, size: int) -> None:
-        """Read more of an incomplete element, within bounds on its size in memory."""
-        if len(self._text) - self._at > _MOST:
-            raise self._wrong(f"has an element of more than {_MOST:,} characters")
-        self._more(size)
-        if bounded_json.items(self._text) > _MOST_ITEMS:
-            raise self._wrong(f"has an element of more than {_MOST_ITEMS:,} items")
+    def _judged(self, document: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
+        """Count the warnings of a document; yield elements that do not begin with ``metric``."""
+        match document:
+            case "\0":
+                return
+            case list():
+                elements = document
+            case {"metric": _}:
+                elements = [document]
+            case {"status": "error"}:
+                raise self._wrong(
+                    f"holds an error and no samples: {str(document.get('error'))[:300]}"
+                )
+            case {"data": {"result": list() as elements}} | {"result": list() as elements}:
+                pass
+            case dict():
+                raise self._wrong("holds no answer of Prometheus")
+            case _:
+                raise self._wrong("holds something that is neither an answer nor a result")
+        if isinstance(document, dict):
+            warnings = document.get("warnings")
+            self.warnings += len(warnings) if isinstance(warnings, list) else 0
+            self.warnings += document.get("isPartial") is True
+        yield from (element for element in elements if element != _MARK)
 
-    def _may_be_cut(self, wrong: json.JSONDecodeError) -> bool:
-        if wrong.msg.startswith("Unterminated string") or wrong.pos >= len(self._text):
-            return True
-        remaining_text = self._text[wrong.pos :]
-        return len(remaining_text) < _SHORT and not any(
-            mark in remaining_text for mark in '"{}[],:'
-        )
+    def _unparsable(self, wrong: Exception) -> TelemetryError:
+        is_deep = isinstance(wrong, RecursionError)
+        return self._wrong("is nested too deeply" if is_deep else "has a number that is too long")
 
-    def _peek(self) -> str:
-        """Return the next character that is not whitespace; "" at the end."""
-        while True:
-            while self._at < len(self._text):
-                if self._text[self._at] not in _BLANKS:
-                    return self._text[self._at]
-                self._at += 1
-            if self._ended:
-                return ""
-            self._more(BLOCK)
+    def _wrong(self, message: str) -> TelemetryError:
+        return TelemetryError(message, location=self._where)
 
-    def _need(self) -> str:
-        next_character = self._peek()
-        if not next_character:
-            raise _TruncatedFile
-        return next_character
 
-    def _take(self, character: str) -> None:
-        if self._need() != character:
-            raise self._wrong("is not JSON")
-        self._at += 1
-
-    def _more(self, size: int) -> None:
-        block = self._file.read(size)
-        self._ended = not block
-        self._gone += self._at
-        self._text = self._text[self._at :] + block
-        self._at = 0
-
-    def _wrong(self, message: str, at: int | None = None) -> TelemetryError:
-        place = self._gone + (self._at if at is None else at)
-        return TelemetryError(f"{message} (at character {place + 1:,})", location=self._where)
+def _may_be_cut(wrong: json.JSONDecodeError, text: str) -> bool:
+    """Whether the end of a text may explain that it is not JSON."""
+    if wrong.msg.startswith("Unterminated string") or wrong.pos >= len(text):
+        return True
+    remaining_text = text[wrong.pos :]
+    return len(remaining_text) < _SHORT and not any(mark in remaining_text for mark in '"{}[],:')
 
 
 class _GridCheck:
@@ -230,8 +191,8 @@ class _GridCheck:
         self._origin: int | None = None
         self._repeats = 0
 
-    def see(self, points: PointArray) -> None:
-        times, values = points.times, points.values
+    def see(self, series: RecordedSeries) -> None:
+        times, values = series.times, series.values
         if not self._even or len(times) < 2:
             return
         steps = {after - before for before, after in itertools.pairwise(times)}

@@ -1,79 +1,49 @@
 """The output of all readers: series of points as recorded; and parsing of numbers and times."""
 
+import contextlib
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, overload
+from typing import Any, Final, NamedTuple
 
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 
 
-class PointArray(Sequence[tuple[int, float]]):
-    """Points as two columns, in a tenth of the memory of a list of tuples.
-
-    Attributes:
-        times: Milliseconds since the epoch.
-    """
-
-    __slots__ = ("times", "values")
-
-    def __init__(self, times: Iterable[int] = (), values: Iterable[float] = ()) -> None:
-        self.times = times if isinstance(times, array) else array("q", times)
-        self.values = values if isinstance(values, array) else array("d", values)
-
-    @classmethod
-    def of(cls, points: Sequence[tuple[int, float]]) -> "PointArray":
-        """Return points as columns."""
-        if isinstance(points, PointArray):
-            return points
-        return cls((at for at, _ in points), (value for _, value in points))
-
-    def append(self, at: int, value: float) -> None:
-        """Append a point."""
-        self.times.append(at)
-        self.values.append(value)
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-    @overload
-    def __getitem__(self, at: int) -> tuple[int, float]: ...
-    @overload
-    def __getitem__(self, at: slice) -> "PointArray": ...
-    def __getitem__(self, at: int | slice) -> "tuple[int, float] | PointArray":
-        if isinstance(at, slice):
-            return PointArray(self.times[at], self.values[at])
-        return self.times[at], self.values[at]
-
-    def __iter__(self) -> Iterator[tuple[int, float]]:
-        return zip(self.times, self.values, strict=True)
-
-    def __eq__(self, value: object) -> bool:
-        """Whether the points are equal; NaN never equals NaN."""
-        return isinstance(value, Sequence) and list(self) == list(value)
-
-    def __hash__(self) -> int:
-        return hash((bytes(self.times), bytes(self.values)))
-
-    def __repr__(self) -> str:
-        return f"Points({list(self)!r})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedSeries:
+class RecordedSeries(NamedTuple):
     """One recorded series, or a part of it.
 
     Attributes:
         name: Name of the metric; ``__name__`` is not in ``labels``.
         labels: As recorded; an absent label equals an empty one.
-        points: Milliseconds since the epoch and value, in the order of reading.
+        times: Milliseconds since the epoch, in the order of reading.
+        values: One per time.
     """
 
     name: str
     labels: Mapping[str, str]
-    points: Sequence[tuple[int, float]]
+    times: "array[int]"
+    values: "array[float]"
+
+    @classmethod
+    def of(
+        cls, name: str, labels: Mapping[str, str], points: Iterable[tuple[int, float]] = ()
+    ) -> "RecordedSeries":
+        """Return a series of points, as pairs of time and value."""
+        series = cls(name, labels, array("q"), array("d"))
+        for at, value in points:
+            series.append(at, value)
+        return series
+
+    @property
+    def points(self) -> list[tuple[int, float]]:
+        """The points as pairs of time and value."""
+        return list(zip(self.times, self.values, strict=True))
+
+    def append(self, at: int, value: float) -> None:
+        """Append a point."""
+        self.times.append(at)
+        self.values.append(value)
 
     def label(self, name: str) -> str:
         """Return the value of a label; "" if absent."""
@@ -81,13 +51,10 @@ class RecordedSeries:
 
     def within(self, from_ms: int, to_ms: int) -> "RecordedSeries":
         """Return the series with its points of a time range, the end excluded."""
-        points = PointArray.of(self.points)
-        if points and not (from_ms <= min(points.times) and max(points.times) < to_ms):
-            points = PointArray.of([point for point in points if from_ms <= point[0] < to_ms])
-        return replace(self, points=points)
-
-
-NOTHING: Final = PointArray()
+        if not self.times or (from_ms <= min(self.times) and max(self.times) < to_ms):
+            return self
+        points = (point for point in self.points if from_ms <= point[0] < to_ms)
+        return RecordedSeries.of(self.name, self.labels, points)
 
 
 def series_of(element: object, counts: DropCounts) -> RecordedSeries | None:
@@ -106,44 +73,35 @@ def series_of(element: object, counts: DropCounts) -> RecordedSeries | None:
     if "histogram" in element or "histograms" in element:
         counts.add(DropReason.HISTOGRAMS)
     labels = {str(name): str(value) for name, value in element["metric"].items()}
-    points = _points(element, counts)
-    if not points:
-        return None
-    return RecordedSeries(name=labels.pop("__name__", ""), labels=labels, points=points)
+    series = RecordedSeries.of(labels.pop("__name__", ""), labels)
+    _read_points(element, series, counts)
+    return series if series.times else None
 
 
-def _points(element: Mapping[str, Any], counts: DropCounts) -> PointArray:
+def _read_points(element: Mapping[str, Any], series: RecordedSeries, counts: DropCounts) -> None:
     values, times = element.get("values"), element.get("timestamps")
     if isinstance(values, list) and isinstance(times, list) and len(values) == len(times):
-        return _careful(
-            [(_seconds_of(at), value) for at, value in zip(times, values, strict=True)], counts
-        )
-    if isinstance(values, list):
-        return pairs(values, counts)
-    if "value" in element:
-        return pairs([element["value"]], counts)
-    if "histogram" not in element and "histograms" not in element:
+        pairs = [(_seconds_of(at), value) for at, value in zip(times, values, strict=True)]
+        _append_pairs(series, pairs, counts)
+    elif isinstance(values, list):
+        _append_pairs(series, values, counts)
+    elif "value" in element:
+        _append_pairs(series, [element["value"]], counts)
+    elif "histogram" not in element and "histograms" not in element:
         counts.add(DropReason.BAD_LINE)
-    return NOTHING
 
 
-def pairs(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
-    """Parse ``[[seconds, "value"], …]``."""
-    try:
-        times = array("q", [round(at * 1000) for at, _ in raw_pairs])
-        texts = [text for _, text in raw_pairs]
-        if all(type(text) is str for text in texts) and "_" not in "".join(texts):
-            return PointArray(times, array("d", map(float, texts)))
-    except (TypeError, ValueError, OverflowError):
-        pass
-    return _careful(raw_pairs, counts)
-
-
-def _careful(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
-    """Parse pairs one by one, because at least one is invalid or unusual."""
-    points = PointArray()
-    for raw_pair in raw_pairs:
-        match raw_pair:
+def _append_pairs(series: RecordedSeries, pairs: Sequence[Any], counts: DropCounts) -> None:
+    """Append ``[seconds, "value"]`` pairs; one by one, if any of them is invalid or unusual."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        times = array("q", [round(at * 1000) for at, _ in pairs])
+        texts = [text for _, text in pairs]
+        if "_" not in "".join(texts):
+            series.values.extend(array("d", map(float, texts)))
+            series.times.extend(times)
+            return
+    for pair in pairs:
+        match pair:
             case [int() | float() as at, str() | int() | float() as value] if not (
                 isinstance(at, bool) or isinstance(value, bool)
             ):
@@ -156,8 +114,7 @@ def _careful(raw_pairs: Sequence[Any], counts: DropCounts) -> PointArray:
         elif moment is None:
             counts.add(DropReason.NOT_A_TIME)
         else:
-            points.append(moment, number)
-    return points
+            series.append(moment, number)
 
 
 def number_of(text: str) -> float | None:

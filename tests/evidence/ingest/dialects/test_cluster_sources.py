@@ -10,7 +10,6 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     BrokerIdRule,
     ClusterMatcher,
     ClusterSource,
-    ScrapeTarget,
     source_of,
 )
 from reconciler.evidence.ingest.dialects.label_matchers import LabelMatcher
@@ -19,7 +18,6 @@ from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 
 LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-TARGET_TEXT = st.text(st.characters(exclude_characters="\t"), max_size=12)
 
 
 def cluster(**telemetry: object) -> QuotaCluster:
@@ -202,18 +200,3 @@ def test_a_single_cluster_without_matchers_receives_every_series_unless_there_se
 
 def test_with_matchers_several_cluster_labels_are_accepted() -> None:
     ClusterMatcher([source("a", 'cluster="x"')]).check([{"cluster": "x"}, {"cluster": "y"}])
-
-
-@given(TARGET_TEXT, TARGET_TEXT, st.sampled_from(["", "0", "17"]))
-def test_a_target_is_read_back(instance: str, job: str, broker: str) -> None:
-    target = ScrapeTarget(instance, job, broker)
-    assert ScrapeTarget.read(target.text) == target
-
-
-def test_an_instance_without_other_labels_is_its_own_text() -> None:
-    assert ScrapeTarget("b1:7071").text == "b1:7071"
-    assert ScrapeTarget.read("b1:7071") == ScrapeTarget("b1:7071")
-
-
-def test_a_label_with_a_tab_cannot_imitate_another_target() -> None:
-    assert ScrapeTarget.read(ScrapeTarget("b1\tbroker 9").text).broker == ""

@@ -12,7 +12,6 @@ from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.series import (
-    PointArray,
     RecordedSeries,
     TimeUnit,
 )
@@ -113,7 +112,7 @@ def test_an_explicit_unit_takes_precedence_over_the_magnitude_of_a_time(
     tmp_path: Path, text: str, unit: TimeUnit, at: int
 ) -> None:
     series, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
-    assert series == [RecordedSeries(name="m", labels={}, points=PointArray([at], [1.0]))]
+    assert series == [RecordedSeries.of("m", {}, [(at, 1.0)])]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
-"""Points of a series are a sequence of pairs in two columns."""
+"""Points of a series are pairs in two columns."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.readers.series import (
-    PointArray,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries
+
+TIMES = st.integers(-(2**62), 2**62)
 
 
-@given(st.lists(st.tuples(st.integers(-(2**62), 2**62), st.floats(allow_nan=False))))
-def test_points_are_a_sequence_of_pairs(pairs: list[tuple[int, float]]) -> None:
-    points = PointArray.of(pairs)
-    assert list(points) == pairs
-    assert len(points) == len(pairs)
-    assert list(points[1:]) == pairs[1:]
-    assert points == pairs
+@given(st.lists(st.tuples(TIMES, st.floats(allow_nan=False))), TIMES, TIMES)
+def test_points_of_a_time_range_keep_their_order(
+    points: list[tuple[int, float]], begin: int, end: int
+) -> None:
+    series = RecordedSeries.of("m", {"a": "b"}, points)
+    assert series.points == points
+    within = series.within(begin, end)
+    assert within.points == [point for point in points if begin <= point[0] < end]
+    assert (within.name, within.labels) == ("m", {"a": "b"})
