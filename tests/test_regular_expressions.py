@@ -315,7 +315,7 @@ DYNAMIC = {
     "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
     "manifest/foreign/hcl.py:_heredoc": "a word is escaped; blanks are at the begin and the end of a line",
     "manifest/explanation.py:_compiled": "patterns of the schemas of this package, over texts of bounded length",
-    "evidence/ingest/dialects/parser.py:pattern": "of the caller's own file of dialects",
+    "evidence/ingest/dialects/parser.py:_pattern": "of the caller's own file of dialects",
     "evidence/ingest/dialects/label_matchers.py:__post_init__": "of the caller's own settings",
     "evidence/ingest/dialects/cluster_sources.py:parsed": "of the caller's own settings",
     "wire/sasl/scram.py:__init__": "a constant of the module: one class",

@@ -287,8 +287,8 @@ def test_each_file_of_a_day_is_copied_as_it_is(lake: Lake, to: rows.Watched) -> 
         assert to.get(part.file.path) == lake.content(
             next(file for file in files if file.sha256 == part.file.sha256)
         )
-    (seen,) = latest.of(BUCKET_SEEN)
-    assert seen.file.rows == 2
+    (bucket_file,) = latest.of(BUCKET_SEEN)
+    assert bucket_file.file.rows == 2
 
 
 def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> None:
