@@ -16,7 +16,7 @@ LONGER_MODULES = {
     "reconciler/kube/run/cluster_reconciler.py": 405,
     "reconciler/kube/status/reasons.py": 447,
     "reconciler/reconcile/workflow.py": 403,
-    "reconciler/usage/impact/query.py": 417,
+    "reconciler/usage/impact/query.py": 415,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Only lower a length."""
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")

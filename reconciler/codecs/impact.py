@@ -50,6 +50,7 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
         "source": None if effective.source is None else entity_json(effective.source),
     }
     if effective.unranked:
+        document["known"] = effective.is_known
         document["unranked"] = [_unranked(limit) for limit in effective.unranked]
     return document
 

@@ -185,6 +185,16 @@ def unranked(state: QuotaState) -> Iterator[ForeignEntity]:
     )
 
 
+def unranked_parts(key: Key, states: Iterable[QuotaState]) -> frozenset[EntityParts]:
+    """Return the unranked entities that limit a key in any of these states."""
+    return frozenset(
+        entity_parts
+        for state in states
+        for entity_parts, values in unranked(state)
+        if any(name == key for name, _ in values)
+    )
+
+
 def may_match_client(entity_parts: EntityParts, principal: Principal) -> bool:
     """Whether an entity of any types can apply to a client; an unknown type may match every client.
 
@@ -202,6 +212,25 @@ def may_match_client(entity_parts: EntityParts, principal: Principal) -> bool:
 
 CLIENT_ID_PREFIX: Final = "client-id-prefix"
 """Redpanda's entity type for all clients whose client-id begins with the name."""
+
+_ANY: Final = "*"
+
+
+def may_share_client(entity_parts: EntityParts, subject: Entity) -> bool:
+    """Whether some client can match both; a slot without a name is filled with a name that matches."""
+    named = dict(entity_parts)
+    user, client_id, ip = subject
+    prefix = named.get(CLIENT_ID_PREFIX) or ""
+    return may_match_client(
+        entity_parts,
+        Principal(
+            user=user if isinstance(user, str) else named.get("user") or _ANY,
+            client_id=client_id
+            if isinstance(client_id, str)
+            else named.get("client-id") or f"{prefix}*",
+            ip=ip if isinstance(ip, str) else named.get("ip") or _ANY,
+        ),
+    )
 
 
 def _with_unranked(

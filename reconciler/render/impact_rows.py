@@ -29,6 +29,7 @@ _MARKS: Final[Mapping[Direction, tuple[str, str]]] = {
     Direction.NEWLY_LIMITED: ("+", "yellow"),
     Direction.NEWLY_UNLIMITED: ("-", "yellow"),
     Direction.UNCHANGED: ("=", "dim"),
+    Direction.UNKNOWN: ("?", "yellow"),
 }
 SHARING: Final[Mapping[BucketSharing, str]] = {
     BucketSharing.SAME: "",
@@ -134,6 +135,8 @@ def effective_text(effective: EffectiveLimit) -> str:
 
 
 def _level(effective: EffectiveLimit) -> str:
+    if not effective.is_known:
+        return "level unknown"
     return (
         "no level"
         if effective.source is None

@@ -336,9 +336,11 @@ def _meaning(effect: Effect | None) -> str:
 
 
 def by_how_much(direction: Direction, factor: float | None) -> str:
-    """Return ``tightened -50 %``, ``loosened x4``, ``newly limited``; "" if nothing changes."""
+    """Return ``tightened -50 %``, ``loosened x4``, ``newly limited``, ``effect unknown``; "" if nothing changes."""
     if direction is Direction.UNCHANGED:
         return ""
+    if direction is Direction.UNKNOWN:
+        return "effect unknown"
     if factor is None:
         return str(direction)
     if factor >= 2:

@@ -43,6 +43,11 @@ class Bucket:
     ip: str = ""
 
     @property
+    def entity(self) -> Entity:
+        """The entity that matches every client of the bucket: a name that is not known is absent."""
+        return Entity((self.user or ABSENT, self.client_id or ABSENT, self.ip or ABSENT))
+
+    @property
     def columns(self) -> dict[str, str]:
         """The bucket as columns of a table."""
         return {

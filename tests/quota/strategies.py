@@ -199,3 +199,39 @@ def worlds(*, overrides: bool = True) -> st.SearchStrategy[World]:
         live=states(among=FEW),
         rules=rules,
     )
+
+
+_other_parts = st.sampled_from(
+    [
+        ("client-id-prefix", "etl-"),
+        ("client-id-prefix", "we"),
+        ("client-id-prefix", ""),
+        ("team", "a"),
+        ("team", None),
+    ]
+)
+_kafka_parts = st.sampled_from(
+    [
+        (),
+        (("user", "alice"),),
+        (("user", None),),
+        (("client-id", "web"),),
+        (("ip", "10.0.0.1"),),
+        (("ip", None),),
+    ]
+)
+foreign_entities = st.lists(
+    st.tuples(
+        st.builds(
+            lambda kind, known_parts: tuple(sorted((kind, *known_parts))),
+            _other_parts,
+            _kafka_parts,
+        ),
+        st.dictionaries(st.sampled_from([str(key) for key in COLUMNS]), numbers, min_size=1).map(
+            lambda values: tuple(sorted(values.items()))
+        ),
+    ),
+    max_size=3,
+    unique_by=lambda foreign_entity: foreign_entity[0],
+).map(tuple)
+"""Entities with a type that Kafka does not define, alone or beside its own types, and their values."""

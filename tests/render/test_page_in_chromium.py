@@ -401,16 +401,20 @@ def test_the_accessibility_checker_reports_nothing(browser, pages, name, scheme)
 
 # ---- the same answer as Python's --------------------------------------------------------------
 
-NAMES = st.sampled_from([None, "", "alice", "app", "<default>", "x", "zoë 日本", "somebody"])
+NAMES = st.sampled_from(
+    [None, "", "alice", "app", "etl-1", "web", "<default>", "x", "zoë 日本", "somebody"]
+)
 PRINCIPALS = st.builds(
     Principal, user=NAMES, client_id=NAMES, ip=st.sampled_from([None, "10.0.0.1", "10.0.0.9"])
 )
 RESOLVE = """
 const [cases] = arguments;
-return cases.map(([rows, changes, clients]) => {
+return cases.map(([rows, changes, clients, unranked]) => {
   const before = kquota.indexOf(rows);
   const after = kquota.changed(before, changes);
-  return [before, after].map((index) => clients.map((client) => kquota.resolve(index, client)));
+  return [before, after].map((index) => clients.map((client) => kquota.resolve(index, client).map((limit) => (
+    { ...limit, known: kquota.isKnown(limit, kquota.unrankedFor(unranked, client, limit.column)) }
+  ))));
 });
 """
 
@@ -426,6 +430,7 @@ def expected(state: QuotaState, principal: Principal) -> list:
             "winner": None
             if limit.source is None
             else {"slots": slots_of(limit.source), "level": limit.level, "value": limit.value},
+            "known": limit.is_known,
             "bucket": list(limit.bucket),
             "lost": [
                 {"slots": slots_of(lost.entity), "level": lost.level, "value": lost.value}
@@ -443,6 +448,7 @@ def expected(state: QuotaState, principal: Principal) -> list:
             strategies.states(max_size=20),
             strategies.states(max_size=4),
             st.lists(PRINCIPALS, min_size=1, max_size=8),
+            strategies.foreign_entities,
         ),
         min_size=1,
         max_size=15,
@@ -452,7 +458,8 @@ def test_the_page_resolves_every_client_like_python(browser, pages, cases):
     if browser.run("return window.kquota === undefined"):
         opened(browser, pages["plan"])
     given_cases, answers = [], []
-    for state, other_state, principals in cases:
+    for kafka_state, other_state, principals, foreign in cases:
+        state = replace(kafka_state, foreign_entities=foreign)
         writes = [
             (subject, key, None if state.value(subject, key) == value else value)
             for subject, key, value in other_state.pairs()
@@ -469,10 +476,33 @@ def test_the_page_resolves_every_client_like_python(browser, pages, cases):
                     {"user": principal.user, "clientId": principal.client_id, "ip": principal.ip}
                     for principal in principals
                 ],
+                [
+                    ["", list(parts), [value_json(dict(values).get(key)) for key in COLUMNS]]
+                    for parts, values in foreign
+                ],
             ]
         )
         answers.append([[expected(side, who) for who in principals] for side in (state, later)])
     assert browser.run(RESOLVE, given_cases) == answers
+
+
+def test_a_client_of_a_foreign_limit_has_an_unknown_limit_and_any_other_client_has_its_limit(
+    browser, tmp_path
+):
+    live = QuotaState(
+        limits={entity(client_id=DEFAULT): limits_of({COLUMNS[0]: 5000.0})},
+        foreign_entities=(((("client-id-prefix", "etl-"),), ((str(COLUMNS[0]), 7000.0),)),),
+    )
+    (tmp_path / "page.html").write_text(
+        page(looked(merge([]), OwnershipRecords(cluster_id="c"), live))
+    )
+    opened(browser, tmp_path / "page.html")
+    for client_id, limit in (("etl-1", "unknown"), ("web", "5 kB/s5000")):
+        browser.run(TYPE, ".ask label:nth-of-type(2) input", client_id)
+        cells = "return [...document.querySelectorAll('.answer tbody tr')[0].cells].map((cell) => cell.textContent)"
+        texts = browser.run(cells)
+        assert texts[1] == limit
+        assert ("client-id-prefix=etl-" in texts[2]) == (client_id == "etl-1")
 
 
 def test_the_sharing_of_a_limit_is_described_as_by_resolve(browser, tmp_path):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from reconciler.quota.entity import ABSENT, Entity, level, sort_key
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, level, sort_key
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.effects import LimitEffect, effect_of
+from reconciler.quota.planner.effects import change_factor, effect_of
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.preconditions import (
     fallbacks,
@@ -16,8 +16,14 @@ from reconciler.quota.planner.preconditions import (
     meets_every_client_id,
     names_only_client,
 )
-from reconciler.quota.precedence import EffectiveLimit, Principal, resolve
-from reconciler.quota.state import QuotaState, set_values
+from reconciler.quota.precedence import (
+    EffectiveLimit,
+    Principal,
+    may_match_client,
+    resolve,
+    unranked,
+)
+from reconciler.quota.state import ForeignEntity, QuotaState, set_values
 
 
 class Direction(StrEnum):
@@ -28,6 +34,7 @@ class Direction(StrEnum):
     NEWLY_LIMITED = "newly limited"
     NEWLY_UNLIMITED = "newly unlimited"
     UNCHANGED = "unchanged"
+    UNKNOWN = "unknown"  # an entity type that Kafka does not define may decide
 
 
 class BucketSharing(StrEnum):
@@ -61,25 +68,32 @@ class AffectedPrincipal:
     after: EffectiveLimit  # its limit after
 
     @property
+    def is_known(self) -> bool:
+        """Whether both limits are certain."""
+        return self.before.is_known and self.after.is_known
+
+    @property
     def moved(self) -> bool:
-        """Whether the bucket changes; a new bucket begins without recorded use, so it allows a burst."""
-        return self.before.bucket != self.after.bucket
+        """Whether the bucket changes, if known; a new bucket begins without recorded use, so it allows a burst."""
+        return self.is_known and self.before.bucket != self.after.bucket
 
     @property
     def direction(self) -> Direction:
         """Whether its limit is tightened or loosened."""
+        if not self.is_known:
+            return Direction.UNKNOWN
         return direction_of(self.before.value, self.after.value)
 
     @property
     def factor(self) -> float | None:
-        """Ratio of its new limit to the old one; ``None`` unless both are set and the ratio is positive and finite."""
-        return LimitEffect(
-            before=self.before.value, after=self.after.value, is_decisive=True
-        ).factor
+        """Ratio of its new limit to the old one; ``None`` unless both are known and set, and the ratio is positive and finite."""
+        return change_factor(self.before.value, self.after.value) if self.is_known else None
 
     @property
     def sharing(self) -> BucketSharing:
-        """How the clients that share its limit change."""
+        """How the clients that share its limit change, if known."""
+        if not self.is_known:
+            return BucketSharing.SAME
         if not self.before.bucket or not self.after.bucket:
             return BucketSharing.ENDED if self.before.bucket else BucketSharing.BEGUN
         was, will = (
@@ -160,10 +174,11 @@ def assess(
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_by_names)
+    foreign = tuple(unranked(live))
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
-        effects=tuple(_effect(change, live, after) for change in plan.changes),
+        effects=tuple(_effect(change, live, after, foreign) for change in plan.changes),
         affected=tuple(_affected(principals, live, after, touched)) if touched else (),
         shadows=after_shadows,
         new_shadows=tuple(shadow for shadow in after_shadows if shadow not in before_shadows),
@@ -220,15 +235,38 @@ def _over(subject: Entity) -> tuple[Entity, ...]:
     return (*same_client, Entity((None, None, ABSENT)), Entity((None, ABSENT, ABSENT)))
 
 
-def _effect(change: QuotaChange, live: QuotaState, after: QuotaState) -> Effect:
+def _effect(
+    change: QuotaChange, live: QuotaState, after: QuotaState, foreign: Iterable[ForeignEntity]
+) -> Effect:
     effect = effect_of(change, live, after)
+    unranked_values = {
+        value
+        for entity_parts, values in foreign
+        if may_match_client(entity_parts, _typical_client(change.entity))
+        for name, value in values
+        if name == change.key
+    }
+    is_known = unranked_values <= {effect.before} and unranked_values <= {effect.after}
     return Effect(
         change=change,
-        direction=direction_of(effect.before, effect.after),
+        direction=direction_of(effect.before, effect.after) if is_known else Direction.UNKNOWN,
         before=effect.before,
         after=effect.after,
         factor=effect.factor,
     )
+
+
+def _typical_client(subject: Entity) -> Principal:
+    """Return a client that an entity matches, with no name that any other entity has."""
+    user, client_id, ip = (
+        slot if isinstance(slot, str) else _STRANGER if slot is DEFAULT else None
+        for slot in subject
+    )
+    return Principal(user=user, client_id=client_id, ip=ip)
+
+
+_STRANGER: Final = "\0"
+"""A name that no entity has."""
 
 
 def direction_of(before: float | None, after: float | None) -> Direction:

@@ -1,19 +1,13 @@
 """Warnings for reviewers of a plan: it limits the principal of kquota, or a change looks like bits instead of bytes."""
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.planner.plan import QuotaChange, apply_to
 from reconciler.quota.policy import Cause
-from reconciler.quota.precedence import (
-    CLIENT_ID_PREFIX,
-    Principal,
-    may_match_client,
-    resolve,
-    unranked,
-)
+from reconciler.quota.precedence import Principal, may_share_client, resolve, unranked
 from reconciler.quota.state import QuotaState
 
 UnrankedKey: TypeAlias = tuple[EntityParts, Key]
@@ -46,27 +40,7 @@ def unranked_limits(live: QuotaState, changes: Iterable[QuotaChange]) -> tuple[U
         for entity_parts, values in unranked(live)
         for key in COLUMNS
         if str(key) in dict(values)
-        and any(_may_meet(entity_parts, entity) for entity in entities_by_key.get(key, ()))
-    )
-
-
-_ANY: Final = "*"
-
-
-def _may_meet(entity_parts: EntityParts, subject: Entity) -> bool:
-    """Whether some client can match both; a slot without a name is filled with a name that matches."""
-    named = dict(entity_parts)
-    user, client_id, ip = subject
-    prefix = named.get(CLIENT_ID_PREFIX) or ""
-    return may_match_client(
-        entity_parts,
-        Principal(
-            user=user if isinstance(user, str) else named.get("user") or _ANY,
-            client_id=client_id
-            if isinstance(client_id, str)
-            else named.get("client-id") or f"{prefix}*",
-            ip=ip if isinstance(ip, str) else named.get("ip") or _ANY,
-        ),
+        and any(may_share_client(entity_parts, entity) for entity in entities_by_key.get(key, ()))
     )
 
 

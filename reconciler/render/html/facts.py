@@ -126,7 +126,7 @@ def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Js
         ],
         "quotas": _quotas(cluster_page, lookup),
         "foreign": _foreign(cluster_page.live, lookup),
-        "unranked": _unranked(cluster_page.live),
+        "unranked": _unranked(cluster_page.live, lookup),
         "history": None if cluster_page.history is None else _history(cluster_page.history, lookup),
         "historyLeftOut": 0 if cluster_page.history is None else cluster_page.history.left_out,
     }
@@ -172,7 +172,7 @@ def _directions(impact: Impact | None) -> Mapping[str, int]:
 
 
 def _affected(impact: Impact | None, lookup: PageLookup) -> list[Json]:
-    """Return rows: client, column, direction, factor, before (value, level, source), after (the same), sharing of the bucket."""
+    """Return rows: client, column, direction, factor, before (value, level, source; without a level: unknown), after (the same), sharing."""
     if impact is None:
         return []
     return [_affected_row(affected, lookup) for affected in impact.affected]
@@ -191,6 +191,8 @@ def _affected_row(affected: AffectedPrincipal, lookup: PageLookup) -> list[Json]
 
 
 def _side(effective: EffectiveLimit, lookup: PageLookup) -> list[Json]:
+    if not effective.is_known:
+        return [None, None, None]
     source = None if effective.source is None else lookup.entity(effective.source)
     return [lookup.value(effective.key, effective.value), effective.level, source]
 
@@ -285,13 +287,13 @@ _WHOSE: Mapping[str, str] = {
 """Sections of findings that describe a live entity; the first that contains it applies."""
 
 
-def _unranked(live: QuotaState) -> list[Json]:
-    """Return text, parts and columns of limits with entity types that are not Kafka's: their clients' limits are unknown."""
+def _unranked(live: QuotaState, lookup: PageLookup) -> list[Json]:
+    """Return text, parts and values by column of entities with types that are not Kafka's: their clients' limits are unknown."""
     return [
         [
             parts_text(entity_parts),
             [[kind, name] for kind, name in entity_parts],
-            [COLUMN_OF[key] for key in COLUMNS if str(key) in dict(values)],
+            [lookup.value(key, dict(values).get(key)) for key in COLUMNS],
         ]
         for entity_parts, values in unranked(live)
     ]

@@ -71,7 +71,7 @@ function showAnswer(answer, look, now, after, fields) {
   performance.mark("kquota-asked");
   const before = resolve(now, given);
   const later = look.changes.length ? resolve(after, given) : null;
-  const rows = before.map((one, at) => answerRow(one, later === null ? null : later[at], unrankedFor(look, given, one.column)));
+  const rows = before.map((one, at) => answerRow(one, later === null ? null : later[at], unrankedFor(look.unranked, given, one.column)));
   const heads = ["Key", ...(later === null ? ["Limit"] : ["Limit now", "After this plan"]), "Comes from", "Shared with", "Overridden levels"];
   answer.replaceChildren(
     element("div.window", { tabindex: 0, role: "group", "aria-label": "Limits per key" }, element("table", {},
@@ -82,21 +82,16 @@ function showAnswer(answer, look, now, after, fields) {
   performance.measure("kquota-lookup", "kquota-asked");
 }
 
-/** Texts of limits of a column whose place among the levels is unknown, for one client. */
-function unrankedFor(look, client, column) {
-  return look.unranked.filter(([, parts, columns]) => columns.includes(column) && mayMatchClient(parts, client)).map(([text]) => text);
-}
-
 function answerRow(before, later, unranked) {
   const last = later ?? before;
-  const limit = (one) => (unranked.length ? element("span", {}, "unknown") : one.winner === null ? element("span.quiet", {}, "unlimited") : valueCell(one.winner.value));
+  const limit = (one) => (!isKnown(one, unranked) ? element("span", {}, "unknown") : one.winner === null ? element("span.quiet", {}, "unlimited") : valueCell(one.winner.value));
   const same = later === null || before.winner?.value === later.winner?.value;
   return element("tr", {},
     element("th", { scope: "row" }, element("span.mono", {}, facts.keys[before.column].name)),
     element("td", {}, limit(before)),
     later === null ? null : element("td", {}, same ? element("span.quiet", {}, "the same") : limit(later)),
     element("td", {}, last.winner === null ? UNSET : [slotsNode(last.winner.slots), element("span.under", {}, `level ${last.winner.level}: ${facts.levels[last.winner.level]}`)],
-      ...unranked.map((text) => element("span.under", {}, `or ${text}, whose level is unknown`))),
+      ...unranked.map(([text]) => element("span.under", {}, `or ${text}, whose level is unknown`))),
     element("td", {}, sharedWith(last)),
     element("td", {}, last.lost.length ? element("ul.lost", {}, last.lost.map((one) => element("li", {}, element("s", {}, valueText(one.value)), " ", slotsNode(one.slots), element("span.quiet.small", {}, ` level ${one.level}`)))) : UNSET));
 }

@@ -118,6 +118,6 @@ window.addEventListener("beforeprint", () => unfold(true));
 window.addEventListener("afterprint", () => unfold(false));
 window.addEventListener("resize", () => { for (const table of tables) paint(table); });
 // For tests and for people at the console: the same answer as `kquota resolve`.
-Object.defineProperty(window, "kquota", { value: Object.freeze({ indexOf, changed, resolve }) });
+Object.defineProperty(window, "kquota", { value: Object.freeze({ indexOf, changed, resolve, unrankedFor, isKnown }) });
 show(0);
 performance.measure("kquota-ready", "kquota-start");

@@ -88,3 +88,13 @@ function resolve(index, client) {
   }
   return found;
 }
+
+/** Limits of a column that may match a client and whose place among the levels is unknown. */
+function unrankedFor(unranked, client, column) {
+  return unranked.filter(([, parts, values]) => values[column] !== null && mayMatchClient(parts, client)).map(([text, , values]) => [text, values[column]]);
+}
+
+/** Whether a limit is certain: every unranked limit has the same value. */
+function isKnown({ winner }, unranked) {
+  return unranked.every(([, value]) => value === winner?.value);
+}

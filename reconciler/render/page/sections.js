@@ -77,7 +77,7 @@ function changedEntity(row) {
     element("div", {}, entityButton(row[0]), element("span.under", {}, `${action} `, element("span.mono", {}, facts.keys[row[1]].name))));
 }
 
-const DIRECTIONS = [["tightened", "bad"], ["newly limited", "warn"], ["newly unlimited", "accent"], ["loosened", "good"], ["unchanged", "plain"]];
+const DIRECTIONS = [["tightened", "bad"], ["newly limited", "warn"], ["newly unlimited", "accent"], ["loosened", "good"], ["unchanged", "plain"], ["unknown", "plain"]];
 
 /** How the changes divide, for the clients that they are written for. */
 function directionStrip(look) {
@@ -95,8 +95,10 @@ function directionStrip(look) {
 function affectedSection(look) {
   if (!look.changes.length) return null;
   const lines = look.impact.map((at) => element("li", {}, word(at)));
-  const side = (at) => (row) => valueLine(row[at], "unlimited", row[at + 2] === null ? "no level" : `level ${row[at + 1]}: ${entityText(row[at + 2])}`);
-  const from = (at) => (row) => `${valueText(row[at], "unlimited")} ${row[at + 2] === null ? "" : entityText(row[at + 2])}`;
+  const none = (row, at) => (row[at + 1] === null ? "unknown" : "unlimited");
+  const level = (row, at) => (row[at + 1] === null ? "level unknown" : row[at + 2] === null ? "no level" : `level ${row[at + 1]}: ${entityText(row[at + 2])}`);
+  const side = (at) => (row) => valueLine(row[at], none(row, at), level(row, at));
+  const from = (at) => (row) => `${valueText(row[at], none(row, at))} ${row[at + 2] === null ? "" : entityText(row[at + 2])}`;
   return section("affected", "Who is affected", new Set(look.affected.map((row) => row[0])).size,
     lines.length ? element("ul.sentences", {}, lines) : null,
     look.affected.length ? makeTable({

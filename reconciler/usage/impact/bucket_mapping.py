@@ -89,7 +89,6 @@ ONLY_PARTLY: Final = "what was recorded holds other clients too"
 HISTORY_BREAKS: Final = "a series with the same names was recorded under other limits"
 NOTHING_SEEN: Final = "no such client was seen"
 CUSTOM_CALLBACK: Final = "a custom quota callback decides what is counted together"
-FOREIGN_ENTITIES: Final = "entities of an unknown type may decide what is counted together"
 
 
 def regroup(
@@ -101,7 +100,7 @@ def regroup(
         before: The limits of one key under which all series were recorded.
         after: The limits after the change.
         seen_buckets: Buckets with any sample on this broker.
-        blind: Why no mapping is valid (:data:`CUSTOM_CALLBACK`, :data:`FOREIGN_ENTITIES`), "" = it is valid.
+        blind: Why no mapping is valid (:data:`CUSTOM_CALLBACK`), "" = it is valid.
     """
     old = sorted(set(seen_buckets))
     population = _ClientPopulation(before, after, old)

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, sort_key
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, sort_key
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.precedence import may_share_client, unranked_parts
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.bucket_mapping import (
     CUSTOM_CALLBACK,
-    FOREIGN_ENTITIES,
     HISTORY_BREAKS,
     NOTHING_SEEN,
     BucketRegrouping,
@@ -39,6 +39,7 @@ from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of,
 
 NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded no use"
 NO_LIMITED_CLIENT: Final = "no client that was seen is held to this limit, before or after"
+FOREIGN_ENTITIES: Final = "entities of an unknown type may decide what is counted together"
 INVALID_LIMIT: Final = "a limit that is not above zero, or not a number, cannot be simulated"
 
 
@@ -143,9 +144,8 @@ def impact_query(
             before=book(before, key),
             after=book(after, key),
             past=past(recorded, key),
-            blind=_unknown_reason(
-                str(key), (before, after, *(recorded.states if recorded else ())), callback
-            ),
+            blind=CUSTOM_CALLBACK if callback else "",
+            unranked=unranked_parts(key, (before, after, *(recorded.states if recorded else ()))),
             subjects=changed[key],
         )
         by_broker = dict(buckets_by_type.get(kind, {})) if kind in measured else {}
@@ -187,18 +187,6 @@ def _changed(before: QuotaState, after: QuotaState) -> dict[Key, tuple[Entity, .
     return {key: tuple(subjects) for key, subjects in changed_entities.items()}
 
 
-def _unknown_reason(key: str, states: Iterable[QuotaState], callback: str | None) -> str:
-    """Return why grouping of clients is unknown, "" = it is known."""
-    if callback:
-        return CUSTOM_CALLBACK
-    foreign = (values for state in states for _, values in state.foreign_entities)
-    return (
-        FOREIGN_ENTITIES
-        if any(key == name for foreign_values in foreign for name, _ in foreign_values)
-        else ""
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeyChange:
     """The change of one key."""
@@ -208,6 +196,7 @@ class _KeyChange:
     after: KeyLimits
     past: KeyLimitHistory
     blind: str
+    unranked: frozenset[EntityParts]
     subjects: tuple[Entity, ...]
 
     def regrouped(self, buckets: Collection[Bucket]) -> BucketRegrouping:
@@ -265,7 +254,16 @@ class _KeyChange:
         requests += [
             self._without_data(entity, reason) for entity in self.subjects if entity not in reported
         ]
-        return requests
+        return requests if self.blind else list(map(self._ranked, requests))
+
+    def _ranked(self, request: ImpactRequest) -> ImpactRequest:
+        """Return a request without figures if an entity of another type may match a client of its bucket."""
+        subject = request.bucket.entity
+        if not any(may_share_client(entity_parts, subject) for entity_parts in self.unranked):
+            return request
+        return replace(
+            request, answer=Identifiability.NOT_IDENTIFIABLE, parts=(), reason=FOREIGN_ENTITIES
+        )
 
     def _without_effect(
         self,

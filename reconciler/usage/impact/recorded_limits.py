@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.precedence import unranked_parts
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.bucket_mapping import Identifiability, regroup
 from reconciler.usage.tags import Bucket, KeyLimits, book, limit_of
@@ -88,11 +89,10 @@ def _grouping(rules: KeyLimits) -> Hashable:
 
 def ways(state: QuotaState) -> Iterator[tuple[Key, Hashable]]:
     """Return the way of counting of each key; a key without any limit is not counted."""
-    foreign = {name for _, values in state.foreign_entities for name, _ in values}
     for key in COLUMNS:
-        rules = book(state, key)
-        if rules.limits or str(key) in foreign:
-            yield key, (_grouping(rules), str(key) in foreign)
+        rules, foreign = book(state, key), unranked_parts(key, (state,))
+        if rules.limits or foreign:
+            yield key, (_grouping(rules), foreign)
 
 
 class CountingWays:

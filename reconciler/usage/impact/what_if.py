@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import (
     CUSTOM_CALLBACK,
-    FOREIGN_ENTITIES,
     HISTORY_BREAKS,
     NOTHING_SEEN,
     ONLY_PARTLY,
@@ -17,6 +16,7 @@ from reconciler.usage.impact.bucket_mapping import (
     Identifiability,
 )
 from reconciler.usage.impact.query import (
+    FOREIGN_ENTITIES,
     INVALID_LIMIT,
     NO_LIMITED_CLIENT,
     NOT_MEASURED,

@@ -72,7 +72,7 @@ def test_directions_are_computed_for_clients_and_not_for_pairs():
         (Direction.NEWLY_LIMITED, None),
         (Direction.NEWLY_UNLIMITED, None),
     ]
-    assert [impact.count(direction) for direction in Direction] == [1, 1, 1, 1, 1]
+    assert [impact.count(direction) for direction in Direction] == [1, 1, 1, 1, 1, 0]
     assert [(effect.before, effect.after) for effect in impact.effects][:2] == [
         (10.0, 5.0),
         (10.0, 10.0),
@@ -382,3 +382,29 @@ def test_a_plan_lists_its_exclusive_removals():
         entity=entity(user="bob"), key=RATE, before=1.0, after=None, cause=Cause.UNMANAGED
     )
     assert Plan(cluster_id="c", changes=(change, stranger)).exclusive == (stranger,)
+
+
+def test_the_effect_on_clients_of_a_foreign_limit_is_unknown():
+    live = QuotaState(
+        limits=rates(alice=5.0, bob=5.0).limits,
+        foreign_entities=(
+            ((("client-id-prefix", "etl-"),), ((str(RATE), 7.0),)),
+            ((("team", "a"), ("user", "bob")), ((str(RATE), 7.0),)),
+        ),
+    )
+    changes = plan(live, (entity(user="alice"), RATE, 4.0), (entity(user="bob"), RATE, 4.0))
+    clients = [Principal(user="alice", client_id=name) for name in ("etl-1", "web")]
+    impact = assess(changes, live, known_principals=clients)
+    assert [effect.direction for effect in impact.effects] == [
+        Direction.TIGHTENED,
+        Direction.UNKNOWN,
+    ]
+    etl, web = impact.affected
+    assert (etl.direction, etl.factor, etl.moved, etl.sharing) == (
+        Direction.UNKNOWN,
+        None,
+        False,
+        BucketSharing.SAME,
+    )
+    assert (web.direction, web.factor) == (Direction.TIGHTENED, 0.8)
+    assert impact.count(Direction.UNKNOWN) == 1

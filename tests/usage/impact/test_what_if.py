@@ -9,12 +9,12 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.impact.bucket_mapping import (
     CUSTOM_CALLBACK,
-    FOREIGN_ENTITIES,
     HISTORY_BREAKS,
     NOTHING_SEEN,
     Identifiability,
 )
 from reconciler.usage.impact.query import (
+    FOREIGN_ENTITIES,
     INVALID_LIMIT,
     NO_LIMITED_CLIENT,
     NOT_MEASURED,
@@ -233,6 +233,17 @@ def test_with_a_callback_or_foreign_entities_nothing_is_identifiable():
     foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
     (row,) = rows(ask(foreign, after, buckets), {})
     assert (row.verdict, row.why) == (ImpactVerdict.NOT_IDENTIFIABLE, FOREIGN_ENTITIES)
+
+
+def test_only_buckets_that_may_hold_a_client_of_a_foreign_entity_have_no_figure():
+    before, after = (state({ANY_USER: limit}) for limit in (100.0, 50.0))
+    odd = ((("team", "a"), ("user", "alice")), (("producer_byte_rate", 1.0),))
+    foreign = QuotaState(limits=before.limits, foreign_entities=(odd,))
+    query = ask(foreign, after, {"1": [bucket_of("alice"), bucket_of("bob")]})
+    assert [(row.bucket.user, row.answer, row.reason) for row in query.requests] == [
+        ("alice", Identifiability.NOT_IDENTIFIABLE, FOREIGN_ENTITIES),
+        ("bob", Identifiability.EXACT, ""),
+    ]
 
 
 def test_a_foreign_entity_with_another_key_has_no_effect():
