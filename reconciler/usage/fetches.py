@@ -40,18 +40,13 @@ class ObtainedRates(NamedTuple):
 class FetchSize:
     """The size of one fetch from one broker while more data is waiting.
 
-    Attributes:
-        least_bytes: Minimum; 0 = as small as a record.
-        most_bytes: Maximum.
-        batch_bytes: Size of a record batch; 0 = small compared with a fetch.
-
     Raises:
         QuotaValueError: The sizes contradict each other.
     """
 
-    least_bytes: int
-    most_bytes: int
-    batch_bytes: int = 0
+    least_bytes: int  # minimum; 0 = as small as a record
+    most_bytes: int  # Maximum
+    batch_bytes: int = 0  # size of a record batch; 0 = small compared with a fetch
 
     def __post_init__(self) -> None:
         if not 0 <= self.least_bytes <= self.most_bytes or self.most_bytes < 1:

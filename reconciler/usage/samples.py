@@ -90,15 +90,10 @@ class Censored(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cadence:
-    """The cadence at which a broker is read.
+    """The cadence at which a broker is read."""
 
-    Attributes:
-        step_ms: Usual distance of two samples after thinning.
-        max_gap_ms: A longer distance ends a session: use in between is unknown.
-    """
-
-    step_ms: int
-    max_gap_ms: int
+    step_ms: int  # usual distance of two samples after thinning
+    max_gap_ms: int  # a longer distance ends a session: use in between is unknown
 
     def __post_init__(self) -> None:
         if not 0 < self.step_ms <= self.max_gap_ms <= MAX_GAP_MS:

@@ -26,29 +26,20 @@ class ColumnKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column.
+    """A column."""
 
-    Attributes:
-        name: With its unit, if it has one.
-        null: Whether it is nullable.
-    """
-
-    name: str
+    name: str  # with its unit, if it has one
     kind: ColumnKind
-    null: bool = False
+    null: bool = False  # whether it is nullable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table.
-
-    Attributes:
-        columns: In order. Every stored table has ``cluster_id`` and ``day``.
-        key: Unique key; also the order of rows within a file, so that readers can skip.
-    """
+    """A table."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[Column, ...]  # in order. Every stored table has `cluster_id` and `day`.
+    # Unique key; also the order of rows within a file, so that readers can skip.
     key: tuple[str, ...]
 
     @property

@@ -28,19 +28,13 @@ class GroupKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Bucket:
-    """One series of one broker: a group of clients that is counted together, not one client.
+    """One series of one broker: a group of clients that is counted together, not one client."""
 
-    Attributes:
-        kind: Which of the other three are set. A missing label means empty, never ``<default>``.
-        user: Decoded name, or "".
-        client_id: Unquoted, or "".
-        ip: Canonical address, or "".
-    """
-
+    # Which of the other three are set. A missing label means empty, never `<default>`.
     kind: GroupKind
-    user: str = ""
-    client_id: str = ""
-    ip: str = ""
+    user: str = ""  # decoded name, or ""
+    client_id: str = ""  # unquoted, or ""
+    ip: str = ""  # canonical address, or ""
 
     @property
     def entity(self) -> Entity:
@@ -100,14 +94,11 @@ _KIND_OF_LEVEL: Final[dict[int, GroupKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLimits:
-    """The limits of one key, and the kinds of level that Kafka has in use for it.
-
-    Attributes:
-        in_use: Kinds of level that decide the tags, as of a broker of 4.2 or newer: an older one keeps a kind until it
-          restarts, even after its last quota is removed (KAFKA-19282).
-    """
+    """The limits of one key, and the kinds of level that Kafka has in use for it."""
 
     limits: Mapping[Entity, float]
+    # Kinds of level that decide the tags, as of a broker of 4.2 or newer: an older one keeps a kind until it
+    # restarts, even after its last quota is removed (KAFKA-19282).
     in_use: frozenset[GroupKind]
 
     @property

@@ -40,25 +40,18 @@ MODEL_OF: Final[dict[QuotaType, ThrottleModel]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The effect of a limit on one bucket on one broker over all samples.
-
-    Attributes:
-        throttled_ms: Throttled time; for the approximate model, time over the limit.
-        max_delay_ms: The worst delay; ``None`` if the model has no delays.
-        over_timeout_ms: Time with a delay above :data:`DELIVERY_TIMEOUT_MS`; ``None`` as for ``max_delay_ms``.
-        delayed_units: Units that had to wait; for the rejecting model, refused connections.
-        unfinished: Sessions that end with a backlog: the true figures are higher.
-    """
+    """The effect of a limit on one bucket on one broker over all samples."""
 
     model: ThrottleModel
     samples: int
     covered_ms: int
     arrived_units: int
-    throttled_ms: int
-    max_delay_ms: int | None
+    throttled_ms: int  # throttled time; for the approximate model, time over the limit
+    max_delay_ms: int | None  # the worst delay; None if the model has no delays
+    # Time with a delay above `DELIVERY_TIMEOUT_MS`; None as for `max_delay_ms`.
     over_timeout_ms: int | None
-    delayed_units: int
-    unfinished: int
+    delayed_units: int  # units that had to wait; for the rejecting model, refused connections
+    unfinished: int  # sessions that end with a backlog: the true figures are higher
 
     @property
     def is_lower_bound(self) -> bool:

@@ -25,12 +25,7 @@ AROUND_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientReportOptions:
-    """The options of the command line.
-
-    Attributes:
-        at_ms: The time in question; negative = milliseconds ago; ``None`` = the whole window.
-        max_rows: Maximum number of times shown.
-    """
+    """The options of the command line."""
 
     lake: str
     clusters: ClusterSelection
@@ -38,8 +33,9 @@ class ClientReportOptions:
     user: str | None = None
     client_id: str | None = None
     ip: str | None = None
+    # The time in question; negative = milliseconds ago; None = the whole window.
     at_ms: int | None = None
-    max_rows: int = 50
+    max_rows: int = 50  # maximum number of times shown
 
     @property
     def client(self) -> Principal:

@@ -41,19 +41,14 @@ WINDOW_MS: Final = 30 * DAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendOptions:
-    """The options of the command line.
-
-    Attributes:
-        window: Window of the evidence; its last week is held out.
-        folder: Folder for documents; ``None`` = no documents.
-    """
+    """The options of the command line."""
 
     lake: str
     clusters: ClusterSelection
-    window: WindowOptions
+    window: WindowOptions  # window of the evidence; its last week is held out
     running: SparkOptions
     most: int
-    folder: Path | None
+    folder: Path | None  # folder for documents; None = no documents
 
     def __post_init__(self) -> None:
         if self.folder is not None and self.clusters.ids:
@@ -65,16 +60,12 @@ class RecommendOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendTask:
-    """The validated inputs before Spark starts.
-
-    Attributes:
-        declared: Documents by name of the cluster; none for clusters without a name.
-        places: Files for proposals by name of the cluster; empty = no files.
-    """
+    """The validated inputs before Spark starts."""
 
     clusters: tuple[SelectedCluster, ...]
+    # Documents by name of the cluster; none for clusters without a name.
     declared: Mapping[str, DeclaredDocuments]
-    places: Mapping[str, Path]
+    places: Mapping[str, Path]  # files for proposals by name of the cluster; empty = no files
 
     @property
     def declarations(self) -> dict[str, tuple[Declaration, ...]]:

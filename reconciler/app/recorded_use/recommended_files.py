@@ -17,13 +17,10 @@ MARK: Final = "# Proposed by kquota spark recommend"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFiles:
-    """The changed files.
-
-    Attributes:
-        removed: Files of an earlier run, because there are no proposals any more.
-    """
+    """The changed files."""
 
     written: tuple[Path, ...] = ()
+    # Files of an earlier run, because there are no proposals any more.
     removed: tuple[Path, ...] = ()
 
 

@@ -59,19 +59,13 @@ def _absolute(typed: int | None, now: int, default: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedCluster:
-    """A selected cluster.
+    """A selected cluster."""
 
-    Attributes:
-        id: Kafka's cluster id, which the lake uses.
-        name: Its name in the project; "" if only the id was given.
-        settings: Its trusted configuration; ``None`` if only the id was given.
-        root: Base folder of the project's paths.
-    """
-
-    id: str
-    name: str = ""
+    id: str  # Kafka's cluster id, which the lake uses
+    name: str = ""  # its name in the project; "" if only the id was given
+    # Its trusted configuration; None if only the id was given.
     settings: "QuotaCluster | None" = None
-    root: Path = Path()
+    root: Path = Path()  # base folder of the project's paths
 
     @property
     def display_name(self) -> str:
@@ -81,17 +75,12 @@ class SelectedCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSelection:
-    """The clusters of a command line.
+    """The clusters of a command line."""
 
-    Attributes:
-        project: The project file; ``None`` = ``kquota.yaml`` here.
-        ids: Cluster ids, instead of a project.
-    """
-
-    project: Path | None = None
+    project: Path | None = None  # the project file; None = `kquota.yaml` here
     names: tuple[str, ...] = ()
     every: bool = False
-    ids: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()  # cluster ids, instead of a project
 
     def __post_init__(self) -> None:
         if self.every and self.names:

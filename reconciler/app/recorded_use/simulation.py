@@ -41,24 +41,18 @@ NO_LIMITS: Final = PlanLimits(validate="none", correct_drift=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """The options of the command line.
-
-    Attributes:
-        clusters: Clusters of the project; with files, the clusters that they must belong to.
-        paths: Manifests, instead of those that the project configures.
-        engine: ``auto``, ``core`` or ``spark``.
-        most: Maximum number of rows; tenants are shown whole, and at least one.
-    """
+    """The options of the command line."""
 
     lake: str
+    # Clusters of the project; with files, the clusters that they must belong to.
     clusters: ClusterSelection
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # manifests, instead of those that the project configures
     plans: tuple[Path, ...]
     after: tuple[Path, ...]
     window: WindowOptions
-    engine: str
+    engine: str  # `auto`, `core` or `spark`
     running: SparkOptions
-    most: int
+    most: int  # maximum number of rows; tenants are shown whole, and at least one
 
     def __post_init__(self) -> None:
         if self.paths and (self.plans or self.after):

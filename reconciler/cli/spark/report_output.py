@@ -51,19 +51,12 @@ class KeyFileParameter(click.ParamType["Pseudonyms"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOutput:
-    """How a report is shown. Construction fails if the output file cannot be written, before a job runs.
+    """How a report is shown. Construction fails if the output file cannot be written, before a job runs."""
 
-    Attributes:
-        output: The format; ``None`` = by the suffix of the file, else text.
-        out_path: A file; ``None`` = standard output.
-        most: Maximum number of rows of each table; a report has at most the default.
-        pseudonymise: Replaces names in a usage report; ``None`` = real names.
-    """
-
-    output: str | None = None
-    out_path: Path | None = None
-    most: int = 10_000
-    pseudonymise: "Pseudonyms | None" = None
+    output: str | None = None  # the format; None = by the suffix of the file, else text
+    out_path: Path | None = None  # a file; None = standard output
+    most: int = 10_000  # maximum number of rows of each table; a report has at most the default
+    pseudonymise: "Pseudonyms | None" = None  # replaces names in a usage report; None = real names
 
     def __post_init__(self) -> None:
         if self.out_path is not None:

@@ -18,39 +18,28 @@ MOST_DAYS: Final = 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIngestSummary:
-    """The result for one cluster.
-
-    Attributes:
-        window: The queried window; ``None`` = no Prometheus was queried.
-        published: Address and window of the published evidence; ``None`` = not published.
-        failures: Errors of this cluster.
-    """
+    """The result for one cluster."""
 
     display_name: str
     cluster_id: str
-    window: tuple[int, int] | None
+    window: tuple[int, int] | None  # the queried window; None = no Prometheus was queried
     arrived: ClusterArrivals
     days: tuple[DayReport, ...]
+    # Address and window of the published evidence; None = not published.
     published: tuple[str, int, int] | None
-    failures: tuple[str, ...]
+    failures: tuple[str, ...]  # errors of this cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestSummary:
-    """The result of a run.
+    """The result of a run."""
 
-    Attributes:
-        lake: Address of the lake, without secrets.
-        ignored: Number of snapshots and applies of other clusters, which were ignored.
-        counts: Drop reasons of series in files, including series of no cluster.
-    """
-
-    lake: str
+    lake: str  # address of the lake, without secrets
     clusters: tuple[ClusterIngestSummary, ...]
     snapshots: int
     applies: int
-    ignored: int
-    counts: DropCounts
+    ignored: int  # number of snapshots and applies of other clusters, which were ignored
+    counts: DropCounts  # drop reasons of series in files, including series of no cluster
     failures: tuple[str, ...]
 
     @property

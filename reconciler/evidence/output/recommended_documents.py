@@ -23,30 +23,22 @@ from reconciler.usage.samples import KEY_OF, QuotaType, in_kafka_units
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredDocuments:
-    """The documents of one cluster.
-
-    Attributes:
-        declarations: All of them, including suspended ones, after grants; no two active ones declare the same pair.
-        written: The same as in their files, by document.
-    """
+    """The documents of one cluster."""
 
     cluster: str
+    # All of them, including suspended ones, after grants; no two active ones declare the same pair.
     declarations: tuple[Declaration, ...] = ()
+    # The same as in their files, by document.
     written: Mapping[str, Declaration] = field(default_factory=dict[str, Declaration])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DocumentChange:
-    """New limits for one document.
-
-    Attributes:
-        declaration: The existing document; ``None`` = a new one.
-        rows: At least one, each with a target.
-    """
+    """New limits for one document."""
 
     subject: Entity
-    declaration: Declaration | None
-    rows: tuple[RecommendationRow, ...]
+    declaration: Declaration | None  # the existing document; None = a new one
+    rows: tuple[RecommendationRow, ...]  # at least one, each with a target
 
     @property
     def place(self) -> tuple[str, str, int, str]:

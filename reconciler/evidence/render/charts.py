@@ -26,20 +26,13 @@ _STEPS_MS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLayout:
-    """Sizes of a chart for one kind of screen, on which its texts are as large as those of the page.
+    """Sizes of a chart for one kind of screen, on which its texts are as large as those of the page."""
 
-    Attributes:
-        css: The class that shows it on these screens only.
-        axis_width: Width of the texts of the vertical axis.
-        names: Width of the column for names in a bar chart; 0 = names are above their bars.
-        most_times: Maximum number of times on an axis.
-    """
-
-    css: str
+    css: str  # the class that shows it on these screens only
     width: int
-    axis_width: int
-    names: int
-    most_times: int
+    axis_width: int  # width of the texts of the vertical axis
+    names: int  # width of the column for names in a bar chart; 0 = names are above their bars
+    most_times: int  # maximum number of times on an axis
 
 
 WIDE: Final = ChartLayout(css="wide", width=760, axis_width=92, names=250, most_times=8)
@@ -60,18 +53,13 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """The content of a curve chart.
+    """The content of a curve chart."""
 
-    Attributes:
-        title: Text description for screen readers.
-        points: ``(begin in ms, mean, largest)``, ascending; at least one.
-        span_ms: Length of a point; a larger distance is drawn as a gap.
-        levels: Limits; those above three times the peak are listed and not drawn.
-    """
-
-    title: str
+    title: str  # text description for screen readers
+    # `(begin in ms, mean, largest)`, ascending; at least one.
     points: Sequence[tuple[int, int, int]]
-    span_ms: int
+    span_ms: int  # length of a point; a larger distance is drawn as a gap
+    # Limits; those above three times the peak are listed and not drawn.
     levels: Sequence[Level] = ()
     marked: Sequence[int] = ()
 
@@ -87,16 +75,11 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarRow:
-    """One row of a bar chart: a name and its bars, one below the other.
+    """One row of a bar chart: a name and its bars, one below the other."""
 
-    Attributes:
-        name: The name of the row, shortened in the middle if too long.
-        details: Lines below the name, which distinguish rows of equal names.
-    """
-
-    name: str
+    name: str  # the name of the row, shortened in the middle if too long
     bars: Sequence[Bar]
-    details: Sequence[str] = ()
+    details: Sequence[str] = ()  # lines below the name, which distinguish rows of equal names
 
 
 def for_every_screen(draw: Callable[[ChartLayout], str]) -> str:

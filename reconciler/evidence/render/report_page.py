@@ -53,15 +53,10 @@ MOST_CURVES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsePageFiles:
-    """The constant parts of every page of use, from ``page/``.
+    """The constant parts of every page of use, from ``page/``."""
 
-    Attributes:
-        frame: The frame of the page, ``render.html.frame.FRAME``.
-        style: CSS.
-    """
-
-    frame: str
-    style: str
+    frame: str  # the frame of the page, `render.html.frame.FRAME`
+    style: str  # CSS
 
 
 def use_page(

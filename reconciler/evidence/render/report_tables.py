@@ -44,22 +44,17 @@ BOUNDS: Final[dict[FigureBound, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportTable:
-    """A table for people.
+    """A table for people."""
 
-    Attributes:
-        name: Name of the table in the lake, or of the section; also an anchor.
-        rows: Cells as plain text with quoted names; not escaped for any format.
-        left_out: Number of rows that are counted and not shown.
-    """
-
-    name: str
+    name: str  # name of the table in the lake, or of the section; also an anchor
     title: str
     description: str
     heads: tuple[str, ...]
+    # Cells as plain text with quoted names; not escaped for any format.
     rows: tuple[tuple[str, ...], ...]
     names: tuple[int, ...] = (0,)
     numbers: tuple[int, ...] = ()
-    left_out: int = 0
+    left_out: int = 0  # number of rows that are counted and not shown
 
     @property
     def more(self) -> str:

@@ -50,21 +50,13 @@ UNPACKED_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedPart:
-    """The content of one ConfigMap.
+    """The content of one ConfigMap."""
 
-    Attributes:
-        version: uid and resourceVersion of the object.
-        records: The records.
-        uids: The uids of the documents that own them.
-        removals: Counts of removals.
-        corrections: Corrections of drift.
-    """
-
-    version: tuple[str, str]
+    version: tuple[str, str]  # uid and resourceVersion of the object
     records: ClusterRecords
-    uids: Mapping[str, str]
-    removals: tuple[RemovalCount, ...]
-    corrections: tuple[CorrectionHistory, ...]
+    uids: Mapping[str, str]  # the uids of the documents that own them
+    removals: tuple[RemovalCount, ...]  # counts of removals
+    corrections: tuple[CorrectionHistory, ...]  # corrections of drift
 
 
 def read(

@@ -55,17 +55,11 @@ from reconciler.quota.ownership import OwnershipRecords
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigMapChanges:
-    """The ConfigMaps to write, in this order, so that a crash in between loses nothing.
+    """The ConfigMaps to write, in this order, so that a crash in between loses nothing."""
 
-    Attributes:
-        create: New ConfigMaps.
-        update: Changed ones, with the resource version that they replace.
-        delete: Names of those that are no longer needed.
-    """
-
-    create: tuple[Obj, ...] = ()
-    update: tuple[Obj, ...] = ()
-    delete: tuple[str, ...] = ()
+    create: tuple[Obj, ...] = ()  # new ConfigMaps
+    update: tuple[Obj, ...] = ()  # changed ones, with the resource version that they replace
+    delete: tuple[str, ...] = ()  # names of those that are no longer needed
 
     @property
     def writes(self) -> int:

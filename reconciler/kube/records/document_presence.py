@@ -46,22 +46,18 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPresence:
-    """The current documents of one cluster.
+    """The current documents of one cluster."""
 
-    Attributes:
-        cluster_id: The Kafka cluster id.
-        documents: The existing documents, those that are being deleted included, by name.
-        deleted_documents: Documents whose deletion was observed, in their last state.
-        uids: The recorded uid of each document; missing = its deletion was observed.
-        is_complete: Whether every document was listed: a document that is not in ``documents`` does not exist.
-        may_remove: Whether a deleted document may remove limits of an entity.
-    """
-
-    cluster_id: str
+    cluster_id: str  # the Kafka cluster id
+    # The existing documents, those that are being deleted included, by name.
     documents: Mapping[str, Obj]
+    # Documents whose deletion was observed, in their last state.
     deleted_documents: Mapping[str, Obj] = field(default_factory=dict[str, Obj])
+    # The recorded uid of each document; missing = its deletion was observed.
     uids: Mapping[str, str]
+    # Whether every document was listed: a document that is not in `documents` does not exist.
     is_complete: bool
+    # Whether a deleted document may remove limits of an entity.
     may_remove: Callable[[str, Entity], bool]
 
     def of(self, document: str) -> Presence:

@@ -36,19 +36,12 @@ _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideLedger:
-    """The location of the overrides of one Kafka cluster.
+    """The location of the overrides of one Kafka cluster."""
 
-    Attributes:
-        api: Client of the API server.
-        namespace: The operator's own.
-        cluster: Name of the QuotaCluster.
-        cluster_id: The Kafka cluster id that the operator pinned.
-    """
-
-    api: KubernetesApi
-    namespace: str
-    cluster: str
-    cluster_id: str
+    api: KubernetesApi  # client of the API server
+    namespace: str  # the operator's own
+    cluster: str  # name of the QuotaCluster
+    cluster_id: str  # the Kafka cluster id that the operator pinned
 
 
 async def ledger(api: KubernetesApi, *, namespace: str, cluster: str) -> OverrideLedger:
@@ -86,21 +79,13 @@ async def overrides(ledger: OverrideLedger) -> Mapping[Pair, Override]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideRequest:
-    """A requested override.
-
-    Attributes:
-        entity: The entity.
-        values: By key; ``None`` = not set.
-        until: Seconds since the epoch.
-        author: Who requests it.
-        reason: Why.
-    """
+    """A requested override."""
 
     entity: Entity
-    values: Mapping[Key, float | None]
-    until: float
-    author: str
-    reason: str
+    values: Mapping[Key, float | None]  # by key; None = not set
+    until: float  # seconds since the epoch
+    author: str  # who requests it
+    reason: str  # Why
 
 
 async def begin(ledger: OverrideLedger, request: OverrideRequest) -> Sequence[Override]:

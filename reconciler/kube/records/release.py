@@ -36,19 +36,13 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseResult:
-    """The result of a release.
+    """The result of a release."""
 
-    Attributes:
-        documents: ``namespace/name`` of the released documents, sorted.
-        pairs: Number of pairs recorded as orphaned.
-        unrecorded: Clusters whose records could not be marked, with the reason; their documents are released
-            nevertheless.
-        failed: Documents that still have the finalizer, with the reason.
-    """
-
-    documents: tuple[str, ...] = ()
-    pairs: int = 0
+    documents: tuple[str, ...] = ()  # `namespace/name` of the released documents, sorted
+    pairs: int = 0  # number of pairs recorded as orphaned
+    # Clusters whose records could not be marked, with the reason; their documents are released nevertheless.
     unrecorded: Mapping[str, str] = field(default_factory=dict[str, str])
+    # Documents that still have the finalizer, with the reason.
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
 
 

@@ -16,16 +16,12 @@ from reconciler.quota.entity_forms import record_key
 class SeriesLayout:
     """One distribution of a series over parts.
 
-    Attributes:
-        serial: Increases with every change of the number of parts.
-        parts: Number of parts.
-
     Raises:
         ValueError: There is no part, or the serial number is negative.
     """
 
-    serial: int = 0
-    parts: int = 1
+    serial: int = 0  # increases with every change of the number of parts
+    parts: int = 1  # number of parts
 
     def __post_init__(self) -> None:
         if self.serial < 0 or self.parts < 1:

@@ -28,22 +28,16 @@ from reconciler.quota.ownership import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartLimits:
-    """Limits of a part, and of the number of parts.
+    """Limits of a part, and of the number of parts."""
 
-    Attributes:
-        packed: Characters of one part in base64, as stored. The API server accepts ConfigMaps of 1 MiB.
-        unpacked: Bytes of one part before compression; well below what a reader accepts.
-        parts: Parts of one series.
-        target: Characters of one part in base64 while there are few parts: a change of one document rewrites one
-            part.
-        target_parts: From this number of parts on they grow beyond ``target``.
-    """
-
+    # Characters of one part in base64, as stored. The API server accepts ConfigMaps of 1 MiB.
     packed: int = 256 * 1024
+    # Bytes of one part before compression; well below what a reader accepts.
     unpacked: int = 16 * 1024 * 1024
-    parts: int = 1024
+    parts: int = 1024  # parts of one series
+    # Characters of one part in base64 while there are few parts: a change of one document rewrites one part.
     target: int = 24 * 1024
-    target_parts: int = 128
+    target_parts: int = 128  # from this number of parts on they grow beyond `target`
 
     def characters(self, parts: int) -> int:
         """Return the maximum characters of a part in base64, in a layout with this number of parts."""
@@ -74,19 +68,12 @@ OVERHEAD: Final = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPart:
-    """One part as stored.
+    """One part as stored."""
 
-    Attributes:
-        number: Its number in the layout.
-        share: Its records.
-        packed: Its gzip bytes.
-        size: Its unpacked bytes.
-    """
-
-    number: int
-    share: OwnershipRecords
-    packed: bytes
-    size: int
+    number: int  # its number in the layout
+    share: OwnershipRecords  # its records
+    packed: bytes  # its gzip bytes
+    size: int  # its unpacked bytes
 
 
 def gzip_of(content: bytes) -> bytes:

@@ -35,27 +35,21 @@ CLUSTER_ID: Final = f"{GROUP}/cluster-id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecords:
-    """The content of the ConfigMaps of one cluster id.
+    """The content of the ConfigMaps of one cluster id."""
 
-    Attributes:
-        owned: All records, intents, overrides, orphans and drift times.
-        uids: The uids of the documents that own something and whose deletion was not observed.
-        removals: Removals within the guard's window.
-        corrections: Corrections of drift within the tracker's window.
-        writers: The writers of this cluster, by writer id.
-        layout: The present layout of the parts.
-        takes_statuses: Whether records of statuses still have to be migrated: no list of what documents own was ever
-            written for this cluster.
-        is_old_form: Whether an older version wrote them; they are replaced by a new layout.
-    """
-
-    owned: OwnershipRecords
+    owned: OwnershipRecords  # all records, intents, overrides, orphans and drift times
+    # The uids of the documents that own something and whose deletion was not observed.
     uids: Mapping[str, str] = field(default_factory=dict[str, str])
-    removals: Sequence[RemovalCount] = ()
+    removals: Sequence[RemovalCount] = ()  # removals within the guard's window
+    # Corrections of drift within the tracker's window.
     corrections: Sequence[CorrectionHistory] = ()
+    # The writers of this cluster, by writer id.
     writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
-    layout: SeriesLayout = ONE
+    layout: SeriesLayout = ONE  # the present layout of the parts
+    # Whether records of statuses still have to be migrated: no list of what documents own was ever written for this
+    # cluster.
     takes_statuses: bool = False
+    # Whether an older version wrote them; they are replaced by a new layout.
     is_old_form: bool = False
 
 

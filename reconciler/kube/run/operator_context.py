@@ -30,35 +30,26 @@ class SessionProvider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContext:
-    """What the clusters of one operator share.
+    """What the clusters of one operator share."""
 
-    Attributes:
-        settings: The settings of the process.
-        cache: The cached resources.
-        list_everything: Lists every watched namespace into the cache; returns whether the listing is complete. Its
-            argument returns whether the cached documents declare exactly what the records have.
-        sessions: Clients of Kafka clusters.
-        writes: Writes statuses, finalizers and events.
-        clock: Time.
-        audit: Audit log of applies.
-        refuses_removals: ``refuses_removals(name, plan)``: why no removal of a plan is allowed now; "" = allowed.
-        fence_seconds: Seconds for which writes of an earlier leader may still take effect; 0 = none.
-        watch_order: Whether watch events arrive in the order in which the objects were changed.
-        manager_of: ``manager_of(cluster id, name)``: the name of the QuotaCluster that manages a Kafka cluster.
-        secret_of: The credentials of a cluster's session, for its status.
-        passed: Called with each reconciliation and its number of conflicting limits, for metrics.
-    """
-
-    settings: OperatorSettings
-    cache: ResourceCache
+    settings: OperatorSettings  # the settings of the process
+    cache: ResourceCache  # the cached resources
+    # Lists every watched namespace into the cache; returns whether the listing is complete. Its argument returns
+    # whether the cached documents declare exactly what the records have.
     list_everything: Callable[[Callable[[], bool]], Awaitable[bool]]
-    sessions: SessionProvider
-    writes: ResourceWriter
-    clock: Clock
-    audit: AuditLog
+    sessions: SessionProvider  # clients of Kafka clusters
+    writes: ResourceWriter  # writes statuses, finalizers and events
+    clock: Clock  # Time
+    audit: AuditLog  # audit log of applies
+    # `refuses_removals(name, plan)`: why no removal of a plan is allowed now; "" = allowed.
     refuses_removals: Callable[[str, Plan], Awaitable[str]]
+    # Seconds for which writes of an earlier leader may still take effect; 0 = none.
     fence_seconds: Callable[[], float]
+    # Whether watch events arrive in the order in which the objects were changed.
     watch_order: WatchOrder
+    # `manager_of(cluster id, name)`: the name of the QuotaCluster that manages a Kafka cluster.
     manager_of: Callable[[str, str], str]
+    # The credentials of a cluster's session, for its status.
     secret_of: Callable[[str], SecretState]
+    # Called with each reconciliation and its number of conflicting limits, for metrics.
     passed: Callable[[Reconciliation, int], None]

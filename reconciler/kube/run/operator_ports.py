@@ -23,15 +23,10 @@ from reconciler.ports import AuditLog
 
 
 class Candidate(Protocol):
-    """A candidate for the Lease that may become the leader once. Implemented by ``lease_thread.LeaseThread``.
+    """A candidate for the Lease that may become the leader once. Implemented by ``lease_thread.LeaseThread``."""
 
-    Attributes:
-        elected: Set when this process leads; never cleared.
-        leadership_lost: Set when this process led and must end at once; never cleared.
-    """
-
-    elected: asyncio.Event
-    leadership_lost: asyncio.Event
+    elected: asyncio.Event  # set when this process leads; never cleared
+    leadership_lost: asyncio.Event  # set when this process led and must end at once; never cleared
 
     @property
     def leading(self) -> bool:
@@ -69,21 +64,15 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPorts:
-    """The ports of an operator process.
+    """The ports of an operator process."""
 
-    Attributes:
-        watch: Delivers watch events.
-        candidate: Creates the candidate for the Lease; its second argument is called with whether this process leads.
-        watchdog: Within its context, ends the process once ``certain_until`` has passed.
-        audit: Receives intents and their outcomes.
-        writes: Counts the writes to Kafka in flight.
-    """
-
-    watch: Watch
+    watch: Watch  # delivers watch events
+    # Creates the candidate for the Lease; its second argument is called with whether this process leads.
     candidate: Callable[[ElectionSettings, Callable[[bool], None]], Candidate]
+    # Within its context, ends the process once `certain_until` has passed.
     watchdog: Callable[[Callable[[], float | None]], AbstractContextManager[object]]
-    audit: AuditLog
-    writes: KafkaWrites = field(default_factory=KafkaWrites)
+    audit: AuditLog  # receives intents and their outcomes
+    writes: KafkaWrites = field(default_factory=KafkaWrites)  # counts the writes to Kafka in flight
 
 
 def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:

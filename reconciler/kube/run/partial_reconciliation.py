@@ -39,24 +39,15 @@ _OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.OVERRIDE_EXP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownState:
-    """The state after a reconciliation, on which the next one may rely.
+    """The state after a reconciliation, on which the next one may rely."""
 
-    Attributes:
-        cluster: The QuotaCluster.
-        live: The quotas in Kafka.
-        limits: The declared limits.
-        documents: Every document that exists, frozen ones included.
-        losses: The pairs that documents declare and lose.
-        desired_pairs: Number of declared pairs.
-        findings: Pairs that are reported and not written, also by the next reconciliation.
-    """
-
-    cluster: QuotaCluster
-    live: QuotaState
-    limits: Mapping[Entity, Limits]
-    documents: frozenset[str]
-    losses: Losses
-    desired_pairs: int
+    cluster: QuotaCluster  # the QuotaCluster
+    live: QuotaState  # the quotas in Kafka
+    limits: Mapping[Entity, Limits]  # the declared limits
+    documents: frozenset[str]  # every document that exists, frozen ones included
+    losses: Losses  # the pairs that documents declare and lose
+    desired_pairs: int  # number of declared pairs
+    # Pairs that are reported and not written, also by the next reconciliation.
     findings: tuple[Finding, ...]
 
 

@@ -38,23 +38,14 @@ NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredRight:
-    """A permission that the operator uses, and its purpose.
+    """A permission that the operator uses, and its purpose."""
 
-    Attributes:
-        verb: RBAC verb.
-        resource: Kind of resource.
-        purpose: What it is used for.
-        subresource: For example ``status``.
-        namespace: The namespace; ``None`` = cluster-wide.
-        name: Restricts the permission to one object; "" = any.
-    """
-
-    verb: str
-    resource: ApiResource
-    purpose: str
-    subresource: str = ""
-    namespace: str | None = None
-    name: str = ""
+    verb: str  # RBAC verb
+    resource: ApiResource  # kind of resource
+    purpose: str  # what it is used for
+    subresource: str = ""  # for example `status`
+    namespace: str | None = None  # the namespace; None = cluster-wide
+    name: str = ""  # restricts the permission to one object; "" = any
 
     def __str__(self) -> str:
         kind = self.resource.plural + (f"/{self.subresource}" if self.subresource else "")
@@ -171,19 +162,13 @@ async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfiguration:
-    """One QuotaCluster and the configuration of its client.
+    """One QuotaCluster and the configuration of its client."""
 
-    Attributes:
-        name: Name of the QuotaCluster.
-        expected: Cluster id that must answer, from the spec or pinned by the operator; ``None`` = any.
-        config: ``None`` if ``error`` is set.
-        error: What is wrong with it; ``None`` = nothing.
-    """
-
-    name: str
+    name: str  # name of the QuotaCluster
+    # Cluster id that must answer, from the spec or pinned by the operator; None = any.
     expected: str | None = None
-    config: ClientConfig | None = None
-    error: KquotaError | None = None
+    config: ClientConfig | None = None  # none if `error` is set
+    error: KquotaError | None = None  # what is wrong with it; None = nothing
 
 
 async def configured(

@@ -22,14 +22,10 @@ NOT_COMPARED: Final = "NotCompared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileFailure:
-    """Why a whole reconciliation failed.
-
-    Attributes:
-        reason: The reason.
-        message: For the owner of the QuotaCluster; documents show the sentence of the reason's row instead.
-    """
+    """Why a whole reconciliation failed."""
 
     reason: Reason
+    # For the owner of the QuotaCluster; documents show the sentence of the reason's row instead.
     message: str
 
 

@@ -60,29 +60,24 @@ _NO_PAIRS: Final[frozenset[Pair]] = frozenset()
 class Eligibility:
     """The eligibility of one document.
 
-    Attributes:
-        document: ``namespace/name``.
-        obj: The resource as it was judged.
-        reason: The first reason that applies why it is not applied, in this order: Deleting, NamespaceLimit, Invalid,
-            NoClusterSelected, ClusterNotFound or ClusterInvalid, NotGranted, OutOfScope, Suspended, ClusterSuspended;
-            ``None`` = it is applied.
-        declaration: The declaration with tenant grants applied; ``None`` if it cannot be read.
-        claim: What it may claim; ``None`` = nothing.
-        halted: Pairs that must not be treated as undeclared while the document is suspended.
-        tenanted: Whether its cluster has tenants, so that documents of other namespaces must not be named to it.
-        messages: Sentences for its author: why it is not eligible, or which part has no effect.
-
     Raises:
         ValueError: ``claim`` is set for a kind that may not claim, or is missing for one that does.
     """
 
-    document: str
-    obj: Obj = field(repr=False)
+    document: str  # `namespace/name`
+    obj: Obj = field(repr=False)  # the resource as it was judged
+    # The first reason that applies why it is not applied, in this order: Deleting, NamespaceLimit, Invalid,
+    # NoClusterSelected, ClusterNotFound or ClusterInvalid, NotGranted, OutOfScope, Suspended, ClusterSuspended; None
+    # = it is applied.
     reason: Reason | None
+    # The declaration with tenant grants applied; None if it cannot be read.
     declaration: Declaration | None = None
-    claim: Claim | None = None
+    claim: Claim | None = None  # what it may claim; None = nothing
+    # Pairs that must not be treated as undeclared while the document is suspended.
     halted: frozenset[Pair] = _NO_PAIRS
+    # Whether its cluster has tenants, so that documents of other namespaces must not be named to it.
     tenanted: bool = False
+    # Sentences for its author: why it is not eligible, or which part has no effect.
     messages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

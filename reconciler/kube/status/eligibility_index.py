@@ -18,14 +18,11 @@ from reconciler.quota.entity import Entity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileScope:
-    """The scope of a partial reconciliation.
+    """The scope of a partial reconciliation."""
 
-    Attributes:
-        entities: The entities that changed documents declare, declared before, or own.
-        documents: The changed documents, and all others that declare one of these entities.
-    """
-
+    # The entities that changed documents declare, declared before, or own.
     entities: frozenset[Entity]
+    # The changed documents, and all others that declare one of these entities.
     documents: frozenset[str]
 
 

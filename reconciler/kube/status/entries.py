@@ -42,21 +42,13 @@ def sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StatusEntries:
-    """One document and the reconciliation that compared it. Without slots, because ``cached_property`` needs ``__dict__``.
+    """One document and the reconciliation that compared it. Without slots, because ``cached_property`` needs ``__dict__``."""
 
-    Attributes:
-        eligibility: The eligibility of the document.
-        subject: Its entity.
-        key_statuses: The indexed reconciliation.
-        previous: Its current status.
-        now: Seconds since the epoch.
-    """
-
-    eligibility: Eligibility
-    subject: Entity
-    key_statuses: KeyStatusIndex
-    previous: Obj
-    now: float
+    eligibility: Eligibility  # the eligibility of the document
+    subject: Entity  # its entity
+    key_statuses: KeyStatusIndex  # the indexed reconciliation
+    previous: Obj  # its current status
+    now: float  # seconds since the epoch
 
     @cached_property
     def statuses_by_key(self) -> Mapping[Key, KeyStatus]:

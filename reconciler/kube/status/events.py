@@ -25,18 +25,13 @@ _QUIET: Final = frozenset(
 class ResourceEvent:
     """One Event.
 
-    Attributes:
-        kind: ``Normal`` or ``Warning``; the API has no other type.
-        reason: CamelCase reason for programs.
-        note: A sentence; cut at the API server's limit.
-
     Raises:
         ValueError: The note is empty.
     """
 
-    kind: Literal["Normal", "Warning"]
-    reason: str
-    note: str
+    kind: Literal["Normal", "Warning"]  # `Normal` or `Warning`; the API has no other type
+    reason: str  # CamelCase reason for programs
+    note: str  # a sentence; cut at the API server's limit
 
     def __post_init__(self) -> None:
         if not self.note:

@@ -36,23 +36,15 @@ _NO_RIGHT: Final = frozenset({29, 30, 31})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyStatus:
-    """The result of a reconciliation for one pair.
-
-    Attributes:
-        reason: The reason.
-        cause: Why the present difference exists, or ``InSync``.
-        message: A sentence; may be empty.
-        result: Outcome of the write of this reconciliation, as in ``status.keys``; "" = nothing was written.
-        live: The last observed value; ``None`` = not set.
-        drifts: Whether another writer changed it, corrected or not.
-    """
+    """The result of a reconciliation for one pair."""
 
     reason: Reason
-    cause: str = "InSync"
-    message: str = ""
+    cause: str = "InSync"  # why the present difference exists, or `InSync`
+    message: str = ""  # a sentence; may be empty
+    # Outcome of the write of this reconciliation, as in `status.keys`; "" = nothing was written.
     result: str = ""
-    live: float | None = None
-    drifts: bool = False
+    live: float | None = None  # the last observed value; None = not set
+    drifts: bool = False  # whether another writer changed it, corrected or not
 
 
 class KeyStatusIndex:

@@ -17,21 +17,16 @@ _ASK_ADMIN: Final = "It cannot be fixed in this namespace; see the status of the
 
 
 class Reason(StrEnum):
-    """Why a resource is, or is not, ready; worst first.
-
-    Attributes:
-        argo: Health that Argo CD's health script computes. Degraded: a person has to act. Progressing: it is retried
-            automatically. Suspended: the user requested it. Healthy: nothing is wrong.
-        on: The kinds that can have it: ``Q`` for ClientQuota, ``C`` for QuotaCluster.
-        message: The sentence for a document. It contains no other tenant and no address, because tenants read it.
-        helps: What to do.
-    """
+    """Why a resource is, or is not, ready; worst first."""
 
     _value_: str
+    # Health that Argo CD's health script computes. Degraded: a person has to act. Progressing: it is retried
+    # automatically. Suspended: the user requested it. Healthy: nothing is wrong.
     argo: Health
-    on: str
+    on: str  # the kinds that can have it: `Q` for ClientQuota, `C` for QuotaCluster
+    # The sentence for a document. It contains no other tenant and no address, because tenants read it.
     message: str
-    helps: str
+    helps: str  # what to do
 
     def __new__(cls, value: str, argo: Health, on: str, message: str, helps: str) -> Self:
         """Return a member whose value is the text of the condition's reason."""

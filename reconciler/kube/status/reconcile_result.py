@@ -28,36 +28,24 @@ from reconciler.quota.results.report import Reconciliation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileResult:
-    """The result of reconciling one cluster.
+    """The result of reconciling one cluster."""
 
-    Attributes:
-        obj: The QuotaCluster.
-        cluster: Its parsed spec; ``None`` if it cannot be used.
-        rules: The rules in force.
-        report: The reconciliation.
-        losses: The pairs that documents declare and lose.
-        eligibilities: The eligibility of each document; of a partial reconciliation, of each in its scope.
-        documents: The current objects of the documents.
-        without_finalizer: Documents whose finalizer could not be added, so that nothing was written for them.
-        records_known: Whether the records could be read; without them no document is released.
-        is_partial: Whether only a part of the documents was reconciled.
-        behaves_as: Kafka release line, "" if the cluster was not reached.
-        secret: The credentials in use; without a version if there are none.
-        next_resync_at: When the next resync is due, in seconds since the epoch; ``None`` = unknown.
-    """
-
-    obj: Obj
-    cluster: QuotaCluster | None
-    rules: Rules
-    report: Reconciliation
-    losses: Losses
+    obj: Obj  # the QuotaCluster
+    cluster: QuotaCluster | None  # its parsed spec; None if it cannot be used
+    rules: Rules  # the rules in force
+    report: Reconciliation  # the reconciliation
+    losses: Losses  # the pairs that documents declare and lose
+    # The eligibility of each document; of a partial reconciliation, of each in its scope.
     eligibilities: Mapping[str, Eligibility]
-    documents: Mapping[str, Obj]
+    documents: Mapping[str, Obj]  # the current objects of the documents
+    # Documents whose finalizer could not be added, so that nothing was written for them.
     without_finalizer: frozenset[str] = frozenset()
+    # Whether the records could be read; without them no document is released.
     records_known: bool = True
-    is_partial: bool = False
-    behaves_as: str = ""
-    secret: SecretState = NO_SECRET
+    is_partial: bool = False  # whether only a part of the documents was reconciled
+    behaves_as: str = ""  # Kafka release line, "" if the cluster was not reached
+    secret: SecretState = NO_SECRET  # the credentials in use; without a version if there are none
+    # When the next resync is due, in seconds since the epoch; None = unknown.
     next_resync_at: float | None = None
 
 

@@ -32,42 +32,32 @@ class Identifiability(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedBucket:
-    """One bucket after the change, on one broker.
+    """One bucket after the change, on one broker."""
 
-    Attributes:
-        bucket: The bucket; with ``any_name``, an empty name of its kind means every other name.
-        any_name: Whether this is any of the many buckets with a name that has no row of its own.
-        parts: Recorded old buckets, sorted; their sum is its series, or a bound of it.
-        limit: In Kafka's unit, ``None`` = unlimited.
-        changed: Whether its clients get another limit or share it with other clients than before.
-        relieved: Whether the only change is that clients may leave it: same limit, no new clients, never worse.
-        reason: One sentence, "" if the answer is exact.
-    """
-
-    bucket: Bucket
-    any_name: bool
+    bucket: Bucket  # the bucket; with `any_name`, an empty name of its kind means every other name
+    any_name: bool  # whether this is any of the many buckets with a name that has no row of its own
     answer: Identifiability
+    # Recorded old buckets, sorted; their sum is its series, or a bound of it.
     parts: tuple[Bucket, ...]
-    limit: float | None
+    limit: float | None  # in Kafka's unit, None = unlimited
     source: Entity | None
+    # Whether its clients get another limit or share it with other clients than before.
     changed: bool
+    # Whether the only change is that clients may leave it: same limit, no new clients, never worse.
     relieved: bool
-    reason: str
+    reason: str  # one sentence, "" if the answer is exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRegrouping:
-    """The effect of changed limits of one key on the buckets of one broker.
+    """The effect of changed limits of one key on the buckets of one broker."""
 
-    Attributes:
-        mapped: Every bucket after the change, sorted by name; those with ``any_name`` last.
-        flipped: Buckets without a limit before and after that will be counted under other tags: their history ends.
-        unexplained: Series that the limits before cannot have produced: older limits, a kind of level that a broker
-          before 4.2 remembers, a clock. Buckets that may share a client with them are not identifiable.
-    """
-
+    # Every bucket after the change, sorted by name; those with `any_name` last.
     mapped: tuple[MappedBucket, ...]
+    # Buckets without a limit before and after that will be counted under other tags: their history ends.
     flipped: tuple[Bucket, ...]
+    # Series that the limits before cannot have produced: older limits, a kind of level that a broker before 4.2
+    # remembers, a clock. Buckets that may share a client with them are not identifiable.
     unexplained: tuple[Bucket, ...]
 
     @property

@@ -53,43 +53,30 @@ class BucketInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactRequest:
-    """A future row with all facts that need no sample.
-
-    Attributes:
-        any_name: Whether it represents many buckets whose names are unknown.
-        broker_id: The broker; "" = no broker recorded it.
-        answer: How far the parts determine the use of the bucket.
-        parts: Buckets to read; empty if there can be no figure.
-        before_units: The lowest current limit of the parts; ``None`` = unlimited, or not a number.
-        source_entity: The entity of the new limit (:func:`~reconciler.quota.entity_forms.canonical_text`).
-        reason: One sentence, "" if the answer is exact.
-    """
+    """A future row with all facts that need no sample."""
 
     quota_type: QuotaType
     bucket: Bucket
-    any_name: bool
-    broker_id: str
-    answer: Identifiability
-    parts: tuple[BucketInput, ...]
+    any_name: bool  # whether it represents many buckets whose names are unknown
+    broker_id: str  # the broker; "" = no broker recorded it
+    answer: Identifiability  # how far the parts determine the use of the bucket
+    parts: tuple[BucketInput, ...]  # buckets to read; empty if there can be no figure
+    # The lowest current limit of the parts; None = unlimited, or not a number.
     before_units: int | None
     after_units: int | None
-    source_entity: str
-    reason: str
+    source_entity: str  # the entity of the new limit (`canonical_text`)
+    reason: str  # one sentence, "" if the answer is exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactQuery:
-    """The query of a plan on the evidence of one cluster.
-
-    Attributes:
-        requests: The future rows, in the order of ``impact_row``.
-        flipped: Buckets without limits that will be counted under other tags: their history ends.
-        unexplained: Series that the current limits cannot have produced.
-    """
+    """The query of a plan on the evidence of one cluster."""
 
     cluster_id: str
-    requests: tuple[ImpactRequest, ...]
+    requests: tuple[ImpactRequest, ...]  # the future rows, in the order of `impact_row`
+    # Buckets without limits that will be counted under other tags: their history ends.
     flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
+    # Series that the current limits cannot have produced.
     unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -20,28 +20,21 @@ MOST_WAYS: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLimits:
-    """The limits of a window.
+    """The limits of a window."""
 
-    Attributes:
-        states: At least one state for each way of counting, in any order, each with the values of one snapshot.
-        beyond: Keys with more than :data:`MOST_WAYS` ways of counting: not all are in ``states``.
-    """
-
+    # At least one state for each way of counting, in any order, each with the values of one snapshot.
     states: tuple[QuotaState, ...] = ()
+    # Keys with more than `MOST_WAYS` ways of counting: not all are in `states`.
     beyond: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLimitHistory:
-    """The limits of one key in a window.
+    """The limits of one key in a window."""
 
-    Attributes:
-        books: Limits of each kept snapshot; those without any limit are dropped, because brokers then record no use.
-        beyond: Whether there were more ways of counting than these.
-    """
-
+    # Limits of each kept snapshot; those without any limit are dropped, because brokers then record no use.
     books: tuple[KeyLimits, ...] = ()
-    beyond: bool = False
+    beyond: bool = False  # whether there were more ways of counting than these
 
     def broken(self, now: KeyLimits, buckets: Collection[Bucket]) -> set[Bucket]:
         """Return buckets of one broker that would contain other clients under current limits than were recorded."""

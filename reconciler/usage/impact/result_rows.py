@@ -28,29 +28,20 @@ BLIND: Final = frozenset({ImpactVerdict.NO_DATA, ImpactVerdict.NOT_IDENTIFIABLE}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceNote:
-    """The evidence of a report.
-
-    Attributes:
-        source: Address of the samples, without secrets.
-        to_ms: End of the window, exclusive.
-        coverage_ppm: The covered share of the window, of the broker with the lowest coverage.
-        snapshot_id: The snapshot of the limits.
-        partial: What is missing, as sentences; empty = nothing.
-        counts: Counts by state of the input: gaps, resets, refused series and the like.
-        stale: Why it does not count as evidence, "" = it counts.
-    """
+    """The evidence of a report."""
 
     cluster_id: str
-    source: str = ""
+    source: str = ""  # address of the samples, without secrets
     from_ms: int = 0
-    to_ms: int = 0
+    to_ms: int = 0  # end of the window, exclusive
     made_ms: int = 0
     step_ms: int = 0
-    coverage_ppm: int = 0
-    snapshot_id: str = ""
-    partial: tuple[str, ...] = ()
+    coverage_ppm: int = 0  # the covered share of the window, of the broker with the lowest coverage
+    snapshot_id: str = ""  # the snapshot of the limits
+    partial: tuple[str, ...] = ()  # what is missing, as sentences; empty = nothing
+    # Counts by state of the input: gaps, resets, refused series and the like.
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    stale: str = ""
+    stale: str = ""  # why it does not count as evidence, "" = it counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,45 +50,33 @@ class ImpactRow:
 
     For a client that was throttled, "same" is no verdict on a tighter limit: such a row ranks above "better", is not judged
     and is not enough (`may_be_worse`).
-
-    Attributes:
-        any_name: Whether it represents many buckets whose names are unknown.
-        broker_id: The broker; "" if no broker recorded it.
-        before_units: The current limit, in units (the lowest of several old buckets); ``None`` = unlimited.
-        source_entity: The entity of the new limit as canonical JSON; "" = none.
-        answer: How far the series determine the use of the bucket.
-        bound: The relation of the figures after the change to the true values.
-        before_throttled_ms: Simulated under the current limit; ``None`` = no figure.
-        observed_throttled_ms: Throttled time recorded by the broker; ``None`` = not recorded.
-        after_over_timeout_ms: Time with a delay above 120 s: records are lost.
-        censored_ms: The part of ``covered_ms`` in which clients wanted more than was recorded.
-        why: One sentence, "" if the answer is exact.
-        worst_throttled_ms: ``after_throttled_ms`` in the worst case if the bound is "between"; otherwise ``None``.
     """
 
     cluster_id: str
     quota_type: QuotaType
     bucket: Bucket
-    any_name: bool
-    broker_id: str
+    any_name: bool  # whether it represents many buckets whose names are unknown
+    broker_id: str  # the broker; "" if no broker recorded it
+    # The current limit, in units (the lowest of several old buckets); None = unlimited.
     before_units: int | None
     after_units: int | None
-    source_entity: str
-    answer: Identifiability
+    source_entity: str  # the entity of the new limit as canonical JSON; "" = none
+    answer: Identifiability  # how far the series determine the use of the bucket
     verdict: ImpactVerdict
-    bound: FigureBound
+    bound: FigureBound  # the relation of the figures after the change to the true values
     model: ThrottleModel
-    before_throttled_ms: int | None
+    before_throttled_ms: int | None  # simulated under the current limit; None = no figure
     before_max_delay_ms: int | None
-    observed_throttled_ms: int | None
+    observed_throttled_ms: int | None  # throttled time recorded by the broker; None = not recorded
     after_throttled_ms: int | None
     after_max_delay_ms: int | None
-    after_over_timeout_ms: int | None
+    after_over_timeout_ms: int | None  # time with a delay above 120 s: records are lost
     delayed_units: int | None
     unfinished: int | None
     covered_ms: int
-    censored_ms: int
-    why: str
+    censored_ms: int  # the part of `covered_ms` in which clients wanted more than was recorded
+    why: str  # one sentence, "" if the answer is exact
+    # `after_throttled_ms` in the worst case if the bound is "between"; otherwise None.
     worst_throttled_ms: int | None = None
     worst_max_delay_ms: int | None = None
 
@@ -158,29 +137,22 @@ class TierBreach:
 class Simulation:
     """The effect of changed limits on recorded use.
 
-    Attributes:
-        evidence: One per cluster, sorted.
-        rows: Worst first; only the worst if ``left_out`` is not 0.
-        left_out: Number of rows that are only counted.
-        left_blind: Number of those without a judgement.
-        verdicts: Number of all rows, shown or not, by verdict. May be omitted if all rows are shown.
-        flipped: Buckets without limits that will be counted under other tags: ``(cluster, type, bucket)``.
-        unexplained: Series that the limits in force cannot have produced.
-        notes: Sentences about the whole: what could not be checked and why.
-
     Raises:
         QuotaValueError: The counts contradict the rows.
     """
 
-    evidence: tuple[EvidenceNote, ...]
-    rows: tuple[ImpactRow, ...]
-    left_out: int = 0
-    left_blind: int = 0
+    evidence: tuple[EvidenceNote, ...]  # one per cluster, sorted
+    rows: tuple[ImpactRow, ...]  # worst first; only the worst if `left_out` is not 0
+    left_out: int = 0  # number of rows that are only counted
+    left_blind: int = 0  # number of those without a judgement
+    # Number of all rows, shown or not, by verdict. May be omitted if all rows are shown.
     verdicts: Mapping[ImpactVerdict, int] = field(default_factory=dict[ImpactVerdict, int])
     breaches: tuple[TierBreach, ...] = ()
+    # Buckets without limits that will be counted under other tags: `(cluster, type, bucket)`.
     flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
+    # Series that the limits in force cannot have produced.
     unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences about the whole: what could not be checked and why
 
     def __post_init__(self) -> None:
         shown_counts = verdicts_of(self.rows)

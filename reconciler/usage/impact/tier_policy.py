@@ -29,18 +29,14 @@ class ElasticHandling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierRule:
-    """A tier.
-
-    Attributes:
-        tier: Sizing of its limits, without bounds.
-        floors: Smallest limit by type, in units; default 1.
-        ceilings: Largest limit by type; default none.
-    """
+    """A tier."""
 
     name: str
     tolerance: Tolerance
-    tier: Tier
+    tier: Tier  # sizing of its limits, without bounds
+    # Smallest limit by type, in units; default 1.
     floors: Mapping[QuotaType, int] = field(default_factory=dict[QuotaType, int])
+    # Largest limit by type; default none.
     ceilings: Mapping[QuotaType, int] = field(default_factory=dict[QuotaType, int])
     entities: tuple[EntityPattern, ...] = ()
 
@@ -68,13 +64,9 @@ USUAL: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerRule:
-    """Consumers with a configured fetch size.
+    """Consumers with a configured fetch size."""
 
-    Attributes:
-        entities: Entities of the consumers; none = all.
-    """
-
-    entities: tuple[EntityPattern, ...]
+    entities: tuple[EntityPattern, ...]  # entities of the consumers; none = all
     size: FetchSize
 
 
@@ -103,23 +95,17 @@ NOT_STATED: Final = ConsumerFetches()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfPolicy:
-    """The policy by which recorded use refuses a change of limits.
+    """The policy by which recorded use refuses a change of limits."""
 
-    Attributes:
-        rules: The tiers; of several matching ones, the first applies.
-        usual: The tier of clients that match no rule.
-        labelled: Tiers by label of documents, by cluster id and entity: a document applies to its own cluster only.
-          Rules of the trusted configuration have precedence and apply to every cluster.
-        consumers: The configured fetch sizes of consumers.
-    """
-
-    rules: tuple[TierRule, ...] = USUAL
-    usual: TierRule = USUAL[1]
+    rules: tuple[TierRule, ...] = USUAL  # the tiers; of several matching ones, the first applies
+    usual: TierRule = USUAL[1]  # the tier of clients that match no rule
+    # Tiers by label of documents, by cluster id and entity: a document applies to its own cluster only. Rules of the
+    # trusted configuration have precedence and apply to every cluster.
     labelled: Mapping[str, Mapping[Entity, str]] = field(
         default_factory=dict[str, Mapping[Entity, str]]
     )
     elastic: ElasticHandling = ElasticHandling.REPORT
-    consumers: ConsumerFetches = NOT_STATED
+    consumers: ConsumerFetches = NOT_STATED  # the configured fetch sizes of consumers
 
     @property
     def names(self) -> tuple[str, ...]:

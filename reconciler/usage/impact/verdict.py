@@ -42,25 +42,19 @@ SEVERITY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketImpact:
-    """One bucket on one broker before and after.
-
-    Attributes:
-        bound: The relation of ``after`` to the true value.
-        before: The forecast under current limits; of several parts the one throttled longest, never a sum.
-        observed_throttled_ms: Throttled time recorded by the broker, of several parts the longest; ``None`` = not recorded.
-        after: The forecast under the new limit in the best case; ``None`` = no figure is possible.
-        worst: The same in the worst case; ``None`` if there is only one figure.
-        censored_ms: The part of ``covered_ms`` in which the clients wanted more than was recorded.
-    """
+    """One bucket on one broker before and after."""
 
     verdict: ImpactVerdict
-    bound: FigureBound
+    bound: FigureBound  # the relation of `after` to the true value
+    # The forecast under current limits; of several parts the one throttled longest, never a sum.
     before: Forecast | None
+    # Throttled time recorded by the broker, of several parts the longest; None = not recorded.
     observed_throttled_ms: int | None
+    # The forecast under the new limit in the best case; None = no figure is possible.
     after: Forecast | None
     covered_ms: int
-    censored_ms: int
-    worst: Forecast | None = None
+    censored_ms: int  # the part of `covered_ms` in which the clients wanted more than was recorded
+    worst: Forecast | None = None  # the same in the worst case; None if there is only one figure
 
 
 class ForecastRange(NamedTuple):
@@ -72,24 +66,18 @@ class ForecastRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpactFacts:
-    """The facts of samples that a verdict needs.
-
-    Attributes:
-        samples: Number of moments in the sum of the parts.
-        censored_ms: The part of ``covered_ms`` in which clients wanted more than was recorded.
-        may_have_wanted_more: Whether they ever did, or may have.
-        observed_ms: Throttled time of each part as recorded by the broker; ``None`` = not recorded.
-        after: Forecasts of the sum of the parts under the new limit; ``None`` if the answer allows no figure.
-    """
+    """The facts of samples that a verdict needs."""
 
     kind: QuotaType
-    samples: int
+    samples: int  # number of moments in the sum of the parts
     covered_ms: int
-    censored_ms: int
+    censored_ms: int  # the part of `covered_ms` in which clients wanted more than was recorded
     wanted_more: bool
-    may_have_wanted_more: bool
+    may_have_wanted_more: bool  # whether they ever did, or may have
     before: tuple[ForecastRange, ...]
+    # Throttled time of each part as recorded by the broker; None = not recorded.
     observed_ms: tuple[int | None, ...]
+    # Forecasts of the sum of the parts under the new limit; None if the answer allows no figure.
     after: ForecastRange | None
 
 
@@ -198,16 +186,11 @@ def compared(before: Forecast, after: Forecast) -> ImpactVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """The tolerance of a tier of clients.
+    """The tolerance of a tier of clients."""
 
-    Attributes:
-        new_throttled_ms_per_day: Additional throttled time per day; ``None`` = any.
-        max_delay_ms: The worst delay; ``None`` = any.
-        elastic: Whether clients catch up with waiting data, as consumers do: reported, never refused.
-    """
-
-    new_throttled_ms_per_day: int | None = None
-    max_delay_ms: int | None = None
+    new_throttled_ms_per_day: int | None = None  # additional throttled time per day; None = any
+    max_delay_ms: int | None = None  # the worst delay; None = any
+    # Whether clients catch up with waiting data, as consumers do: reported, never refused.
     elastic: bool = False
 
 

@@ -172,16 +172,11 @@ def row_of(cluster_id: str, request: ImpactRequest, bucket_impact: BucketImpact)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantImpact:
-    """One bucket on all brokers: the worst broker and the number of brokers, never a sum of minutes.
+    """One bucket on all brokers: the worst broker and the number of brokers, never a sum of minutes."""
 
-    Attributes:
-        worst: The row of the worst broker; the lowest id of equal ones.
-        throttled: Number of brokers with a figure that will throttle it.
-    """
-
-    worst: ImpactRow
+    worst: ImpactRow  # the row of the worst broker; the lowest id of equal ones
     brokers: int
-    throttled: int
+    throttled: int  # number of brokers with a figure that will throttle it
 
 
 def tenants(rows: Iterable[ImpactRow]) -> tuple[TenantImpact, ...]:

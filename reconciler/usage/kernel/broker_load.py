@@ -26,21 +26,14 @@ _MOST: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerMoments:
-    """Moments of a broker in one direction, in any order. Values that were not recorded are :data:`NOT_RECORDED`.
-
-    Attributes:
-        served_units: Units served to all buckets together in the time of each moment.
-        recorded_units: Recorded rate of all buckets together, in units per second.
-        broker_units: Total rate of the broker without replication, per second.
-        replication_units: Rate of replication in the same direction, per second.
-        copied_units: For egress: the rate of produced bytes per second, which followers copy.
-    """
+    """Moments of a broker in one direction, in any order. Values that were not recorded are :data:`NOT_RECORDED`."""
 
     dt_ms: IntColumn
-    served_units: IntColumn
-    recorded_units: IntColumn
-    broker_units: IntColumn
-    replication_units: IntColumn
+    served_units: IntColumn  # units served to all buckets together in the time of each moment
+    recorded_units: IntColumn  # recorded rate of all buckets together, in units per second
+    broker_units: IntColumn  # total rate of the broker without replication, per second
+    replication_units: IntColumn  # rate of replication in the same direction, per second
+    # For egress: the rate of produced bytes per second, which followers copy.
     copied_units: IntColumn
 
     def __post_init__(self) -> None:
@@ -51,18 +44,13 @@ class BrokerMoments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCapacity:
-    """The network capacity of a broker in one direction.
+    """The network capacity of a broker in one direction."""
 
-    Attributes:
-        units: Bytes/s; ``None`` = not configured.
-        replication_factor: Estimates replication that was not recorded; ``None`` = no estimate.
-        outward: Whether the direction is egress.
-    """
-
-    units: int | None
+    units: int | None  # bytes/s; None = not configured
     headroom_ppm: int = HEADROOM_PPM
+    # Estimates replication that was not recorded; None = no estimate.
     replication_factor: int | None = None
-    outward: bool = False
+    outward: bool = False  # whether the direction is egress
 
     def __post_init__(self) -> None:
         if self.replication_factor is not None and self.replication_factor < 1:
@@ -73,18 +61,12 @@ class BrokerCapacity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLoad:
-    """The load of one broker in one direction over a window. Shares are millionths.
+    """The load of one broker in one direction over a window. Shares are millionths."""
 
-    Attributes:
-        budget_units: The smallest budget of the window, bytes/s; ``None`` = unknown capacity.
-        coincident_ppm: Served rate over budget, not exceeded in 99.9 % of the time.
-        overload_ms: Time in which the served rate exceeded the budget.
-        unattributed_ppm: Bytes of no bucket, of all bytes; ``None`` if the broker's total is not recorded.
-    """
-
-    budget_units: int | None
-    coincident_ppm: int | None
-    overload_ms: int | None
+    budget_units: int | None  # the smallest budget of the window, bytes/s; None = unknown capacity
+    coincident_ppm: int | None  # served rate over budget, not exceeded in 99.9 % of the time
+    overload_ms: int | None  # time in which the served rate exceeded the budget
+    # Bytes of no bucket, of all bytes; None if the broker's total is not recorded.
     unattributed_ppm: int | None
     covered_ms: int
     basis: BudgetBasis

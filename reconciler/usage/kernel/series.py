@@ -28,22 +28,17 @@ _YES: Final = CENSORED.index(Censored.YES)
 class SampleSeries:
     """The samples of one bucket on one broker in time order: columns of equal length.
 
-    Attributes:
-        ts_ms: Time of each reading, milliseconds since the epoch, strictly ascending.
-        dt_ms: The time that it covers: since the reading before, or the scrape step at the start of a session.
-        rate_units: The rate, in units per second.
-        throttle_ms: Mean delay of throttled requests; 0 = none was throttled (Kafka's NaN), :data:`NOT_RECORDED`.
-        censored: Whether the client wanted more than it got, as indexes of :data:`CENSORED`.
-
     Raises:
         QuotaValueError: Samples do not strictly ascend, or a rate or time is out of its range.
     """
 
-    ts_ms: IntColumn
+    ts_ms: IntColumn  # time of each reading, milliseconds since the epoch, strictly ascending
+    # The time that it covers: since the reading before, or the scrape step at the start of a session.
     dt_ms: IntColumn
-    rate_units: IntColumn
+    rate_units: IntColumn  # the rate, in units per second
+    # Mean delay of throttled requests; 0 = none was throttled (Kafka's NaN), `NOT_RECORDED`.
     throttle_ms: IntColumn
-    censored: IntColumn
+    censored: IntColumn  # whether the client wanted more than it got, as indexes of `CENSORED`
 
     def __post_init__(self) -> None:
         early = np.flatnonzero(np.diff(self.ts_ms) <= 0)

@@ -52,18 +52,14 @@ FIRST_BLOCK: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Demand:
-    """A series prepared for any limit: values that do not depend on a limit are computed once.
-
-    Attributes:
-        peak: The largest rate; 0 without samples.
-    """
+    """A series prepared for any limit: values that do not depend on a limit are computed once."""
 
     dt_ms: IntColumn
     rate_units: IntColumn
     units: IntColumn
     begins: IntColumn
     arrived_by_session: IntColumn
-    peak: int
+    peak: int  # the largest rate; 0 without samples
 
     @property
     def covered_ms(self) -> int:

@@ -21,26 +21,17 @@ LEAST_SAMPLES: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """The promise to a group of entities, and the rules for their limits.
-
-    Attributes:
-        share_ppm: Largest share of time that may be throttled, in millionths.
-        max_delay_ms: Worst delay; ``None`` = any.
-        bump_percent: Added if more demand was censored than the share; 0 = never.
-        floor: Smallest limit, in units.
-        ceiling: Largest limit; ``None`` = none.
-        ignore_percent: Smaller changes are not recommended.
-        cut_percent: The largest reduction at once: producers time out when a limit drops sharply.
-    """
+    """The promise to a group of entities, and the rules for their limits."""
 
     name: str
-    share_ppm: int
-    max_delay_ms: int | None
+    share_ppm: int  # largest share of time that may be throttled, in millionths
+    max_delay_ms: int | None  # worst delay; None = any
     margin_percent: int = 15
-    bump_percent: int = 20
-    floor: int = 1
-    ceiling: int | None = None
-    ignore_percent: int = 10
+    bump_percent: int = 20  # added if more demand was censored than the share; 0 = never
+    floor: int = 1  # smallest limit, in units
+    ceiling: int | None = None  # largest limit; None = none
+    ignore_percent: int = 10  # smaller changes are not recommended
+    # The largest reduction at once: producers time out when a limit drops sharply.
     cut_percent: int = 50
 
     def __post_init__(self) -> None:
@@ -89,57 +80,39 @@ class SizingRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingCase:
-    """One bucket to size.
-
-    Attributes:
-        to_ms: End of the window, exclusive.
-        current: Its current limit; ``None`` = unlimited.
-        budget: Budget of a broker for clients; ``None`` = unknown.
-        pinned: Whether a document has the label ``sizing: pinned``: only reported.
-        bumped: Whether its limit was already raised because of this window; prevents repeated raising.
-    """
+    """One bucket to size."""
 
     kind: QuotaType
     from_ms: int
-    to_ms: int
+    to_ms: int  # end of the window, exclusive
     max_gap_ms: int
-    current: int | None = None
-    budget: int | None = None
-    pinned: bool = False
+    current: int | None = None  # its current limit; None = unlimited
+    budget: int | None = None  # budget of a broker for clients; None = unknown
+    pinned: bool = False  # whether a document has the label `sizing: pinned`: only reported
+    # Whether its limit was already raised because of this window; prevents repeated raising.
     bumped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """A limit with its evidence. Numbers are units; ``None`` without enough evidence.
-
-    Attributes:
-        needed: The smallest limit that meets the promise, before any rule.
-        lower: The smallest that meets it at twice the share.
-        upper: The smallest that meets it at half the share.
-        worst_week: The largest limit that a single week needed.
-        peak: Largest rate before the held-out week.
-        train: The result of the target on the weeks used for sizing.
-        confidence_ppm: Covered share of the window, in millionths, of the broker with the lowest coverage.
-        censored_ppm: Share of the covered time in which demand was higher than recorded, in millionths.
-        rules: The rules that changed the target, in order.
-        evidence_ms: Time from the first sample to the end of the last.
-    """
+    """A limit with its evidence. Numbers are units; ``None`` without enough evidence."""
 
     advice: Advice
     current: int | None
     target: int | None = None
-    needed: int | None = None
-    lower: int | None = None
-    upper: int | None = None
-    worst_week: int | None = None
-    peak: int = 0
-    train: TrialResult | None = None
+    needed: int | None = None  # the smallest limit that meets the promise, before any rule
+    lower: int | None = None  # the smallest that meets it at twice the share
+    upper: int | None = None  # the smallest that meets it at half the share
+    worst_week: int | None = None  # the largest limit that a single week needed
+    peak: int = 0  # largest rate before the held-out week
+    train: TrialResult | None = None  # the result of the target on the weeks used for sizing
     test: TrialResult | None = None
+    # Covered share of the window, in millionths, of the broker with the lowest coverage.
     confidence_ppm: int = 0
+    # Share of the covered time in which demand was higher than recorded, in millionths.
     censored_ppm: int = 0
-    rules: tuple[SizingRule, ...] = ()
-    evidence_ms: int = 0
+    rules: tuple[SizingRule, ...] = ()  # the rules that changed the target, in order
+    evidence_ms: int = 0  # time from the first sample to the end of the last
     samples: int = 0
 
 

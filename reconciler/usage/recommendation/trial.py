@@ -10,17 +10,11 @@ from reconciler.usage.throttle_models import Forecast, share_ppm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
-    """The effect of a limit on one part of the evidence: for each figure that of the worst broker.
+    """The effect of a limit on one part of the evidence: for each figure that of the worst broker."""
 
-    Attributes:
-        share_ppm: Throttled share of the time, in millionths, rounded up.
-        max_delay_ms: Worst delay; ``None`` if the model has no delays.
-        covered_ms: Covered time, summed over brokers.
-    """
-
-    share_ppm: int
-    max_delay_ms: int | None
-    covered_ms: int
+    share_ppm: int  # throttled share of the time, in millionths, rounded up
+    max_delay_ms: int | None  # worst delay; None if the model has no delays
+    covered_ms: int  # covered time, summed over brokers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +35,11 @@ class ThrottlePromise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitTrial:
-    """A span of the evidence of one bucket, prepared for any limit. Each limit is simulated once.
-
-    Attributes:
-        peak: The largest rate on any broker; 0 without use.
-        simulated: Forecasts of a limit on each broker; ``None`` = unlimited.
-    """
+    """A span of the evidence of one bucket, prepared for any limit. Each limit is simulated once."""
 
     brokers: int
-    peak: int
+    peak: int  # the largest rate on any broker; 0 without use
+    # Forecasts of a limit on each broker; None = unlimited.
     simulated: Callable[[int | None], tuple[Forecast, ...]] = field(repr=False, compare=False)
     _forecasts: dict[int, tuple[Forecast, ...]] = field(
         default_factory=dict[int, tuple[Forecast, ...]], repr=False, compare=False

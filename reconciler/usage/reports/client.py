@@ -9,27 +9,19 @@ from reconciler.usage.tags import Bucket
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottledRow:
-    """A time in which a broker recorded throttling of a bucket of the client.
-
-    Attributes:
-        limit_units: The limit then; ``None`` = no limit is known.
-        source_entity: The entity of that limit as canonical JSON; "" = none.
-        level: Its level; ``None`` = none.
-        delay_ms: The largest mean delay of throttled requests.
-        rate_units: The largest rate.
-        least_units: A lower limit would have throttled these requests too; ``None`` = not known.
-    """
+    """A time in which a broker recorded throttling of a bucket of the client."""
 
     quota_type: QuotaType
     bucket: Bucket
     broker_id: str
     begin_ms: int
     end_ms: int
-    limit_units: int | None
-    source_entity: str
-    level: int | None
-    delay_ms: int
-    rate_units: int
+    limit_units: int | None  # the limit then; None = no limit is known
+    source_entity: str  # the entity of that limit as canonical JSON; "" = none
+    level: int | None  # its level; None = none
+    delay_ms: int  # the largest mean delay of throttled requests
+    rate_units: int  # the largest rate
+    # A lower limit would have throttled these requests too; None = not known.
     least_units: int | None
 
     def distance_ms(self, at_ms: int | None) -> int:
@@ -39,40 +31,26 @@ class ThrottledRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimitRow:
-    """One limit of the client at the end of the window, with the use under it.
-
-    Attributes:
-        brokers: Number of brokers with readings.
-        covered_ms: Recorded time of the broker that throttled the longest.
-        throttled_ms: Throttled time on that broker; ``None`` = not recorded.
-        least_units: The smallest limit that would have avoided all throttling, at least; ``None`` = there was none.
-        target_units: The same with the margin of the client's tier, to be proposed; ``None`` as for ``least_units``.
-    """
+    """One limit of the client at the end of the window, with the use under it."""
 
     quota_type: QuotaType
     bucket: Bucket
     limit_units: int | None
     source_entity: str
     level: int | None
-    brokers: int
+    brokers: int  # number of brokers with readings
     peak_units: int
-    covered_ms: int
-    throttled_ms: int | None
+    covered_ms: int  # recorded time of the broker that throttled the longest
+    throttled_ms: int | None  # throttled time on that broker; None = not recorded
+    # The smallest limit that would have avoided all throttling, at least; None = there was none.
     least_units: int | None
+    # The same with the margin of the client's tier, to be proposed; None as for `least_units`.
     target_units: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientReport:
-    """The content of one page.
-
-    Attributes:
-        at_ms: The time in question; ``None`` = the whole window.
-        throttled: The longest delays first; with ``at_ms``, the nearest times first.
-        patches: ClientQuota documents that set the limits of ``limits`` to their targets.
-        left_out: Number of rows of ``throttled`` that are only counted.
-        reason: Why nothing was recorded of any client; "" = something was.
-    """
+    """The content of one page."""
 
     cluster_id: str
     user: str
@@ -83,13 +61,15 @@ class ClientReport:
     step_ms: int
     coverage_ppm: int
     is_partial: bool
-    at_ms: int | None
+    at_ms: int | None  # the time in question; None = the whole window
+    # The longest delays first; with `at_ms`, the nearest times first.
     throttled: tuple[ThrottledRow, ...]
     limits: tuple[ClientLimitRow, ...]
     curves: tuple[UsageCurve, ...]
+    # ClientQuota documents that set the limits of `limits` to their targets.
     patches: tuple[str, ...] = ()
-    left_out: int = 0
-    reason: str = ""
+    left_out: int = 0  # number of rows of `throttled` that are only counted
+    reason: str = ""  # why nothing was recorded of any client; "" = something was
 
     @property
     def throttled_at(self) -> tuple[ThrottledRow, ...]:

@@ -43,25 +43,18 @@ ClientSeries = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEvidence:
-    """What was recorded of a client in a window; series and limits of other clients are ignored.
-
-    Attributes:
-        to_ms: End of the window, exclusive.
-        limits: Quota snapshots in time order, each with its time: first the one in force at the begin of the window.
-        coverage_ppm: The covered share of the window, of the broker with the lowest coverage.
-        is_partial: Whether a day of the window lacks rows.
-        reason: Why nothing was recorded of any client; "" = something was.
-    """
+    """What was recorded of a client in a window; series and limits of other clients are ignored."""
 
     cluster_id: str
     from_ms: int
-    to_ms: int
+    to_ms: int  # end of the window, exclusive
     cadence: Cadence
     series: ClientSeries = field(repr=False)
+    # Quota snapshots in time order, each with its time: first the one in force at the begin of the window.
     limits: Sequence[tuple[int, QuotaState]] = field(default=(), repr=False)
-    coverage_ppm: int = 0
-    is_partial: bool = False
-    reason: str = ""
+    coverage_ppm: int = 0  # the covered share of the window, of the broker with the lowest coverage
+    is_partial: bool = False  # whether a day of the window lacks rows
+    reason: str = ""  # why nothing was recorded of any client; "" = something was
 
 
 def is_own(client: Principal, bucket: Bucket) -> bool:

@@ -83,40 +83,29 @@ class LimitChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTotals:
-    """The counts of one cluster of a fleet.
-
-    Attributes:
-        look_ms: Time of the last complete snapshot, milliseconds since the epoch.
-        counts: Counts by name, such as ``removals`` or ``drift-external``.
-        violations: Guards that its plan violates, as sentences.
-    """
+    """The counts of one cluster of a fleet."""
 
     cluster_id: str
-    look_ms: int
+    look_ms: int  # time of the last complete snapshot, milliseconds since the epoch
+    # Counts by name, such as `removals` or `drift-external`.
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    violations: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()  # guards that its plan violates, as sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetReport:
-    """The report of a fleet job.
+    """The report of a fleet job."""
 
-    Attributes:
-        about: ``resolve``, ``plan`` or ``history``.
-        clusters: One per cluster with a complete snapshot, sorted.
-        left_out: Number of rows that are only in the lake, by table.
-        notes: Sentences about the whole: what could not be checked and why.
-    """
-
-    about: str
-    clusters: tuple[ClusterTotals, ...] = ()
+    about: str  # `resolve`, `plan` or `history`
+    clusters: tuple[ClusterTotals, ...] = ()  # one per cluster with a complete snapshot, sorted
     effective: tuple[EffectiveRow, ...] = ()
     dead: tuple[UnusedLimitRow, ...] = ()
     planned: tuple[PlannedRow, ...] = ()
     conflicts: tuple[ConflictRow, ...] = ()
     changed: tuple[LimitChangeRow, ...] = ()
+    # Number of rows that are only in the lake, by table.
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences about the whole: what could not be checked and why
 
     @property
     def is_refused(self) -> bool:

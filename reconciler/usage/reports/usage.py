@@ -34,53 +34,39 @@ class TrafficDirection(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow:
-    """Use of one bucket on one broker over a window; the columns of ``usage_row``.
-
-    Attributes:
-        broker_id: The broker; "" if no broker recorded it.
-        limit_units: The limit in force at the end of the window; ``None`` = unlimited.
-        source_entity: The entity of that limit as canonical JSON; "" = none.
-        p50_units: The rate not exceeded in half of the time, at most one histogram bucket too high.
-        throttled_ms: Throttled time recorded by the broker; ``None`` = not recorded.
-        censored_ms: Time in which clients wanted more than was recorded.
-    """
+    """Use of one bucket on one broker over a window; the columns of ``usage_row``."""
 
     cluster_id: str
     quota_type: QuotaType
     bucket: Bucket
-    broker_id: str
-    limit_units: int | None
-    source_entity: str
+    broker_id: str  # the broker; "" if no broker recorded it
+    limit_units: int | None  # the limit in force at the end of the window; None = unlimited
+    source_entity: str  # the entity of that limit as canonical JSON; "" = none
     covered_ms: int
+    # The rate not exceeded in half of the time, at most one histogram bucket too high.
     p50_units: int | None
     p95_units: int | None
     p99_units: int | None
     max_rate_units: int
-    throttled_ms: int | None
-    censored_ms: int
+    throttled_ms: int | None  # throttled time recorded by the broker; None = not recorded
+    censored_ms: int  # time in which clients wanted more than was recorded
     state: UsageState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRow:
-    """One broker and direction; the columns of ``capacity_row``. Shares are millionths of the budget.
-
-    Attributes:
-        budget_units: The smallest rate left for clients in the window, bytes/s; ``None`` = capacity not configured or unknown.
-        committed_ppm: Sum of all limits over the budget; above one million is normal.
-        coincident_ppm: Rate served to all clients at the same time, at the 99.9th percentile of time.
-        overload_ms: Time in which the served rate exceeded the budget.
-        unattributed_ppm: Bytes of no bucket, in millionths of all bytes.
-    """
+    """One broker and direction; the columns of ``capacity_row``. Shares are millionths of the budget."""
 
     cluster_id: str
     broker_id: str
     direction: TrafficDirection
+    # The smallest rate left for clients in the window, bytes/s; None = capacity not configured or unknown.
     budget_units: int | None
-    committed_ppm: int | None
+    committed_ppm: int | None  # sum of all limits over the budget; above one million is normal
+    # Rate served to all clients at the same time, at the 99.9th percentile of time.
     coincident_ppm: int | None
-    overload_ms: int | None
-    unattributed_ppm: int | None
+    overload_ms: int | None  # time in which the served rate exceeded the budget
+    unattributed_ppm: int | None  # bytes of no bucket, in millionths of all bytes
     covered_ms: int
     basis: BudgetBasis
 
@@ -102,64 +88,46 @@ class NoisyRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageCurve:
-    """Use of one bucket on one broker over time, with its limits; the data of a chart.
-
-    Attributes:
-        points: ``(begin in ms, mean rate, largest rate)`` of equal spans, ascending; a missing span is a gap.
-        before_units: The current limit; ``None`` = unlimited.
-        after_units: The new limit; equal to ``before_units`` without a change.
-        throttled: Begins of the spans in which the broker recorded throttling.
-    """
+    """Use of one bucket on one broker over time, with its limits; the data of a chart."""
 
     cluster_id: str
     quota_type: QuotaType
     bucket: Bucket
     broker_id: str
+    # `(begin in ms, mean rate, largest rate)` of equal spans, ascending; a missing span is a gap.
     points: tuple[tuple[int, int, int], ...]
     span_ms: int
-    before_units: int | None
-    after_units: int | None
-    throttled: tuple[int, ...] = ()
+    before_units: int | None  # the current limit; None = unlimited
+    after_units: int | None  # the new limit; equal to `before_units` without a change
+    throttled: tuple[int, ...] = ()  # begins of the spans in which the broker recorded throttling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultOrigin:
-    """The origin of rows that another job committed: the newest result of a cluster in the lake.
-
-    Attributes:
-        from_ms: Begin of the window of the rows; ``None`` = not recorded.
-        to_ms: End of the window, exclusive.
-        snapshot_id: The snapshot of the limits; "" = not recorded.
-        other_window: Whether that window has other days than the report.
-    """
+    """The origin of rows that another job committed: the newest result of a cluster in the lake."""
 
     table: str
     cluster_id: str
-    from_ms: int | None
-    to_ms: int | None
-    snapshot_id: str
+    from_ms: int | None  # begin of the window of the rows; None = not recorded
+    to_ms: int | None  # end of the window, exclusive
+    snapshot_id: str  # the snapshot of the limits; "" = not recorded
     made_ms: int
-    other_window: bool
+    other_window: bool  # whether that window has other days than the report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReport:
-    """The content of one page. Parts that were not requested are empty.
+    """The content of one page. Parts that were not requested are empty."""
 
-    Attributes:
-        evidence: One note per cluster, sorted.
-        origins: Origins of simulation and recommendations in the lake; empty = results of this run.
-        curves: At most a few dozen.
-        left_out: Number of rows of each table that are only counted, by table name.
-    """
-
-    evidence: tuple[EvidenceNote, ...] = ()
+    evidence: tuple[EvidenceNote, ...] = ()  # one note per cluster, sorted
     simulation: Simulation | None = None
+    # Origins of simulation and recommendations in the lake; empty = results of this run.
     origins: tuple[ResultOrigin, ...] = ()
     recommendations: tuple[RecommendationRow, ...] = ()
     usage: tuple[UsageRow, ...] = ()
     capacity: tuple[CapacityRow, ...] = ()
     noisy: tuple[NoisyRow, ...] = ()
-    curves: tuple[UsageCurve, ...] = ()
+    curves: tuple[UsageCurve, ...] = ()  # at most a few dozen
+    # Number of rows of each table that are only counted, by table name.
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
     notes: tuple[str, ...] = ()

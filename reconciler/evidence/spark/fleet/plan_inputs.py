@@ -30,34 +30,23 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFrames:
-    """The inputs of a fleet plan.
+    """The inputs of a fleet plan."""
 
-    Attributes:
-        live: ``quota_entry`` of one snapshot per cluster.
-        desired: ``desired_entry``.
-        documents: ``desired_document``.
-        owned: ``owned_entry``.
-    """
-
-    live: DataFrame
-    desired: DataFrame
-    documents: DataFrame
-    owned: DataFrame
+    live: DataFrame  # `quota_entry` of one snapshot per cluster
+    desired: DataFrame  # `desired_entry`
+    documents: DataFrame  # `desired_document`
+    owned: DataFrame  # `owned_entry`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlanInput:
-    """The inputs of one cluster's plan, besides its live quotas.
-
-    Attributes:
-        rules: Policy, drift mode, scope and the rest.
-        guards: Guards on counts are checked; the others are not.
-    """
+    """The inputs of one cluster's plan, besides its live quotas."""
 
     desired: DesiredState
     owned: OwnershipRecords
-    rules: Rules
+    rules: Rules  # policy, drift mode, scope and the rest
     day: dt.date
+    # Guards on counts are checked; the others are not.
     guards: Guards = field(default_factory=Guards)
 
 

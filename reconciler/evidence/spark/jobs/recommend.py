@@ -55,23 +55,17 @@ _DIRECTION: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendationRequest:
-    """Clusters, window and policy of a run.
-
-    Attributes:
-        to_ms: End of the window, exclusive; the last week is held out.
-        pinned: Cluster id and entity of limits that are only reported.
-        documents: Whether to collect all changes, to write documents.
-        source: Address of the lake, without secrets.
-    """
+    """Clusters, window and policy of a run."""
 
     clusters: tuple[str, ...]
     from_ms: int
-    to_ms: int
+    to_ms: int  # end of the window, exclusive; the last week is held out
     policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
+    # Cluster id and entity of limits that are only reported.
     pinned: frozenset[tuple[str, Entity]] = frozenset()
     most: int = 200
-    documents: bool = False
-    source: str = ""
+    documents: bool = False  # whether to collect all changes, to write documents
+    source: str = ""  # address of the lake, without secrets
     now_ms: int = 0
 
     @property
@@ -87,13 +81,10 @@ class RecommendationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendationResult:
-    """The result of a run.
-
-    Attributes:
-        changes: Every change that may be proposed, by cluster and bucket, for documents; empty unless requested.
-    """
+    """The result of a run."""
 
     report: UsageReport
+    # Every change that may be proposed, by cluster and bucket, for documents; empty unless requested.
     changes: tuple[RecommendationRow, ...]
 
 

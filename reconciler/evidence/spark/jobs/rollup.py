@@ -41,17 +41,13 @@ class RollupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRollup:
-    """The result for one table.
-
-    Attributes:
-        again: Days that another writer committed first, and that were checked again.
-    """
+    """The result for one table."""
 
     table: str
     units: int = 0
     rows: int = 0
     unchanged: int = 0
-    again: int = 0
+    again: int = 0  # days that another writer committed first, and that were checked again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

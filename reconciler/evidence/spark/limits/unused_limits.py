@@ -58,19 +58,15 @@ class UnusedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedClients:
-    """The clients that were seen, and the quota types with telemetry.
+    """The clients that were seen, and the quota types with telemetry."""
 
-    Attributes:
-        clients: ``effective_limits.CLIENT`` and ``last_seen_ms`` (null = unknown time), each once; ``None`` = no list.
-        buckets: ``effective_limits.BUCKET`` and ``last_seen_ms``, each once; only read without a list.
-        measured: ``cluster_id`` and ``quota_type`` with telemetry in the look-back; only read without a list.
-        since_ms: Begin of the look-back; earlier clients only show when a limit applied last.
-    """
-
+    # `effective_limits.CLIENT` and `last_seen_ms` (null = unknown time), each once; None = no list.
     clients: DataFrame | None
+    # `effective_limits.BUCKET` and `last_seen_ms`, each once; only read without a list.
     buckets: DataFrame
+    # `cluster_id` and `quota_type` with telemetry in the look-back; only read without a list.
     measured: DataFrame
-    since_ms: int
+    since_ms: int  # begin of the look-back; earlier clients only show when a limit applied last
 
 
 def find_unused_limits(limits: DataFrame, observed: ObservedClients) -> DataFrame:

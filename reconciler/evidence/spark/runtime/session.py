@@ -40,21 +40,18 @@ LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """Where jobs run.
+    """Where jobs run."""
 
-    Attributes:
-        master: A Spark master (``local[2]``, ``spark://host:7077``, ``k8s://…``, ``yarn``); ``None`` = that of spark-submit
-          or ``SPARK_REMOTE``, else all cores of this machine.
-        remote: ``sc://host:port`` of a Spark Connect server; excludes ``master`` and ``memory``.
-        memory: Heap of the JVM that is started here, such as ``2g``; ``None`` = Spark's default of 1g.
-        archive: Whether a local JVM uses a class-data archive, created at the first start.
-        brief: For runs of seconds: the JVM compiles less, so it starts faster and computes slower. Local only.
-    """
-
+    # A Spark master (`local[2]`, `spark://host:7077`, `k8s://…`, `yarn`); None = that of spark-submit or
+    # `SPARK_REMOTE`, else all cores of this machine.
     master: str | None = None
+    # `sc://host:port` of a Spark Connect server; excludes `master` and `memory`.
     remote: str | None = None
+    # Heap of the JVM that is started here, such as `2g`; None = Spark's default of 1g.
     memory: str | None = None
+    # Whether a local JVM uses a class-data archive, created at the first start.
     archive: bool = True
+    # For runs of seconds: the JVM compiles less, so it starts faster and computes slower. Local only.
     brief: bool = False
 
     def __post_init__(self) -> None:

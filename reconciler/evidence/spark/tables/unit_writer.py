@@ -27,28 +27,20 @@ _PART: Final = ".parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextGeneration:
-    """The next generation of a unit.
-
-    Attributes:
-        unit: The unit.
-        after: Its newest generation when the work began; ``None`` = none.
-    """
+    """The next generation of a unit."""
 
     unit: Unit
-    after: Manifest | None
+    after: Manifest | None  # its newest generation when the work began; None = none
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     partial: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitResult:
-    """The results of the commits of units.
-
-    Attributes:
-        conflicts: Units that another writer committed in the meantime; read them again.
-    """
+    """The results of the commits of units."""
 
     manifests: tuple[Manifest, ...] = ()
+    # Units that another writer committed in the meantime; read them again.
     conflicts: tuple[Unit, ...] = ()
 
     @property

@@ -30,18 +30,12 @@ from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateLimits:
-    """The candidate limits of one cluster: a whole state, or a plan to apply to the last snapshot in the lake.
-
-    Attributes:
-        state: All limits; ``None`` if there is a plan.
-        plan: The changes; ``None`` if there is a state.
-        callback: A custom quota callback of its brokers.
-    """
+    """The candidate limits of one cluster: a whole state, or a plan to apply to the last snapshot in the lake."""
 
     cluster_id: str
-    state: QuotaState | None = None
-    plan: Plan | None = None
-    callback: str | None = None
+    state: QuotaState | None = None  # all limits; None if there is a plan
+    plan: Plan | None = None  # the changes; None if there is a state
+    callback: str | None = None  # a custom quota callback of its brokers
 
     def after(self, before: QuotaState) -> QuotaState:
         """Return the candidate limits, given the current ones."""
@@ -52,21 +46,15 @@ class CandidateLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRequest:
-    """Candidates, window and policy of a run.
-
-    Attributes:
-        to_ms: End of the window, exclusive.
-        most: Maximum number of rows; tenants are shown whole, and at least one.
-        source: Address of the lake, without secrets.
-    """
+    """Candidates, window and policy of a run."""
 
     candidates: tuple[CandidateLimits, ...]
     from_ms: int
-    to_ms: int
+    to_ms: int  # end of the window, exclusive
     policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
     min_delay_ms: int = MIN_DELAY_MS
-    most: int = MOST_ROWS
-    source: str = ""
+    most: int = MOST_ROWS  # maximum number of rows; tenants are shown whole, and at least one
+    source: str = ""  # address of the lake, without secrets
     now_ms: int = 0
 
     @property

@@ -56,18 +56,14 @@ ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
 
 
 class ClusterChange(NamedTuple):
-    """A change of one cluster's limits, before its samples are read.
-
-    Attributes:
-        recorded: Limits under which series were recorded; ``None`` = the current ones.
-        callback: A custom quota callback of the brokers.
-    """
+    """A change of one cluster's limits, before its samples are read."""
 
     max_gap_ms: int
     before: QuotaState
     after: QuotaState
+    # Limits under which series were recorded; None = the current ones.
     recorded: RecordedLimits | None = None
-    callback: str | None = None
+    callback: str | None = None  # a custom quota callback of the brokers
 
 
 def seen_buckets(samples: DataFrame, clusters: Iterable[str]) -> DataFrame:

@@ -50,15 +50,11 @@ PINNED, BUMPED = "pinned", "bumped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingParameters:
-    """Parameters common to all cases.
-
-    Attributes:
-        to_ms: End of the window, exclusive; its last week is held out.
-        tiers: Tiers by the name in cases: ``name``, or ``name:type`` if bounds differ by type.
-    """
+    """Parameters common to all cases."""
 
     from_ms: int
-    to_ms: int
+    to_ms: int  # end of the window, exclusive; its last week is held out
+    # Tiers by the name in cases: `name`, or `name:type` if bounds differ by type.
     tiers: Mapping[str, Tier]
 
     @property

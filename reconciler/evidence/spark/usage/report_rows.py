@@ -108,14 +108,10 @@ def severity() -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictCounts:
-    """Counts of all rows of ``impact_row``.
-
-    Attributes:
-        blind: Number of rows without a judgement.
-    """
+    """Counts of all rows of ``impact_row``."""
 
     verdicts: Mapping[ImpactVerdict, int]
-    blind: int
+    blind: int  # number of rows without a judgement
 
     @property
     def rows(self) -> int:
