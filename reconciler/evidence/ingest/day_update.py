@@ -59,17 +59,12 @@ TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayReading:
-    """What was read of a day.
+    """What was read of a day."""
 
-    Attributes:
-        points: Those of the day and of :data:`OVERLAP_MS` before it; others are ignored.
-        cursor_ms: The time up to which everything is fetched once this day is written; ``None`` for files.
-        partial: Sentences about what could not be read.
-    """
-
-    points: Points
+    points: Points  # those of the day and of `OVERLAP_MS` before it; others are ignored
+    # The time up to which everything is fetched once this day is written; None for files.
     cursor_ms: int | None = None
-    partial: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()  # sentences about what could not be read
     dialect: str = ""
 
 

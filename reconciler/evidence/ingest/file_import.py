@@ -83,35 +83,25 @@ _ENDINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileImportRequest:
-    """What to read.
-
-    Attributes:
-        dialects: The dialects to select from.
-        dialect: The name of the dialect; "" = detected.
-        unit: Unit of timestamps; Prometheus responses always use seconds.
-        rebuild: Whether stored days are assembled again with the current scrape interval.
-    """
+    """What to read."""
 
     paths: tuple[Path, ...]
     form: FileFormat = FileFormat.AUTO
-    dialects: DialectTable
-    dialect: str = ""
+    dialects: DialectTable  # the dialects to select from
+    dialect: str = ""  # the name of the dialect; "" = detected
     window: tuple[int, int] = ALWAYS
-    unit: TimeUnit = TimeUnit.AUTO
+    unit: TimeUnit = TimeUnit.AUTO  # unit of timestamps; Prometheus responses always use seconds
+    # Whether stored days are assembled again with the current scrape interval.
     rebuild: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileImportResult:
-    """The result of an import.
-
-    Attributes:
-        counts: Drop reasons of all series, also of those without a cluster.
-        failures: Files or units of the lake that could not be read or written, of no single cluster.
-    """
+    """The result of an import."""
 
     arrived: Mapping[str, ClusterArrivals]
-    counts: DropCounts
+    counts: DropCounts  # drop reasons of all series, also of those without a cluster
+    # Files or units of the lake that could not be read or written, of no single cluster.
     failures: tuple[str, ...] = ()
 
 

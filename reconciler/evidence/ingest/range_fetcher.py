@@ -37,14 +37,11 @@ PARALLEL: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesSelector:
-    """Series that are queried together.
-
-    Attributes:
-        without: Labels that the series must not have; excludes per-topic series, of which only totals are read.
-    """
+    """Series that are queried together."""
 
     metric: str
     matchers: tuple[LabelMatcher, ...] = ()
+    # Labels that the series must not have; excludes per-topic series, of which only totals are read.
     without: tuple[str, ...] = ()
 
     @property
@@ -57,34 +54,24 @@ class SeriesSelector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedChunk:
-    """All series of one window.
+    """All series of one window."""
 
-    Attributes:
-        from_ms: Inclusive.
-        to_ms: Exclusive; the start to resume from once this chunk is stored.
-        series: One series may occur several times, with different times.
-        partial: Whether input is missing: the server warned, or a part of its response cannot be read.
-    """
-
-    from_ms: int
-    to_ms: int
-    series: tuple[RecordedSeries, ...]
+    from_ms: int  # Inclusive
+    to_ms: int  # exclusive; the start to resume from once this chunk is stored
+    series: tuple[RecordedSeries, ...]  # one series may occur several times, with different times
+    # Whether input is missing: the server warned, or a part of its response cannot be read.
     partial: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveredSeries:
-    """The metrics of a source, and their series where a dialect knows them.
+    """The metrics of a source, and their series where a dialect knows them."""
 
-    Attributes:
-        labels: Label names by metric name; none for metrics that no dialect reads.
-        series: Labels of each series with ``__name__``, except series with labels that no dialect reads.
-        partial: Whether the server warned that series are missing.
-    """
-
+    # Label names by metric name; none for metrics that no dialect reads.
     labels: dict[str, frozenset[str]]
+    # Labels of each series with `__name__`, except series with labels that no dialect reads.
     series: tuple[dict[str, str], ...]
-    partial: bool = False
+    partial: bool = False  # whether the server warned that series are missing
 
 
 async def discovered(

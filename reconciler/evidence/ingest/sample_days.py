@@ -36,39 +36,29 @@ SETTLED: Final = "not updated: limits imported later are not applied; read the d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayReport:
-    """The state of one day after a run.
+    """The state of one day after a run."""
 
-    Attributes:
-        day: UTC.
-        samples: Rows of ``usage_sample``.
-        new_points: By how many points the reading of this run exceeds the stored ones.
-        counts: Number of points and samples by :class:`~reconciler.evidence.ingest.drop_reasons.DropReason`.
-        coverage: The share of the day in which each broker answered scrapes, in millionths.
-    """
-
-    day: date
-    samples: int
+    day: date  # UTC
+    samples: int  # rows of `usage_sample`
     is_assembled: bool
-    new_points: int = 0
+    new_points: int = 0  # by how many points the reading of this run exceeds the stored ones
+    # Number of points and samples by `DropReason`.
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    # The share of the day in which each broker answered scrapes, in millionths.
     coverage: Mapping[str, int] = field(default_factory=dict[str, int])
     partial: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class ClusterArrivals:
-    """The result of a run for one cluster, updated while it runs.
-
-    Attributes:
-        days: Reports of the days that the run read.
-        failures: Why the run is incomplete; empty if it is complete.
-        remarks: Other messages for people.
-    """
+    """The result of a run for one cluster, updated while it runs."""
 
     counts: DropCounts = field(default_factory=DropCounts)
+    # Reports of the days that the run read.
     days: dict[date, DayReport] = field(default_factory=dict[date, DayReport])
+    # Why the run is incomplete; empty if it is complete.
     failures: list[str] = field(default_factory=list[str])
-    remarks: list[str] = field(default_factory=list[str])
+    remarks: list[str] = field(default_factory=list[str])  # other messages for people
 
     @property
     def new(self) -> dict[date, int]:

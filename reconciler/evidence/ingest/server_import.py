@@ -51,35 +51,24 @@ FIRST_MS: Final = 14 * DAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerImportOptions:
-    """How a Prometheus is read.
+    """How a Prometheus is read."""
 
-    Attributes:
-        dialects: The dialects to select from.
-        dialect: The name of the dialect; "" = detected.
-        sources_of_address: Clusters that read from the same address: a series that also matches one of them is rejected.
-    """
-
-    dialects: DialectTable
-    dialect: str = ""
+    dialects: DialectTable  # the dialects to select from
+    dialect: str = ""  # the name of the dialect; "" = detected
     config: HttpConfig | None = None
     bounds: PrometheusLimits = BOUNDS
     window_ms: int = WINDOW_MS
+    # Clusters that read from the same address: a series that also matches one of them is rejected.
     sources_of_address: tuple[ClusterSource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchWindow:
-    """The time range to fetch.
+    """The time range to fetch."""
 
-    Attributes:
-        from_ms: Inclusive.
-        to_ms: Exclusive.
-        follows: Whether there is no gap after what was fetched before.
-    """
-
-    from_ms: int
-    to_ms: int
-    follows: bool
+    from_ms: int  # Inclusive
+    to_ms: int  # Exclusive
+    follows: bool  # whether there is no gap after what was fetched before
 
     def minutes_to(self, at_ms: int) -> tuple[int, int]:
         """Return the minutes from the start to ``at_ms``, and in total, both rounded up."""

@@ -34,20 +34,13 @@ GRACE_MS: Final = DAY_MS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExpiry:
-    """What was removed from one table.
+    """What was removed from one table."""
 
-    Attributes:
-        table: Its name; "" = all tables.
-        units: Number of expired units, each of one cluster and day.
-        files: Number of files that no manifest references.
-        size: Bytes.
-    """
-
-    table: str = ""
-    units: int = 0
+    table: str = ""  # its name; "" = all tables
+    units: int = 0  # number of expired units, each of one cluster and day
     generations: int = 0
-    files: int = 0
-    size: int = 0
+    files: int = 0  # number of files that no manifest references
+    size: int = 0  # Bytes
 
     def __add__(self, more: "TableExpiry") -> "TableExpiry":
         """Add the numbers; keep the name of the first."""
@@ -62,16 +55,11 @@ class TableExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryReport:
-    """The result of :func:`expired`.
+    """The result of :func:`expired`."""
 
-    Attributes:
-        tables: Tables from which something was removed, sorted.
-        dry_run: Whether nothing was actually removed.
-        failures: Errors by table; nothing, or only a part, was removed from it.
-    """
-
-    tables: tuple[TableExpiry, ...]
-    dry_run: bool = False
+    tables: tuple[TableExpiry, ...]  # tables from which something was removed, sorted
+    dry_run: bool = False  # whether nothing was actually removed
+    # Errors by table; nothing, or only a part, was removed from it.
     failures: Mapping[str, LakeError] = field(default_factory=dict[str, LakeError])
 
     @property

@@ -38,13 +38,9 @@ class LakeClock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitContent:
-    """The next content of a unit: rows, or files that are already in the store.
+    """The next content of a unit: rows, or files that are already in the store."""
 
-    Attributes:
-        rows: The rows; ``None`` = use ``files``.
-    """
-
-    rows: pa.Table | None = None
+    rows: pa.Table | None = None  # the rows; None = use `files`
     files: tuple[UnitFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -54,19 +54,13 @@ TABLES: Final = {table.name: table for table in (USAGE_SAMPLE, TARGET_UP, QUOTA_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFile:
-    """One file of the evidence.
+    """One file of the evidence."""
 
-    Attributes:
-        file: Path from the root of the store, size, rows and SHA-256.
-        source: Digest of the inputs; if it is equal, the file need not be created again.
-        end_sha256: SHA-256 of the Parquet footer, for readers that do not fetch the whole file.
-    """
-
-    file: UnitFile
+    file: UnitFile  # path from the root of the store, size, rows and SHA-256
     table: Table
     day: date
-    source: str
-    end_sha256: str
+    source: str  # digest of the inputs; if it is equal, the file need not be created again
+    end_sha256: str  # SHA-256 of the Parquet footer, for readers that do not fetch the whole file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,30 +73,24 @@ class RetiredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestPointer:
-    """The last publication of a cluster.
-
-    Attributes:
-        to_ms: End of the window, exclusive.
-        coverage_ppm: Lowest share of the window, over brokers, in which the broker answered scrapes; in millionths.
-        snapshot_id: The quota snapshot in effect at the end of the window; "" if there is none.
-        measured: Quota types with any recorded bucket.
-        retired: Files of earlier publications that are not removed yet.
-    """
+    """The last publication of a cluster."""
 
     cluster_id: str
     schema_version: int = SCHEMA_VERSION
     from_ms: int
-    to_ms: int
+    to_ms: int  # end of the window, exclusive
     created_ms: int
     pace: Cadence
+    # Lowest share of the window, over brokers, in which the broker answered scrapes; in millionths.
     coverage_ppm: int
+    # The quota snapshot in effect at the end of the window; "" if there is none.
     snapshot_id: str = ""
     observed_at_ms: int = 0
-    measured: tuple[QuotaType, ...] = ()
+    measured: tuple[QuotaType, ...] = ()  # quota types with any recorded bucket
     partial: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     parts: tuple[EvidenceFile, ...] = ()
-    retired: tuple[RetiredFile, ...] = ()
+    retired: tuple[RetiredFile, ...] = ()  # files of earlier publications that are not removed yet
 
     def of(self, table: Table) -> tuple[EvidenceFile, ...]:
         """Return the files of one table, sorted by day."""

@@ -30,14 +30,10 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """The unit of a commit: the rows of one table, cluster and UTC day.
-
-    Attributes:
-        cluster_id: Kafka's cluster id, never "".
-    """
+    """The unit of a commit: the rows of one table, cluster and UTC day."""
 
     table: Table
-    cluster_id: str
+    cluster_id: str  # Kafka's cluster id, never ""
     day: date
 
     def __post_init__(self) -> None:
@@ -64,18 +60,12 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitFile:
-    """One file of a unit.
+    """One file of a unit."""
 
-    Attributes:
-        path: From the root of the store.
-        size: Bytes.
-        sha256: Hexadecimal.
-    """
-
-    path: str
-    size: int
+    path: str  # from the root of the store
+    size: int  # Bytes
     rows: int
-    sha256: str
+    sha256: str  # Hexadecimal
 
     def __post_init__(self) -> None:
         if self.size < 0 or self.rows < 0 or not re.fullmatch("[0-9a-f]{64}", self.sha256):
@@ -86,22 +76,17 @@ class UnitFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One generation of a unit.
-
-    Attributes:
-        generation: 1, 2, …; the highest is current.
-        files: Its files; empty = no rows.
-        counts: Named counts of the input and the coverage of brokers; see :attr:`states` and :attr:`coverage`.
-        inputs: Provenance by name: generations, digests, times.
-    """
+    """One generation of a unit."""
 
     unit: Unit
-    generation: int
+    generation: int  # 1, 2, …; the highest is current
     schema_version: int
     run_id: str
     created_ms: int
-    files: tuple[UnitFile, ...] = ()
+    files: tuple[UnitFile, ...] = ()  # its files; empty = no rows
+    # Named counts of the input and the coverage of brokers; see `states` and `coverage`.
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    # Provenance by name: generations, digests, times.
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     partial: tuple[str, ...] = ()
 

@@ -52,15 +52,12 @@ _VALUES: Final = ("broker_id", "ts_ms", "dt_ms", "rate_units", "throttle_ms", "c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedEvidence:
-    """The evidence of one cluster; empty if :attr:`note` states why it cannot be used.
-
-    Attributes:
-        state: The limits in effect at the end of the window; ``None`` if there is no snapshot.
-        recorded: The limits under which the window was recorded; ``None`` if there is no snapshot.
-    """
+    """The evidence of one cluster; empty if :attr:`note` states why it cannot be used."""
 
     note: EvidenceNote
+    # The limits in effect at the end of the window; None if there is no snapshot.
     state: QuotaState | None = None
+    # The limits under which the window was recorded; None if there is no snapshot.
     recorded: RecordedLimits | None = None
     cadence: Cadence = UNKNOWN_PACE
     _measured: frozenset[QuotaType] = frozenset()

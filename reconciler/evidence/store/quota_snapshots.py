@@ -39,25 +39,19 @@ class SnapshotHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedLimits:
-    """The quota snapshots that describe a window.
+    """The quota snapshots that describe a window."""
 
-    Attributes:
-        snapshot: The last complete snapshot before the end of the window; ``None`` if there is none.
-        entries: Its rows of ``quota_entry``.
-        changes: Limits set, altered or removed between consecutive snapshots, starting with the last before the window.
-        earlier: Rows of earlier snapshots, one per way of counting clients inside the window; none equals ``entries``.
-        beyond: Keys with more ways of counting than are kept.
-        incomplete: Ids of snapshots with missing rows; they are not used.
-        lost_days: Sentences about snapshots of the window's days that were lost.
-    """
-
+    # The last complete snapshot before the end of the window; None if there is none.
     snapshot: SnapshotHeader | None
-    entries: pa.Table
+    entries: pa.Table  # its rows of `quota_entry`
+    # Limits set, altered or removed between consecutive snapshots, starting with the last before the window.
     changes: int = 0
+    # Rows of earlier snapshots, one per way of counting clients inside the window; none equals `entries`.
     earlier: tuple[pa.Table, ...] = ()
-    beyond: frozenset[Key] = frozenset()
+    beyond: frozenset[Key] = frozenset()  # keys with more ways of counting than are kept
+    # Ids of snapshots with missing rows; they are not used.
     incomplete: tuple[str, ...] = field(default_factory=tuple)
-    lost_days: tuple[str, ...] = ()
+    lost_days: tuple[str, ...] = ()  # sentences about snapshots of the window's days that were lost
 
     def aged(self, to_ms: int) -> str:
         """Return a warning that the last snapshot is older than :data:`FRESH_MS`; "" if it is not or there is none."""

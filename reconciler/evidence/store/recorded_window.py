@@ -33,23 +33,16 @@ Series = Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedWindow:
-    """A window of a cluster.
-
-    Attributes:
-        to_ms: End, exclusive.
-        samples: Manifests of the ``usage_sample`` days.
-        limits: The quota snapshots up to the end.
-        reason: Why the window cannot be used; "" if it can.
-    """
+    """A window of a cluster."""
 
     cluster_id: str
     from_ms: int
-    to_ms: int
-    samples: tuple[Manifest, ...] = field(repr=False)
+    to_ms: int  # end, exclusive
+    samples: tuple[Manifest, ...] = field(repr=False)  # manifests of the `usage_sample` days
     cadence: Cadence
-    limits: quota_snapshots.ObservedLimits = field(repr=False)
+    limits: quota_snapshots.ObservedLimits = field(repr=False)  # the quota snapshots up to the end
     state: QuotaState = field(repr=False)
-    reason: str = ""
+    reason: str = ""  # why the window cannot be used; "" if it can
 
     @property
     def snapshot_id(self) -> str:

@@ -176,16 +176,12 @@ class DuplicateBrokerCheck:
 
 
 class MutationScrape(NamedTuple):
-    """A selected scrape of a node that recorded controller mutations on that day.
-
-    Attributes:
-        total: Mutations per second of all buckets.
-    """
+    """A selected scrape of a node that recorded controller mutations on that day."""
 
     ts_ms: int
     node: str
     row: int
-    total: float
+    total: float  # mutations per second of all buckets
 
 
 def active_controller_rows(scrapes: Iterable[MutationScrape], step_ms: int) -> tuple[int, ...]:

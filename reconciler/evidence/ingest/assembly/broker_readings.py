@@ -39,16 +39,12 @@ class BrokerBucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayCarryover:
-    """What a day passes on to the next one; depends on the points of that day only.
+    """What a day passes on to the next one; depends on the points of that day only."""
 
-    Attributes:
-        last: Time of the last selected scrape of each broker.
-        tracks: The buckets with values on each broker.
-        counters: The last reading of each counter: ``(milliseconds, value)``.
-    """
-
+    # Time of the last selected scrape of each broker.
     last: Mapping[str, int] = field(default_factory=dict[str, int])
-    tracks: frozenset[BrokerBucket] = frozenset()
+    tracks: frozenset[BrokerBucket] = frozenset()  # the buckets with values on each broker
+    # The last reading of each counter: `(milliseconds, value)`.
     counters: Mapping[tuple[str, BrokerBucket], tuple[int, float]] = field(
         default_factory=dict[tuple[str, BrokerBucket], tuple[int, float]]
     )
@@ -64,22 +60,17 @@ class TrackValues(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerReadings:
-    """The readings at the selected scrapes of a day.
+    """The readings at the selected scrapes of a day."""
 
-    Attributes:
-        scrapes: The selected scrapes; the index of a successful one is its row. Those of the active controller are
-            repeated as :data:`~reconciler.usage.samples.CONTROLLER`.
-        tracks: Buckets on brokers; the index is their number.
-        rates: Per second, in Kafka's unit of the quota type.
-        throttles: Mean delay, or growth of the counter, in ms; NaN = no request was throttled.
-        totals: Broker metrics, by gauge: rates per second, or a share (``request_idle``).
-    """
-
+    # The selected scrapes; the index of a successful one is its row. Those of the active controller are repeated as
+    # `CONTROLLER`.
     scrapes: DayScrapes
-    tracks: tuple[BrokerBucket, ...]
+    tracks: tuple[BrokerBucket, ...]  # buckets on brokers; the index is their number
     occurrences: TrackValues
-    rates: TrackValues
+    rates: TrackValues  # per second, in Kafka's unit of the quota type
+    # Mean delay, or growth of the counter, in ms; NaN = no request was throttled.
     throttles: TrackValues
+    # Broker metrics, by gauge: rates per second, or a share (`request_idle`).
     totals: Mapping[Measure, TrackValues]
     carry: DayCarryover
 
@@ -272,16 +263,11 @@ class _ActiveController:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterRates:
-    """Rates of counters.
+    """Rates of counters."""
 
-    Attributes:
-        rates: Increase per second.
-        growth: Increase.
-        last: The last reading of each counter, ``(milliseconds, value)``, for the next day.
-    """
-
-    rates: TrackValues
-    growth: TrackValues
+    rates: TrackValues  # increase per second
+    growth: TrackValues  # Increase
+    # The last reading of each counter, `(milliseconds, value)`, for the next day.
     last: Mapping[int, tuple[int, float]]
 
 

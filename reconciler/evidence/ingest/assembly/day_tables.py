@@ -45,26 +45,17 @@ VERSION = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssembledDay:
-    """The result of assembling a day.
+    """The result of assembling a day."""
 
-    Attributes:
-        day: UTC.
-        usage: Rows of ``usage_sample``, sorted by its key.
-        up: Rows of ``target_up``.
-        brokers: Rows of ``broker_sample``.
-        counts: Number of points and samples by drop reason.
-        coverage: The share of the day that the scrapes of each broker cover, in millionths.
-        doubts: Sentences about why the day is partial.
-    """
-
-    day: date
-    usage: pa.Table
-    up: pa.Table
-    brokers: pa.Table
-    counts: Mapping[str, int]
+    day: date  # UTC
+    usage: pa.Table  # rows of `usage_sample`, sorted by its key
+    up: pa.Table  # rows of `target_up`
+    brokers: pa.Table  # rows of `broker_sample`
+    counts: Mapping[str, int]  # number of points and samples by drop reason
+    # The share of the day that the scrapes of each broker cover, in millionths.
     coverage: Mapping[str, int]
     carry: DayCarryover
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # sentences about why the day is partial
 
 
 def assembled(

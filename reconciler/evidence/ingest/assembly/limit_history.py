@@ -44,15 +44,10 @@ Covering = RequestQuotaCover | Bucket | UnknownLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPeriod:
-    """A period in which the same snapshots apply; ends where the next one starts.
+    """A period in which the same snapshots apply; ends where the next one starts."""
 
-    Attributes:
-        from_ms: Start.
-        states: Empty = no snapshot yet; one = known; two = one of them.
-    """
-
-    from_ms: int
-    states: tuple[QuotaState, ...]
+    from_ms: int  # Start
+    states: tuple[QuotaState, ...]  # empty = no snapshot yet; one = known; two = one of them
 
 
 class LimitHistory:

@@ -17,14 +17,10 @@ _SCHEMA: Final = pa.schema([("series", pa.int64()), ("ts_ms", pa.int64()), ("val
 
 
 class SeriesNames(NamedTuple):
-    """What a series measures, with decoded names: one for all origins of a broker.
-
-    Attributes:
-        quota_type: "" for metrics of a broker.
-    """
+    """What a series measures, with decoded names: one for all origins of a broker."""
 
     measure: Measure
-    quota_type: str = ""
+    quota_type: str = ""  # "" for metrics of a broker
     user: str = ""
     client_id: str = ""
     ip: str = ""
@@ -39,14 +35,10 @@ class PointSeries(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Points of one cluster.
+    """Points of one cluster."""
 
-    Attributes:
-        series: The series that have points, sorted.
-        rows: Columns ``series`` (an index), ``ts_ms`` and ``value``; no series has two points of one time.
-    """
-
-    series: tuple[PointSeries, ...] = ()
+    series: tuple[PointSeries, ...] = ()  # the series that have points, sorted
+    # Columns `series` (an index), `ts_ms` and `value`; no series has two points of one time.
     rows: pa.Table
 
     @classmethod

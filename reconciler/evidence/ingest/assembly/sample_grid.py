@@ -24,24 +24,17 @@ from reconciler.usage.samples import MAX_UNITS, SCALE, Cadence, QuotaType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleGrid:
-    """Samples without their censoring, sorted by track and time.
+    """Samples without their censoring, sorted by track and time."""
 
-    Attributes:
-        tracks: Buckets on brokers, sorted, including those of the previous day.
-        spans: The time that a sample covers, in ms.
-        throttles: Mean delay in ms; null = not recorded.
-        read: Whether the sample was read; otherwise it was filled.
-        size: Number of rows: ``number * size + row`` is a unique key.
-    """
-
+    # Buckets on brokers, sorted, including those of the previous day.
     tracks: tuple[BrokerBucket, ...]
     number: pa.Int64Array
     rows: pa.Int64Array
-    spans: pa.Int64Array
+    spans: pa.Int64Array  # the time that a sample covers, in ms
     units: pa.Int64Array
-    throttles: pa.Int64Array
-    read: pa.BooleanArray
-    size: int
+    throttles: pa.Int64Array  # mean delay in ms; null = not recorded
+    read: pa.BooleanArray  # whether the sample was read; otherwise it was filled
+    size: int  # number of rows: `number * size + row` is a unique key
 
     def keys(self) -> pa.Int64Array:
         """Return a unique integer per sample."""

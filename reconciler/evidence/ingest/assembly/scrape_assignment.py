@@ -31,18 +31,12 @@ _OTHERS: Final = (DropReason.OTHER_REPLICA, DropReason.OTHER_INSTANCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedPoints:
-    """Points at selected scrapes, one per series and scrape.
-
-    Attributes:
-        names: What series measure, by index.
-        rows: The scrape of each point.
-        series: The series of each point.
-    """
+    """Points at selected scrapes, one per series and scrape."""
 
     scrapes: DayScrapes
-    names: tuple[SeriesNames, ...]
-    rows: pa.Int64Array
-    series: pa.Int64Array
+    names: tuple[SeriesNames, ...]  # what series measure, by index
+    rows: pa.Int64Array  # the scrape of each point
+    series: pa.Int64Array  # the series of each point
     values: pa.DoubleArray
 
 

@@ -25,17 +25,11 @@ LIVE_MS: Final = 300_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrapeSlot:
-    """The selected scrape that the points of one scrape belong to.
+    """The selected scrape that the points of one scrape belong to."""
 
-    Attributes:
-        row: Index in :attr:`DayScrapes.moments`; ``None`` = none.
-        drop_reason: Why there is none, or a remark; ``None`` = no remark.
-        spare: The row to use for series that the selected replica lacks.
-    """
-
-    row: int | None = None
-    drop_reason: DropReason | None = None
-    spare: int | None = None
+    row: int | None = None  # index in `moments`; None = none
+    drop_reason: DropReason | None = None  # why there is none, or a remark; None = no remark
+    spare: int | None = None  # the row to use for series that the selected replica lacks
 
 
 class ScrapeTime(NamedTuple):
@@ -47,22 +41,17 @@ class ScrapeTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayScrapes:
-    """The scrapes of all brokers on one day.
+    """The scrapes of all brokers on one day."""
 
-    Attributes:
-        moments: Selected successful scrapes, sorted by broker and time; the index is the *row*.
-        rows: The rows of each broker, ascending.
-        failed: Times of failed scrapes that are not near a successful one, by broker, ascending.
-        places: The slot of each scrape.
-        inferred_rows: Rows of scrapes that are inferred from points, without ``up``.
-        contested: Broker ids that several brokers have, with their instances.
-    """
-
+    # Selected successful scrapes, sorted by broker and time; the index is the *row*.
     moments: tuple[ScrapeTime, ...]
-    rows: Mapping[str, range]
+    rows: Mapping[str, range]  # the rows of each broker, ascending
+    # Times of failed scrapes that are not near a successful one, by broker, ascending.
     failed: Mapping[str, tuple[int, ...]]
-    places: Mapping[tuple[SampleOrigin, int], ScrapeSlot]
+    places: Mapping[tuple[SampleOrigin, int], ScrapeSlot]  # the slot of each scrape
+    # Rows of scrapes that are inferred from points, without `up`.
     inferred_rows: frozenset[int] = frozenset()
+    # Broker ids that several brokers have, with their instances.
     contested: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 

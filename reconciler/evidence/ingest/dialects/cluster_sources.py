@@ -42,13 +42,10 @@ class BrokerIdRule:
     """How the broker id is read from labels: ``label:NAME`` or ``regex:NAME:PATTERN``.
 
     The pattern must match the whole value and has one group, the id.
-
-    Attributes:
-        pattern: With one group; ``None`` = the value is the id.
     """
 
     label: str
-    pattern: re.Pattern[str] | None = None
+    pattern: re.Pattern[str] | None = None  # with one group; None = the value is the id
 
     @classmethod
     def parsed(cls, text: str) -> "BrokerIdRule":
@@ -93,25 +90,18 @@ class BrokerIdRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSource:
-    """The source of the recorded use of one cluster.
-
-    Attributes:
-        prometheus: Address of the HTTP API; "" = not set.
-        matchers: Matchers of the series of this cluster; empty = not set.
-        broker_rule: How labels give broker ids; ``None`` = only app-info does.
-        scrape_ms: Scrape interval of the brokers; ``None`` = not set.
-        max_gap_ms: Longest gap within a session; ``None`` = five scrape intervals, at most five minutes.
-        evidence_uri: Where evidence is published; "" = not set.
-    """
+    """The source of the recorded use of one cluster."""
 
     cluster: str
     cluster_id: str
-    prometheus: str = field(default="", repr=False)
+    prometheus: str = field(default="", repr=False)  # address of the HTTP API; "" = not set
+    # Matchers of the series of this cluster; empty = not set.
     matchers: tuple[LabelMatcher, ...] = ()
-    broker_rule: BrokerIdRule | None = None
-    scrape_ms: int | None = None
+    broker_rule: BrokerIdRule | None = None  # how labels give broker ids; None = only app-info does
+    scrape_ms: int | None = None  # scrape interval of the brokers; None = not set
+    # Longest gap within a session; None = five scrape intervals, at most five minutes.
     max_gap_ms: int | None = None
-    evidence_uri: str = ""
+    evidence_uri: str = ""  # where evidence is published; "" = not set
 
     @property
     def cadence(self) -> Cadence:
@@ -238,17 +228,11 @@ class ClusterMatcher:
 
 
 class ScrapeTarget(NamedTuple):
-    """A Prometheus scrape target; two jobs on a host, or brokers behind a federation, share an instance.
+    """A Prometheus scrape target; two jobs on a host, or brokers behind a federation, share an instance."""
 
-    Attributes:
-        instance: The label ``instance``.
-        job: The label ``job``; "" = none.
-        broker: The id by ``telemetry.brokerId``; "" = none, then app-info gives it.
-    """
-
-    instance: str
-    job: str = ""
-    broker: str = ""
+    instance: str  # the label `instance`
+    job: str = ""  # the label `job`; "" = none
+    broker: str = ""  # the id by `telemetry.brokerId`; "" = none, then app-info gives it
 
 
 class SampleOrigin(NamedTuple):

@@ -36,22 +36,15 @@ _BAD: Final[dict[str, DropReason]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesMeaning:
-    """The meaning of the values of a series.
-
-    Attributes:
-        quota_type: The quota type; "" for metrics of a broker.
-        user: Decoded, or "".
-        client_id: Decoded, or "".
-        ip: Canonical, or "".
-        broker_id: The broker id in the labels of an identity series; "" = the value is the id.
-    """
+    """The meaning of the values of a series."""
 
     measure: Measure
-    quota_type: str = ""
-    user: str = ""
-    client_id: str = ""
-    ip: str = ""
+    quota_type: str = ""  # the quota type; "" for metrics of a broker
+    user: str = ""  # decoded, or ""
+    client_id: str = ""  # decoded, or ""
+    ip: str = ""  # canonical, or ""
     factor: float = 1.0
+    # The broker id in the labels of an identity series; "" = the value is the id.
     broker_id: str = ""
 
 
@@ -92,28 +85,19 @@ class QuotaTypeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One way in which exporters name the metrics of brokers.
+    """One way in which exporters name the metrics of brokers."""
 
-    Attributes:
-        name: The value of ``--dialect``.
-        metrics: Its own rules, then the common ones.
-        names: Rules for ``user``, ``client_id`` and ``ip``.
-        type_label: The label with the quota type; ``None`` = in the metric name.
-        refuse: Labels whose presence drops a series, with the drop reason.
-        proof: Metric names that only this dialect has, among dialects with the same metrics.
-        unless: Metric names that it never has.
-        unread: Metric names that contain client names.
-    """
-
-    name: str
+    name: str  # the value of `--dialect`
     about: str
-    metrics: tuple[MetricRule, ...]
-    names: Mapping[str, NameRule]
-    type_label: QuotaTypeLabel | None
+    metrics: tuple[MetricRule, ...]  # its own rules, then the common ones
+    names: Mapping[str, NameRule]  # rules for `user`, `client_id` and `ip`
+    type_label: QuotaTypeLabel | None  # the label with the quota type; None = in the metric name
     types: Mapping[str, QuotaType]
-    refuse: Mapping[str, DropReason]
+    refuse: Mapping[str, DropReason]  # labels whose presence drops a series, with the drop reason
+    # Metric names that only this dialect has, among dialects with the same metrics.
     proof: tuple[re.Pattern[str], ...] = ()
-    unless: tuple[re.Pattern[str], ...] = ()
+    unless: tuple[re.Pattern[str], ...] = ()  # metric names that it never has
+    # Metric names that contain client names.
     unread: tuple[re.Pattern[str], ...] = field(default=(), repr=False)
 
     def meaning(self, name: str, labels: Mapping[str, str]) -> SeriesMeaning | DropReason:

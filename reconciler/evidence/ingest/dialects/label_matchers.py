@@ -26,14 +26,10 @@ _HINT: Final = 'write it as in PromQL, such as cluster="orders",job=~"kafka.*"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """A condition on one label.
+    """A condition on one label."""
 
-    Attributes:
-        label: Its name; an absent label equals an empty one.
-        operator: ``=``, ``!=``, ``=~`` or ``!~``; expressions are anchored at both ends, as in Prometheus.
-    """
-
-    label: str
+    label: str  # its name; an absent label equals an empty one
+    # `=`, `!=`, `=~` or `!~`; expressions are anchored at both ends, as in Prometheus.
     operator: str
     value: str
     _pattern: re.Pattern[str] | None = field(default=None, repr=False, compare=False)

@@ -45,20 +45,15 @@ _LEAST_SECRET: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
-    """HTTP settings for all requests.
-
-    Attributes:
-        tls: ``None`` = the system's certificate authorities.
-        server_name: TLS server name; "" = the host of the URL.
-        proxy: Proxy URL; "" = as set in the environment.
-        authorized: Whether requests contain a credential (any header but :data:`_TENANTS`), which requires TLS.
-    """
+    """HTTP settings for all requests."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # None = the system's certificate authorities.
     tls: ssl.SSLContext | None = field(default=None, repr=False)
-    server_name: str = ""
-    proxy: str = field(default="", repr=False)
+    server_name: str = ""  # TLS server name; "" = the host of the URL
+    proxy: str = field(default="", repr=False)  # proxy URL; "" = as set in the environment
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    # Whether requests contain a credential (any header but `_TENANTS`), which requires TLS.
     authorized: bool = False
 
     def __post_init__(self) -> None:

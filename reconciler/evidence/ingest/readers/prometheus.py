@@ -59,19 +59,13 @@ class _AttemptTimeout(TelemetryUnavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusLimits:
-    """Limits of one client.
-
-    Attributes:
-        total_seconds: Timeout of one attempt, including the response.
-        wait_seconds: Longest wait that a server may request (Retry-After).
-        answer_bytes: Largest response; larger ones are split.
-        answer_items: Maximum number of arrays, objects and values in it (three per sample); larger ones are split.
-    """
+    """Limits of one client."""
 
     connect_seconds: float = 10.0
-    total_seconds: float = 180.0
-    wait_seconds: float = 120.0
-    answer_bytes: int = bounded_json.DOCUMENT
+    total_seconds: float = 180.0  # timeout of one attempt, including the response
+    wait_seconds: float = 120.0  # longest wait that a server may request (Retry-After)
+    answer_bytes: int = bounded_json.DOCUMENT  # largest response; larger ones are split
+    # Maximum number of arrays, objects and values in it (three per sample); larger ones are split.
     answer_items: int = 10_000_000
 
 

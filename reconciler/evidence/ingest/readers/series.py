@@ -11,19 +11,12 @@ from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 
 
 class RecordedSeries(NamedTuple):
-    """One recorded series, or a part of it.
+    """One recorded series, or a part of it."""
 
-    Attributes:
-        name: Name of the metric; ``__name__`` is not in ``labels``.
-        labels: As recorded; an absent label equals an empty one.
-        times: Milliseconds since the epoch, in the order of reading.
-        values: One per time.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    times: "array[int]"
-    values: "array[float]"
+    name: str  # name of the metric; `__name__` is not in `labels`
+    labels: Mapping[str, str]  # as recorded; an absent label equals an empty one
+    times: "array[int]"  # milliseconds since the epoch, in the order of reading
+    values: "array[float]"  # one per time
 
     @classmethod
     def of(

@@ -37,18 +37,13 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=//|/)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeAddress:
-    """The address of a store.
+    """The address of a store."""
 
-    Attributes:
-        scheme: One of the values of :data:`SCHEMES`.
-        root: For folders an absolute path, otherwise the text after the scheme, without a trailing slash. A web address
-            may contain a password: display :attr:`redacted_text` instead.
-        redacted_text: The whole address for display, without credentials.
-    """
-
-    scheme: str
+    scheme: str  # one of the values of `SCHEMES`
+    # For folders an absolute path, otherwise the text after the scheme, without a trailing slash. A web address may
+    # contain a password: display `redacted_text` instead.
     root: str
-    redacted_text: str
+    redacted_text: str  # the whole address for display, without credentials
 
     def spark(self, path: str, environ: Mapping[str, str] = os.environ) -> str:
         """Return the URI of a file for Spark; nothing is escaped, because Hadoop takes names literally.

@@ -44,16 +44,11 @@ TRIED_FOR: Final = timedelta(seconds=45)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file in a listing.
-
-    Attributes:
-        size: Bytes.
-        modified_ms: Time of the last write by the store's clock.
-    """
+    """A file in a listing."""
 
     path: str
-    size: int
-    modified_ms: int
+    size: int  # Bytes
+    modified_ms: int  # time of the last write by the store's clock
 
 
 class FileStore:
