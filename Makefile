@@ -133,10 +133,10 @@ bench: env  ## the table of docs/benchmarks.md, measured here and now
 soak: env  ## random operations and faults on real servers for ten minutes (SEED=…, MINUTES=…)
 	$(BIN)/python -m tests.soak --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)
 
-simulate: env  ## simulated worlds with fresh seeds for a minute, or one seed with its story (SEED=…, WORLD=operator, DAYS=…, WITHOUT=…, SECONDS=…)
+simulate: env  ## simulated worlds with fresh seeds for a minute, or one seed with its story (SEED=…, WORLD=git or operator, DAYS=…, WITHOUT=…, SECONDS=…)
 	@$(BIN)/python -m tests.simulation --world $(or $(WORLD),watch) $(if $(SEED),--seed $(SEED)) --days $(or $(DAYS),0) --without '$(WITHOUT)' --seconds $(or $(SECONDS),60)
 
-simulate-nightly: env  ## a million fresh seeds, or as many as fit (WORLD=operator, SECONDS=…)
+simulate-nightly: env  ## a million fresh seeds, or as many as fit (WORLD=git or operator, SECONDS=…)
 	@$(BIN)/python -m tests.simulation --world $(or $(WORLD),watch) --seeds 1000000 --seconds $(or $(SECONDS),1000000)
 
 fuzz: env  ## mutated input for every reader of bytes and texts (SECONDS=…)

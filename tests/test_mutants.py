@@ -4,10 +4,13 @@ import pytest
 
 from tests.mutants.__main__ import FAULTS, ROOT
 from tests.mutants.fault import Fault
+from tests.simulation.git.planted_faults import GIT_PLANTED
 from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *OPERATOR_FAULTS], ids=lambda fault: fault.what)
+@pytest.mark.parametrize(
+    "fault", [*FAULTS, *GIT_PLANTED, *OPERATOR_FAULTS], ids=lambda fault: fault.what
+)
 def test_a_planted_fault_quotes_text_that_occurs_once_in_its_file_and_names_tests(
     fault: Fault,
 ) -> None:

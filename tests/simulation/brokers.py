@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import contextvars
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
@@ -13,7 +14,7 @@ from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.connection import ServerConnection
 from reconciler.sandbox.faults import CutAfter, CutBefore, Delay, Effect, Faults, Refuse, Throttle
 from reconciler.sandbox.sasl_session import SaslReply
-from reconciler.sandbox.settings import Listener, SandboxSettings
+from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from reconciler.wire.error_codes import NOT_CONTROLLER, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR
 from reconciler.wire.frames import RequestHeader
@@ -25,6 +26,8 @@ BROKER_RETRY_SECONDS = 60.0
 """Time for which a broker retries to forward a request to the controller (BrokerServer, 3.4 to 4.4)."""
 
 WRITER: contextvars.ContextVar[str] = contextvars.ContextVar("writer", default="?")
+USER: contextvars.ContextVar[str] = contextvars.ContextVar("user", default="")
+"""The process and the principal of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Commit:
     records: tuple[QuotaRecord, ...]
     before: Image
     after: Image
+    user: str = ""
 
 
 class LoggedCluster(SandboxCluster):
@@ -50,7 +54,9 @@ class LoggedCluster(SandboxCluster):
         record_tuple, before = tuple(records), self.image
         super().commit(record_tuple)
         if record_tuple:
-            self.on_commit(Commit(self._now(), WRITER.get(), record_tuple, before, self.image))
+            self.on_commit(
+                Commit(self._now(), WRITER.get(), record_tuple, before, self.image, USER.get())
+            )
 
 
 class FaultyAnswers(Faults):
@@ -124,13 +130,18 @@ class RememberingConnection(ServerConnection):
 
     Attributes:
         answers: Question -> the image that it depends on, and the response.
+        on_request: Called with process and user of each request for quotas.
     """
 
     answers: dict[Question, tuple[Image, SaslReply]] = field(repr=False)
+    on_request: Callable[[str, str], None]
 
     async def _reply(
         self, header: RequestHeader, body: bytes, principal: str, effects: tuple[Effect, ...]
     ) -> SaslReply:
+        if header.api_key in {ALTER_CLIENT_QUOTAS.key, DESCRIBE_CLIENT_QUOTAS.key}:
+            _ = USER.set(principal)
+            self.on_request(WRITER.get(), principal)
         if effects or header.api_key == ALTER_CLIENT_QUOTAS.key:
             return await super()._reply(header, body, principal, effects)
         image = self.broker.visible_image
@@ -152,18 +163,39 @@ class RememberingConnection(ServerConnection):
 class SimulatedBrokers:
     """The cluster on the simulated network, and another one that a wrong address reaches.
 
+    Args:
+        network: The network.
+        chance: Determines the faults of answers.
+        now: Returns the time in seconds since the epoch.
+        users: Passwords by name, which may change; empty = no login.
+
     Attributes:
         cluster: The cluster.
         other: The other cluster.
         is_misdirected: Whether processes that connect for the first time reach the other cluster.
+        on_request: Called with process and user of each request for quotas.
     """
 
-    def __init__(self, network: Network, chance: random.Random, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        network: Network,
+        chance: random.Random,
+        now: Callable[[], float],
+        users: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.on_request: Callable[[str, str], None] = lambda *_: None
         self.network, self._chance, self._now = network, chance, now
         self.lag: dict[int, float] = {}
         settings = SandboxSettings(
             nodes=NODES, listeners=(Listener(host="kafka"),), cluster_id=CLUSTER_ID, lag=self.lag
         )
+        if users:
+            listener = Listener(
+                host="kafka",
+                protocol=ListenerProtocol.SASL_PLAINTEXT,
+                mechanisms=("SCRAM-SHA-256",),
+            )
+            settings = replace(settings, listeners=(listener,), users=users)
         self.cluster = LoggedCluster(settings, now)
         self.other = LoggedCluster(replace(settings, cluster_id=OTHER_CLUSTER_ID, lag={}), now)
         self.is_misdirected = False
@@ -245,6 +277,7 @@ class SimulatedBrokers:
         writer = asyncio.StreamWriter(end, protocol, reader, loop)
         server = RememberingConnection(
             answers=self._remembered,
+            on_request=self.on_request,
             cluster=cluster,
             broker=broker,
             listener=cluster.settings.listeners[0],

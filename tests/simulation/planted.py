@@ -24,6 +24,7 @@ from types import CodeType, ModuleType
 
 from tests.mutants.__main__ import FAULTS, ROOT
 from tests.mutants.fault import Fault
+from tests.simulation.git.planted_faults import GIT_PLANTED
 from tests.simulation.kube.planted_faults import OPERATOR_FAULTS
 
 SIMULATED = (
@@ -45,14 +46,16 @@ SIMULATED = (
 )
 """Prefixes of the paths of files whose faults are planted."""
 
-OPERATED = "reconciler/kube/"
-"""Prefix of files whose faults are searched in simulations of operators."""
+OPERATED, FOLLOWED = "reconciler/kube/", "reconciler/app/watch/"
+"""Prefixes of files whose faults are searched in simulations of operators and of a watched branch."""
 
 SEARCHED = tuple(
-    fault for fault in (*FAULTS, *OPERATOR_FAULTS) if fault.file.startswith((*SIMULATED, OPERATED))
+    fault
+    for fault in (*FAULTS, *GIT_PLANTED, *OPERATOR_FAULTS)
+    if fault.file.startswith((*SIMULATED, OPERATED, FOLLOWED))
 )
 
-DAYS = {"watch": 0.007, "operator": 0.004}
+DAYS = {"watch": 0.007, "git": 0.007, "operator": 0.004}
 """Kind of world -> days of faults in its worlds: a short world has as many writes for a second of CPU as a long one."""
 
 LONGEST_WORLD_SECONDS = 60
@@ -95,6 +98,8 @@ class FaultySource(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileL
 
 def world_of(fault: Fault) -> str:
     """Return the kind of world whose programs run the code of the fault."""
+    if fault.file.startswith(FOLLOWED):
+        return "git"
     return "operator" if fault.file.startswith(OPERATED) else "watch"
 
 

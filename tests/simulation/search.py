@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import count
 
+from tests.simulation.git.watch_world import GitWorld
 from tests.simulation.kube.operator_world import OperatorWorld
 from tests.simulation.scenario import Scenario, scenario_of
 from tests.simulation.world import World, WorldResult
@@ -18,7 +19,7 @@ SHRINK_SECONDS = 120.0
 """Maximum time of shrinking."""
 
 
-WORLD_OF: dict[str, type[World]] = {"watch": World, "operator": OperatorWorld}
+WORLD_OF: dict[str, type[World]] = {"watch": World, "git": GitWorld, "operator": OperatorWorld}
 
 
 def simulate(scenario: Scenario) -> WorldResult:

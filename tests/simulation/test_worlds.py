@@ -1,12 +1,15 @@
 """Tests of simulated worlds: a seed gives the same trace, violations are found and shrunk, all laws hold."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.simulation.scenario import FAULTS, Scenario
-from tests.simulation.search import shrink, story
+import pytest
+
+from tests.simulation.scenario import FAULTS, WORLDS, Scenario, scenario_of
+from tests.simulation.search import shrink, story, without
 from tests.simulation.world import World, WorldResult
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +76,19 @@ def test_a_scenario_without_one_fault_keeps_the_random_numbers_of_the_others():
     assert smaller.faults == tuple(fault for fault in FAULTS if fault != "kill")
     assert smaller.chance("network").random() == scenario.chance("network").random()
     assert "WITHOUT='kill'" in smaller.command
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_command_of_every_smaller_scenario_repeats_exactly_that_scenario(world):
+    scenario = scenario_of(7, world)
+    assert not any("operators" in smaller.command for smaller in scenario.smaller())
+    for smaller in (smallest for each in scenario.smaller() for smallest in each.smaller()):
+        words = dict(word.partition("=")[::2] for word in shlex.split(smaller.command)[2:])
+        absent = [name for name in words.get("WITHOUT", "").split(",") if name]
+        again = scenario_of(
+            int(words["SEED"]), words.get("WORLD", "watch"), days=float(words.get("DAYS", "0"))
+        )
+        assert without(again, absent) == smaller
 
 
 def test_an_unknown_fault_is_an_error():

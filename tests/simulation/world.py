@@ -110,7 +110,10 @@ class World:
         self.clock = LoopClock(self.loop)
         self.network = Network(self.loop, scenario.chance("network"))
         self.loop.sockets = self.network
-        self.brokers = SimulatedBrokers(self.network, scenario.chance("brokers"), self.clock.now)
+        self.users = self.first_users()
+        self.brokers = SimulatedBrokers(
+            self.network, scenario.chance("brokers"), self.clock.now, self.users
+        )
         self.disk = MemoryDisk(scenario.chance("disk"))
         self.laws = Laws(
             self.settings.rules, self.brokers.image, max_removals=self.settings.removals
@@ -133,6 +136,10 @@ class World:
         self.brokers.other.on_commit = self._on_other_commit
         self.disk.on_replace = self._on_replace
         self.disk.on_append = self._on_append
+
+    def first_users(self) -> dict[str, str]:
+        """Return the passwords of the brokers' users; empty = no login."""
+        return {}
 
     # -- for actors ----------------------------------------------------------------------------------
 

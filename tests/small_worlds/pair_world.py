@@ -18,6 +18,7 @@ from reconciler.quota.ownership import (
     NO_RECORD,
     SETTLING_SECONDS,
     Intent,
+    IntentEnded,
     IntentStarted,
     Orphaned,
     Override,
@@ -134,10 +135,12 @@ FATES = (
     "lost",
     "lost but applied",
     "lost and late",
+    "lease lost",
     "rejected",
     "refused by a guard",
 )
-"""The possible outcomes of the one request of a run."""
+"""The possible outcomes of the one request of a run. A process that loses its Lease after it sent the request records no
+result, and the request may be executed while its successor runs."""
 
 
 class Product:
@@ -209,7 +212,7 @@ class Product:
             result = Held(waits_for=(ALICE,))
         else:
             after, result = _sent(after, change, fate)
-        if fate == "crash after sending":
+        if fate in {"crash after sending", "lease lost"}:
             return after
         pairs = judge(
             changes, {(change.removes, ALICE): result}, live=live_of(after.live), visibility=SEEN
@@ -224,7 +227,7 @@ def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, 
             return state, REFUSED
         case "lost":
             return state, LOST
-        case "lost and late":
+        case "lost and late" | "lease lost":
             return replace(state, late=frozenset({change.after})), LOST
         case "lost but applied":
             return written(state, change.after), LOST
@@ -281,9 +284,14 @@ def _lawful(plan: Plan, state: PairState) -> None:
             raise LawViolated(f"a removal of {change.before}, which is not ours")
         if state.declared is not None:
             raise LawViolated("a declared value is removed")
+    intent = owned_of(state).intents.get(PAIR)
     for record in plan.bookkeeping:
         if isinstance(record, Recorded) and record.value != state.live:
             raise LawViolated(f"{record.value} is recorded and {state.live} is live")
+        if not isinstance(record, IntentEnded) or intent is None or not intent.may_still_land(NOW):
+            continue
+        if not has_landed(PAIR, intent, live_of(state.live)):
+            raise LawViolated(f"an intent of {intent.value} ends, and its write may still land")
 
 
 Action: TypeAlias = Callable[[PairState], PairState]
@@ -336,6 +344,18 @@ def _override(value: Value, ends_with_document: bool) -> Action:
     return begin
 
 
+def _rolled_back(product: Product) -> Action:
+    """A run, after which its change is rolled back: an override with the value before, which ends with the document."""
+
+    def act(state: PairState) -> PairState:
+        after = product.run(state, "answered")
+        if after.live == state.live:
+            return after
+        return _override(state.live, ends_with_document=True)(after)
+
+    return act
+
+
 def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
     """All possible next actions, by name."""
     policies = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
@@ -361,6 +381,7 @@ def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
         table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)
     if overrides:
         table["the override is over"] = _over
+        table["run, and it is rolled back"] = _rolled_back(product)
     return table
 
 

@@ -83,6 +83,17 @@ class BelievesOldIntents(Product):
         )
 
 
+class EndsEveryIntent(Product):
+    """A broken variant in which every describe ends the intents, also those of a process that lost its Lease."""
+
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        ended = tuple(
+            IntentEnded(entity=subject, key=key) for subject, key in owned_of(state).intents
+        )
+        return replace(plan, bookkeeping=(*plan.bookkeeping, *ended))
+
+
 class TakesUnknownForApplied(Product):
     """A broken variant in which a request without a response counts as executed."""
 
@@ -123,6 +134,7 @@ class ForgetsDeletions(Product):
         (RemovesWhatOthersChanged, "which is not ours"),
         (RecordsWithoutLooking, "is recorded and"),
         (BelievesOldIntents, "an intent never ends"),
+        (EndsEveryIntent, "ends, and its write may still land"),
         (RemovesDeclaredValues, "a declared value is removed"),
         (ForgetsDeletions, "stays although its document was deleted"),
         (TakesUnknownForApplied, "which is not ours"),

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.watch.metrics_port import WatchMetrics
@@ -13,10 +13,42 @@ from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.base.regular_files import read_regular
 from reconciler.errors import GitError, KquotaError, ManifestErrors
-from reconciler.git.mirror import GitMirror
+from reconciler.git.repository import CommitTree
 from reconciler.manifest.project.file import MAX_FILE_SIZE
 
 _LOG: Final = logging.getLogger("reconciler.loop")
+
+
+class BranchMirror(Protocol):
+    """A local copy of a branch, as the loop uses it; implemented by ``GitMirror``."""
+
+    @property
+    def display_name(self) -> str:
+        """The source and branch, for messages."""
+        ...
+
+    async def fetch(self) -> str:
+        """Fetch the branch; return its newest commit.
+
+        Raises:
+            GitError: The source cannot be reached or has no such branch, or it took too long.
+        """
+        ...
+
+    def tree(self, commit: str) -> CommitTree:
+        """Return the files of a commit."""
+        ...
+
+    def keep(self, commit: str) -> None:
+        """Keep a commit, instead of the one kept before."""
+
+    def has(self, commit: str) -> bool:
+        """Whether the mirror has a commit."""
+        ...
+
+    def follows(self, newer: str, older: str) -> bool:
+        """Whether ``older`` is an ancestor of ``newer``."""
+        ...
 
 
 class BranchFollower:
@@ -33,7 +65,7 @@ class BranchFollower:
 
     def __init__(
         self,
-        mirror: GitMirror,
+        mirror: BranchMirror,
         places: RevisionPaths,
         *,
         state: WatchState,

@@ -14,11 +14,12 @@ from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
+from reconciler.app.loop.intervals import Random
 from reconciler.app.loop.metrics_endpoint import metrics_of, served
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
-from reconciler.app.watch.branch_follower import BranchFollower
-from reconciler.app.watch.cluster import ClusterSession
+from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
+from reconciler.app.watch.cluster import ClusterSession, Opener
 from reconciler.app.watch.fleet import WatchedFleet
 from reconciler.app.watch.metrics_port import NoWatchMetrics, WatchMetrics
 from reconciler.app.watch.revision import Revision, RevisionPaths
@@ -68,42 +69,93 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
             raise KeyboardInterrupt from None
 
 
-class _WatchService:
-    def __init__(self, notices: TextReceiver, options: WatchOptions, clock: Clock) -> None:
-        self._notices, self._options, self._clock = notices, options, clock
-        self._metrics = metrics_of(options.serving)
-        telemetry: WatchMetrics = self._metrics or NoWatchMetrics()
-        state = WatchState(options.state_dir / "watch.json")
-        chance = random.SystemRandom().random
+class BranchWatch:
+    """The loops of one branch and of the clusters of its applied revision.
+
+    ``interval``: seconds between two fetches of the branch.
+    ``principal``: who runs this, for the audit log.
+    """
+
+    def __init__(
+        self,
+        mirror: BranchMirror,
+        places: RevisionPaths,
+        *,
+        interval: float,
+        state: WatchState,
+        opener: Opener,
+        telemetry: WatchMetrics,
+        clock: Clock,
+        random: Random,
+        principal: str,
+    ) -> None:
+        self._interval, self._clock = interval, clock
         self._fleet = WatchedFleet(
-            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            opener=opener,
             state=state,
             telemetry=telemetry,
             clock=clock,
-            random=chance,
-            principal=current_principal(),
+            random=random,
+            principal=principal,
         )
         self._follower = BranchFollower(
-            options.mirror,
-            options.places,
-            state=state,
-            take=self._fleet.take,
-            telemetry=telemetry,
-            clock=clock,
+            mirror, places, state=state, take=self._fleet.take, telemetry=telemetry, clock=clock
         )
-        retry = min(5.0, options.interval)
-        pace = LoopIntervals(
-            interval=options.interval, first_retry=retry, last_retry=options.interval
-        )
+        pace = LoopIntervals(interval=interval, first_retry=min(5.0, interval), last_retry=interval)
         self._branch = ClusterLoop(
             "git",
             mailbox=Mailbox(clock=clock),
             work=self._follower.work,
             pace=lambda: pace,
             clock=clock,
-            random=chance,
+            random=random,
         )
         self._began = clock.now()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Apply the last good revision again, then follow the branch until ``stop`` is set.
+
+        Raises:
+            TaskDied: A loop ended or failed.
+        """
+        await self._follower.restore()
+        await supervise({"git": self._branch.run(stop), "clusters": self._fleet.run(stop)}, stop)
+
+    def enqueue(self, key: str) -> None:
+        """Request a fetch, and a reconciliation of every cluster."""
+        self._branch.mailbox.put(key)
+        self._fleet.enqueue(key)
+
+    def healthy(self) -> Sequence[str]:
+        """Return loops that hang."""
+        return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
+
+    def ready(self) -> Sequence[str]:
+        """Return a late branch, late clusters, or that no revision is applied yet."""
+        now, problems = self._clock.now(), []
+        if is_late(self._follower.last_fetched or self._began, self._interval, now):
+            problems.append("the branch cannot be fetched")
+        if self._follower.in_force is None:
+            return [*problems, "no revision is in force"]
+        return problems + late_loops(self._fleet.loops.values(), now)
+
+
+class _WatchService:
+    def __init__(self, notices: TextReceiver, options: WatchOptions, clock: Clock) -> None:
+        self._notices, self._options = notices, options
+        self._metrics = metrics_of(options.serving)
+        telemetry: WatchMetrics = self._metrics or NoWatchMetrics()
+        self._watch = BranchWatch(
+            options.mirror,
+            options.places,
+            interval=options.interval,
+            state=WatchState(options.state_dir / "watch.json"),
+            opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
+            telemetry=telemetry,
+            clock=clock,
+            random=random.SystemRandom().random,
+            principal=current_principal(),
+        )
         self._signal = signal.SIGTERM
         self._stop = asyncio.Event()
 
@@ -113,8 +165,8 @@ class _WatchService:
                 self._notices,
                 self._options.serving,
                 self._metrics,
-                healthy=self.healthy,
-                ready=self.ready,
+                healthy=self._watch.healthy,
+                ready=self._watch.ready,
             ):
                 _LOG.info(
                     "watching %s every %g s, state in %s",
@@ -122,11 +174,7 @@ class _WatchService:
                     self._options.interval,
                     self._options.state_dir,
                 )
-                await self._follower.restore()
-                await supervise(
-                    {"git": self._branch.run(self._stop), "clusters": self._fleet.run(self._stop)},
-                    self._stop,
-                )
+                await self._watch.run(self._stop)
         _LOG.info("stopped")
         return self._signal
 
@@ -146,8 +194,7 @@ class _WatchService:
             self._stop.set()
 
         def ask() -> None:
-            self._branch.mailbox.put("SIGHUP")
-            self._fleet.enqueue("SIGHUP")
+            self._watch.enqueue("SIGHUP")
 
         for signal_number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signal_number, stop, signal_number)
@@ -157,20 +204,6 @@ class _WatchService:
         finally:
             for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 _ = loop.remove_signal_handler(signal_number)
-
-    # -- probes ---------------------------------------------------------------------------------------
-
-    def healthy(self) -> Sequence[str]:
-        return hung_loops((self._branch, *self._fleet.loops.values()), self._clock.now())
-
-    def ready(self) -> Sequence[str]:
-        """Return a late branch, late clusters, or that no revision is applied yet."""
-        now, problems = self._clock.now(), []
-        if is_late(self._follower.last_fetched or self._began, self._options.interval, now):
-            problems.append("the branch cannot be fetched")
-        if self._follower.in_force is None:
-            return [*problems, "no revision is in force"]
-        return problems + late_loops(self._fleet.loops.values(), now)
 
 
 class ClusterSessions:

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from reconciler.base.durable_files import DISK
+from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.codecs.loop_memory import WatchStateContent, read_watch_state, watch_state_text
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.quota.planner.removal_budgets import RemovalCount
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Maximum size of the file; a larger one is damaged."""
 
 
 class WatchState:
@@ -19,9 +22,9 @@ class WatchState:
     Raises InventoryError if it exists and cannot be read; an empty state is never used instead.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._now = _read(path)
+    def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:
+        self._path, self._files = path, files
+        self._now = _read(path, files)
 
     @property
     def now(self) -> WatchStateContent:
@@ -35,7 +38,7 @@ class WatchState:
         """
         after = replace(self._now, **changed)
         if after != self._now:
-            DISK.replace(self._path, watch_state_text(after).encode("ascii"))
+            self._files.replace(self._path, watch_state_text(after).encode("ascii"))
             self._now = after
 
     def removals(self, cluster: str) -> "ClusterRemovals":
@@ -59,9 +62,10 @@ class ClusterRemovals:
         self.state.remember(removals={**self.state.now.removals, self.cluster: tuple(counts)})
 
 
-def _read(path: Path) -> WatchStateContent:
+def _read(path: Path, files: DurableFiles) -> WatchStateContent:
     try:
-        return read_watch_state(path.read_bytes(), location=str(path))
+        content = files.read(path, max_bytes=MAX_BYTES)
+        return read_watch_state(content, location=str(path))
     except FileNotFoundError:
         return WatchStateContent()
     except OSError as error:

@@ -1,11 +1,11 @@
-"""Requests to the operator besides limits: suspend, reconcile now, move, delete and recreate a QuotaCluster."""
+"""Requests to the operator besides limits: reconcile now; clusters that are not its own."""
 
 import json
 import subprocess
 
 import pytest
 
-from tests.kube.e2e.seeing import cluster_events, orphans, sent, through, watched_kafka
+from tests.kube.e2e.seeing import cluster_events, orphans
 from tests.kube.e2e.world import KQUOTA, World, eventually
 from tests.servers import raw_quotas
 
@@ -22,51 +22,6 @@ def _reconcile(world: World, *arguments: str) -> "subprocess.CompletedProcess[st
         check=False,
         timeout=90,
     )
-
-
-def test_a_suspended_document_is_neither_written_nor_removed_until_it_is_resumed(
-    world: World,
-) -> None:
-    world.cluster()
-    world.start()
-    both = {"producerByteRate": "1Mi", "consumerByteRate": "1Mi"}
-    world.quota("alice", limits=both, deletionPolicy="Delete")
-    world.quota("bob", deletionPolicy="Delete")
-    world.quota("dave", deletionPolicy="Delete")
-    for name in ("alice", "bob", "dave"):
-        world.becomes(name, "Synced")
-
-    world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete", suspend=True)
-    world.becomes("alice", "Suspended")
-    assert world.condition("alice", "Ready")["status"] == "Unknown"
-    assert world.condition("alice", "Paused")["status"] == "True"
-    assert world.live()["alice"] == {"producer_byte_rate": MIB, "consumer_byte_rate": MIB}
-
-    world.cluster(suspend=True)
-    world.becomes("prod", "Suspended", kind="quotacluster")
-    world.becomes("bob", "ClusterSuspended")
-    world.quota("bob", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
-    world.becomes("bob", "ClusterSuspended")
-    world.quota("carol", deletionPolicy="Delete")
-    world.becomes("carol", "ClusterSuspended")
-    world.delete("dave")
-    world.quota("bob", limits={"producerByteRate": "3Mi"}, deletionPolicy="Delete")
-    world.becomes("bob", "ClusterSuspended")
-    assert set(world.live()) == {"alice", "bob", "dave"}
-    assert world.live()["bob"] == {"producer_byte_rate": MIB}
-
-    world.cluster()
-    world.becomes("prod", "Synced", kind="quotacluster")
-    for name in ("bob", "carol"):
-        world.becomes(name, "Synced")
-    assert world.live()["bob"] == {"producer_byte_rate": 3 * MIB}
-    eventually(lambda: not world.get("dave"), what="the deletion to be carried out")
-    assert "dave" not in world.live()
-    assert orphans(world) == set()
-    world.becomes("alice", "Suspended")
-    world.quota("alice", limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
-    world.becomes("alice", "Synced")
-    assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
 
 
 def test_a_requested_reconciliation_starts_immediately_and_the_command_prints_its_result(
@@ -141,40 +96,6 @@ def test_a_cluster_with_an_unexpected_id_is_never_written(world: World) -> None:
     counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
     assert (counts["orphaned"], counts["unmanaged"]) == (1, 0)
     assert world.live()["alice"] == {"producer_byte_rate": 2 * MIB}
-
-
-def test_a_quotacluster_that_is_deleted_and_created_again_keeps_its_ownership(world: World) -> None:
-    with watched_kafka(world) as proxy:
-        world.cluster(bootstrapServers=through(proxy))
-        operator = world.start()
-        for name in ("alice", "bob", "kept"):
-            world.quota(name, deletionPolicy="Retain" if name == "kept" else "Delete")
-        for name in ("alice", "bob", "kept"):
-            world.becomes(name, "Synced")
-        world.delete("kept")
-        eventually(lambda: orphans(world) == {"user=kept producer_byte_rate"})
-        before = sent(proxy)
-
-        world.kube.kubectl("delete", "quotacluster", "prod", "--timeout=10s")
-        for name in ("alice", "bob"):
-            world.becomes(name, "ClusterNotFound")
-            assert world.condition(name, "Stalled")["status"] == "True"
-        world.delete("bob")
-        eventually(lambda: not world.get("bob"), what="bob's document to be released at once")
-        assert sent(proxy) == before
-        assert set(world.live()) == {"alice", "bob", "kept"}
-        orphaned_pairs = {"user=bob producer_byte_rate", "user=kept producer_byte_rate"}
-        assert orphans(world) == orphaned_pairs
-
-        world.cluster(bootstrapServers=through(proxy))
-        world.becomes("alice", "Synced")
-        counts = world.becomes("prod", "Synced", kind="quotacluster")["status"]["counts"]
-        assert (counts["owned"], counts["orphaned"], counts["unmanaged"]) == (3, 2, 0)
-        assert sent(proxy) == before, "adopting its own limits again wrote to Kafka"
-        assert orphans(world) == orphaned_pairs
-        world.delete("alice")
-        eventually(lambda: set(world.live()) == {"bob", "kept"}, what="alice's quota to be removed")
-        assert operator.child.running
 
 
 def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(

@@ -1,4 +1,4 @@
-"""An operator that is stopped, or killed at the worst moment: no loss, no second write, no removal without request."""
+"""An operator that is killed at the worst moment: no loss, no second write, no removal without request."""
 
 from collections.abc import Callable
 
@@ -14,53 +14,6 @@ pytestmark = pytest.mark.integration
 MIB = 1048576.0
 ALONE = "--no-leader-elect"
 """A killed process does not release its Lease, and these tests do not wait for it."""
-
-
-def test_documents_deleted_while_no_operator_ran_are_handled_by_their_deletion_policy(
-    world: World,
-) -> None:
-    world.cluster()
-    operator = world.start()
-    world.kube.apply(
-        world.document("held", deletionPolicy="Delete"),
-        world.document("free"),
-        world.document("again", deletionPolicy="Delete"),
-        world.document("unheld", deletionPolicy="Delete"),
-        namespace=world.team,
-    )
-    for name in ("held", "free", "again", "unheld"):
-        world.becomes(name, "Synced")
-    assert operator.stop() == 0
-    for name in ("held", "free", "again", "unheld"):
-        world.delete(name)
-    for name in ("again", "unheld"):  # a user with the right to do so removes the finalizer
-        world.kube.kubectl(
-            "patch",
-            "clientquota",
-            name,
-            "-n",
-            world.team,
-            "--type=merge",
-            "-p",
-            '{"metadata": {"finalizers": null}}',
-        )
-    eventually(lambda: not world.get("free") and not world.get("again"))
-    world.quota("again", limits={"producerByteRate": "1Mi"}, deletionPolicy="Delete")
-    assert set(world.live()) == {"held", "free", "again", "unheld"}
-
-    again = world.start()
-    eventually(lambda: not world.get("held"), what="the held document to be released")
-    world.becomes("again", "Synced")
-    # The deletion of the others was not observed: their quotas stay, and the records have their documents.
-    eventually(lambda: set(world.live()) == {"free", "again", "unheld"})
-
-    def counts() -> tuple[int, int]:
-        status = world.becomes("prod", "Synced", kind="quotacluster")["status"]
-        return status["counts"]["unmanaged"], status["counts"]["orphaned"]
-
-    # The status from before the restart has Synced, too.
-    eventually(lambda: counts() == (0, 2), what="the quotas without a document to be counted")
-    assert [entry["key"] for entry in audited(again)] == ["producer_byte_rate"]
 
 
 def _lost_answer(world: World, proxy: FaultProxy, operator: Operator) -> Callable[[], None]:
@@ -140,21 +93,3 @@ def test_a_process_killed_between_kafka_and_the_status_loses_and_repeats_nothing
         eventually(lambda: not world.place.items("clientquotas"))
         assert orphans(world) == set()
         assert third.stop() == 0
-
-
-def test_a_deletion_policy_changed_before_the_deletion_applies_if_it_keeps_more(
-    world: World,
-) -> None:
-    world.cluster()
-    operator = world.start()
-    for name in ("alice", "bob"):
-        world.quota(name, deletionPolicy="Delete")
-    for name in ("alice", "bob"):
-        world.becomes(name, "Synced")
-    assert operator.stop() == 0
-    world.quota("alice", deletionPolicy="Retain")
-    world.delete("alice")
-    world.start()
-    eventually(lambda: not world.get("alice"), what="the document to be released")
-    eventually(lambda: orphans(world) == {"user=alice producer_byte_rate"})
-    assert set(world.live()) == {"alice", "bob"}

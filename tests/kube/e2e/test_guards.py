@@ -1,11 +1,11 @@
-"""Protection against the loss of all limits: removal guard, incomplete listings, a CRD that is deleted."""
+"""Protection against the loss of all limits: incomplete listings, a CRD that is deleted."""
 
 import json
 from collections.abc import Iterator
 
 import pytest
 
-from tests.kube.e2e.seeing import cluster_events, has_finalizer, orphans
+from tests.kube.e2e.seeing import has_finalizer, orphans
 from tests.kube.e2e.world import CHART, RELEASE, Obj, Operator, World, eventually
 
 pytestmark = pytest.mark.integration
@@ -28,37 +28,6 @@ def _many(world: World, count: int, **spec: object) -> list[str]:
     for name in names:
         world.becomes(name, "Synced")
     return names
-
-
-def test_eleven_consecutive_deletions_exceed_the_guard_also_across_a_restart(
-    world: World,
-) -> None:
-    """Seconds apart here, minutes apart in practice: the window is an hour in both cases."""
-    world.cluster()
-    operator = world.start()
-    names = _many(world, 12, deletionPolicy="Delete")
-    for number, name in enumerate(names[:10]):
-        world.delete(name)
-        eventually(lambda gone=name: not world.get(gone), what=f"{name} to be gone")
-        if number == 5:
-            assert operator.stop() == 0
-            operator = world.start()
-    assert set(world.live()) == set(names[10:])
-    world.delete(names[10])
-    eventually(lambda: world.reason(names[10]) == "Deleting")
-    world.becomes("prod", "GuardRefused", kind="quotacluster")
-    assert world.live().keys() == set(names[10:]), "the eleventh was removed"
-    assert has_finalizer(world.get(names[10]))
-    assert "maxRemovals" in world.condition("prod", "Ready", kind="quotacluster")["message"]
-    assert "GuardRefused" in cluster_events(world)
-    # Everything else continues.
-    world.quota(names[11], limits={"producerByteRate": "2Mi"}, deletionPolicy="Delete")
-    world.becomes(names[11], "Synced")
-    # A user with the right allows it.
-    world.cluster(guards={"maxRemovals": 11})
-    eventually(lambda: not world.get(names[10]), what="the eleventh to go")
-    world.becomes("prod", "Synced", kind="quotacluster")
-    assert set(world.live()) == {names[11]}
 
 
 def _crd(world: World) -> Obj:

@@ -7,7 +7,7 @@ import asyncio
 import contextvars
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from reconciler.base.http.client import Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
@@ -38,6 +38,7 @@ class ApiNetwork:
         lags: Name of a process and plural -> time until which its watch of a kind reports nothing.
         held_at: Watches report no revision after this one; ``None`` = all.
         dropped: Revisions that watches skip.
+        on_secret: Called with the process that has read a Secret, and the response.
     """
 
     def __init__(self, loop: VirtualLoop, server: ApiServer, chance: random.Random) -> None:
@@ -49,6 +50,7 @@ class ApiNetwork:
         self.generation = 0
         self.held_at: int | None = None
         self.dropped: set[int] = set()
+        self.on_secret: Callable[[str, HttpResponse], None] = lambda *_: None
         self._changed: list[asyncio.Future[None]] = []
         server.on_event = self._wake
 
@@ -161,6 +163,12 @@ class ApiNetwork:
             return news
         return [event for event in news if event.revision <= self.held_at]
 
+    def bookmark(self, revision: int) -> int:
+        """Return the revision from which a watch without news goes on: often a bookmark brings the current one."""
+        if self.held_at is None and self._chance.random() < 0.5:
+            return self.server.revision
+        return revision
+
     def chance_of_watch(self) -> float:
         """Return the random time until the server ends a watch, in seconds."""
         return self._chance.expovariate(1 / WATCH_SECONDS) + 1.0
@@ -180,7 +188,10 @@ class ProcessTransport:
         self._process.step()
         answer = self._network.leave(self._process, request)
         self._process.step()
-        return await answer
+        response = await answer
+        if isinstance(response, HttpResponse) and "/secrets/" in request.url:
+            self._network.on_secret(self._process.name, response)
+        return response
 
     async def close(self) -> None:
         """Do nothing."""
@@ -257,6 +268,7 @@ class ProcessWatch:
             if news is None:
                 return None
             if not news:
+                revision = network.bookmark(revision)
                 seconds = until - network.loop.time()
                 if seconds <= 0 or generation != network.generation:
                     await asyncio.sleep(network.latency())

@@ -12,11 +12,20 @@ from reconciler.kube.records.config_map_reader import read
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import DeletionPolicy, Policy
 from tests.simulation import actors
-from tests.simulation.brokers import CLUSTER_ID
+from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.convergence import difference
 from tests.simulation.kube.api_faults import API_TABLE
 from tests.simulation.kube.api_network import ApiNetwork
 from tests.simulation.kube.api_server import ApiServer, ApiWrite
+from tests.simulation.kube.logins import (
+    FIRST_PASSWORD,
+    FIRST_USER,
+    SPEC,
+    LoginLaws,
+    Logins,
+    reveals_password,
+    security,
+)
 from tests.simulation.kube.operator_laws import OperatorLaws, condition
 from tests.simulation.kube.operators import Candidate, run_operator
 from tests.simulation.kube.people import administrator, night_shift
@@ -64,6 +73,14 @@ class OperatorWorld(World):
         self.candidates: dict[str, Candidate] = {}
         self.writes = 0
         self.at_rest = False
+        self.logins = Logins(self.server, self.users) if self.users else None
+        self.login_laws = LoginLaws()
+        self.api.on_secret = self.login_laws.secret_read
+        self.brokers.on_request = self._on_request
+
+    def first_users(self) -> dict[str, str]:
+        has_login = self.scenario.chance("login").random() < 0.4
+        return {FIRST_USER: FIRST_PASSWORD} if has_login else {}
 
     # -- operators -----------------------------------------------------------------------------------
 
@@ -116,7 +133,8 @@ class OperatorWorld(World):
             self.loop.go_on(calls)
 
     def alters(self, process: SimulatedProcess, candidate: Candidate) -> None:
-        """Check that a process which is about to alter quotas is the only leader."""
+        """Check that a process which is about to alter quotas is the only leader, and may use its Secret."""
+        self.judge(self.login_laws.alters, process.name)
         if not candidate.leading:
             self._break(f"a deposed leader alters quotas: {process.name}")
         for name, other_candidate in self.candidates.items():
@@ -174,13 +192,16 @@ class OperatorWorld(World):
     def _prepare(self) -> None:
         definition = {"metadata": {"name": CLIENT_QUOTA_DEFINITION}}
         _ = self.server.put("admin", "customresourcedefinitions", definition)
+        if self.logins is not None:
+            self.logins.restore()
         self.configure()
         super()._prepare()
 
     def configure(self, **fields: object) -> None:
         """Write the QuotaCluster, with the given fields of its spec replaced."""
         obj = quota_cluster(self.settings, self.guards)
-        spec = {**obj["spec"], **fields}
+        login = SPEC if self.logins is not None else {}
+        spec = {**obj["spec"], **login, **fields}
         _ = self.server.put("admin", "quotaclusters", {**obj, "spec": spec})
         self.trace("admin", "configures %s %s", CLUSTER, fields)
 
@@ -188,6 +209,8 @@ class OperatorWorld(World):
         super()._heal()
         self.api.heal()
         self.clock_steps.clear()
+        if self.logins is not None:
+            self.logins.restore()
         self.configure()
         for process in self.running():
             self.go_on(process)
@@ -212,6 +235,8 @@ class OperatorWorld(World):
         ]
         if leaving:
             return f"deleted and still there: {leaving}"
+        if self.logins is not None and self.login_laws.last_user != self.logins.user:
+            return f"the login is {self.login_laws.last_user}, not {self.logins.user}"
         now = self.clock.now()
         begun = [pair for pair, each in self.laws.records.overrides.items() if each.until > now]
         if begun:
@@ -232,6 +257,14 @@ class OperatorWorld(World):
 
     # -- checks --------------------------------------------------------------------------------------
 
+    def _on_request(self, process: str, user: str) -> None:
+        self.login_laws.requested(self.clock.now(), process, user)
+
+    def _on_commit(self, commit: Commit) -> None:
+        super()._on_commit(commit)
+        if self.logins is not None and not commit.writer.startswith("foreign"):
+            self.judge(self.login_laws.committed, commit.at, commit.writer, commit.user)
+
     def _on_write(self, write: ApiWrite) -> None:
         plural, _, name = write.place
         if plural == "leases" or self.calm:
@@ -243,6 +276,8 @@ class OperatorWorld(World):
             if self.at_rest and plural != "configmaps" and not _is_refreshed(write):
                 self._break(f"writes although nothing has changed: {write.verb} {plural} {name}")
             self.judge(self.laws.written, write)
+            if self.logins is not None and write.after and reveals_password(write.after):
+                self._break(f"a password is written: {write.verb} {plural} {name}")
         if plural == "configmaps":
             self._recorded(write)
         if plural == "clientquotas" and (not is_operator or write.after is None):
@@ -308,4 +343,5 @@ OperatorWorld.programs = {
     "override": night_shift,
     "admin": administrator,
     "foreign": actors.foreign_writer,
+    "security": security,
 }

@@ -23,7 +23,6 @@ async def night_shift(world: "OperatorWorld") -> None:
     """Set and end overrides repeatedly, as ``kquota override --kubernetes`` does."""
     chance = world.scenario.chance("override")
     while await world.rest(chance, 3.0):
-        process = world.process("override")
         begun = sorted(world.laws.records.overrides, key=str)
         if begun and chance.random() < 0.3:
             pair = chance.choice(begun)
@@ -37,7 +36,15 @@ async def night_shift(world: "OperatorWorld") -> None:
                 author="oncall",
                 reason="simulated",
             )
-        process.start(_command(world, process, order, pair))
+        run_override(world, order, pair)
+
+
+def run_override(
+    world: "OperatorWorld", order: overrides.OverrideRequest | None, pair: Pair
+) -> None:
+    """Run a command that sets an override, or ends that of a quota key if ``order`` is ``None``."""
+    process = world.process("override")
+    process.start(_command(world, process, order, pair))
 
 
 async def _command(

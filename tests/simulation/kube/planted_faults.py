@@ -114,6 +114,18 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
         "            if True:\n",
     ),
     _fault(
+        "a Secret that is withdrawn keeps its session",
+        "configuration/client_sessions.py",
+        "                await self._end(cluster.name)\n                raise\n            except KquotaError",
+        "                pass\n            except KquotaError",
+    ),
+    _fault(
+        "a rotated Secret is not used",
+        "configuration/client_sessions.py",
+        "if credentials.version != session.state.version:",
+        "if credentials.version and not session.state.version:",
+    ),
+    _fault(
         "a document is judged by its state before its deletion",
         "watch/resource_cache.py",
         "        deletion_requested_at(obj),\n        labels_of(obj),",

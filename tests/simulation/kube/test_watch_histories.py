@@ -1,7 +1,7 @@
 """Tests of an operator whose watch stops at an earlier revision or misses an event, or whose start reads an old memory.
 
-A history of user actions is replayed for each of its events, as in Sieve (OSDI 2022): the watch reports nothing newer
-until the actions have ended, or never reports that event. And it is replayed for each action with an API server whose
+Histories of user actions are replayed for each of their events, as in Sieve (OSDI 2022): the watch reports nothing newer
+until the actions have ended, or never reports that event. And they are replayed for each action with an API server whose
 memory stands still before the action, and an operator that starts after it. All laws must hold, and the end must be as
 declared.
 """
@@ -9,89 +9,191 @@ declared.
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
 
+from reconciler.kube.records.overrides import OverrideRequest
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from tests.reconcile.scenarios import OPEN
 from tests.simulation.kube.api_network import ApiNetwork
+from tests.simulation.kube.logins import FIRST_PASSWORD, FIRST_USER
 from tests.simulation.kube.operator_world import OperatorWorld
+from tests.simulation.kube.people import run_override
 from tests.simulation.kube.resources import NAME_OF, TEAM, client_quota
 from tests.simulation.scenario import Scenario
 from tests.simulation.world import WorldResult
 
-ALICE, BOB = entity(user="alice"), entity(user="bob")
 PRODUCED, CONSUMED = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
 STEP_SECONDS = 15.0
 MEMORY_LAG_SECONDS = 60.0
-STRIDE = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 12
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+STRIDE = 1 if DEEP else 12
 """The quick suite replays every twelfth event."""
 
-RULES = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT)
+WATCHED = frozenset({"clientquotas", "quotaclusters", "secrets"})
+Step = Callable[[OperatorWorld], None]
 
 
-def declare(world: OperatorWorld, user: str, values: dict[Key, float]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A fixed history of user actions.
+
+    Attributes:
+        steps: The actions, in their order.
+        policy: The policy of the QuotaCluster.
+        has_login: Whether the operator logs in with a Secret.
+    """
+
+    steps: tuple[Step, ...]
+    policy: Policy = Policy.SYNC
+    has_login: bool = False
+
+
+def declare(
+    user: str,
+    values: dict[Key, float],
+    policy: DeletionPolicy | None = DeletionPolicy.DELETE,
+    *,
+    suspended: bool = False,
+) -> Step:
     """Create or change a document."""
-    obj = client_quota(entity(user=user), values, policy=DeletionPolicy.DELETE, suspended=False)
-    _ = world.server.put("author", "clientquotas", obj)
+    obj = client_quota(entity(user=user), values, policy=policy, suspended=suspended)
+    return lambda world: _ignored(world.server.put("author", "clientquotas", obj))
 
 
-def delete(world: OperatorWorld, user: str) -> None:
+def delete(user: str) -> Step:
     """Delete a document."""
-    world.server.remove("author", ("clientquotas", TEAM, NAME_OF[entity(user=user)]))
+    place = "clientquotas", TEAM, NAME_OF[entity(user=user)]
+    return lambda world: world.server.remove("author", place)
 
 
-STEPS: tuple[Callable[[OperatorWorld], None], ...] = (
-    lambda world: declare(world, "alice", {PRODUCED: 100_000.0, CONSUMED: 100_000.0}),
-    lambda world: declare(world, "bob", {PRODUCED: 100_000.0}),
-    lambda world: declare(world, "alice", {PRODUCED: 200_000.0}),
-    lambda world: delete(world, "bob"),
-    lambda world: declare(world, "bob", {PRODUCED: 300_000.0}),
-    lambda world: world.configure(suspend=True),
-    lambda world: world.configure(),
-    lambda world: delete(world, "alice"),
-)
+def configure(**fields: object) -> Step:
+    """Write the QuotaCluster."""
+    return lambda world: world.configure(**fields)
+
+
+def override(value: float | None) -> Step:
+    """Set an override of two minutes."""
+
+    def step(world: OperatorWorld) -> None:
+        subject = entity(user="alice")
+        order = OverrideRequest(
+            entity=subject,
+            values={PRODUCED: value},
+            until=world.clock.now() + 120.0,
+            author="oncall",
+            reason="scripted",
+        )
+        run_override(world, order, (subject, PRODUCED))
+
+    return step
+
+
+def end_override(world: OperatorWorld) -> None:
+    """End the override."""
+    run_override(world, None, (entity(user="alice"), PRODUCED))
+
+
+def log_in(deed: str) -> Step:
+    """Change the login."""
+    return lambda world: _ignored(getattr(world.logins, deed)())
+
+
+def _ignored(_: object) -> None:
+    """Do nothing."""
+
+
+STORIES = {
+    "limits": Story(
+        steps=(
+            declare("alice", {PRODUCED: 100_000.0, CONSUMED: 100_000.0}),
+            declare("bob", {PRODUCED: 100_000.0}),
+            declare("alice", {PRODUCED: 200_000.0}),
+            delete("bob"),
+            declare("bob", {PRODUCED: 300_000.0}),
+            configure(suspend=True),
+            configure(),
+            delete("alice"),
+        )
+    ),
+    "policies": Story(
+        policy=Policy.UPSERT,
+        steps=(
+            declare("alice", {PRODUCED: 100_000.0, CONSUMED: 100_000.0}, DeletionPolicy.RETAIN),
+            declare("alice", {PRODUCED: 100_000.0}, DeletionPolicy.RETAIN),
+            declare("bob", {PRODUCED: 100_000.0}, None),
+            declare("bob", {PRODUCED: 200_000.0}, suspended=True),
+            delete("alice"),
+            declare("bob", {PRODUCED: 200_000.0}),
+            delete("bob"),
+        ),
+    ),
+    "overrides": Story(
+        steps=(
+            declare("alice", {PRODUCED: 100_000.0}),
+            override(200_000.0),
+            declare("alice", {PRODUCED: 300_000.0}),
+            end_override,
+            override(None),
+            delete("alice"),
+        )
+    ),
+    "login": Story(
+        has_login=True,
+        steps=(
+            declare("alice", {PRODUCED: 100_000.0}),
+            log_in("rotate"),
+            declare("alice", {PRODUCED: 200_000.0}),
+            log_in("withdraw"),
+            declare("bob", {PRODUCED: 100_000.0}),
+            log_in("restore"),
+            log_in("delete_secret"),
+            delete("alice"),
+        ),
+    ),
+}
+"""Name -> history."""
 
 
 class ScriptedWorld(OperatorWorld):
     """A fixed history of user actions with one operator and one fault of its watch."""
 
-    def __init__(self, spoil: Callable[[ApiNetwork], None]) -> None:
+    def __init__(self, story: Story, spoil: Callable[[ApiNetwork], None]) -> None:
+        self.story = story
         scenario = Scenario(
             seed=1,
             world="operator",
-            days=STEP_SECONDS * (len(STEPS) + 3) / 86_400,
+            days=STEP_SECONDS * (len(story.steps) + 3) / 86_400,
             actors=("operators", "script"),
             faults=(),
         )
         super().__init__(scenario)
+        rules = Rules(policy=story.policy, sync_confirmed=True, drift=DriftMode.CORRECT)
         self.settings = replace(
             self.settings,
-            rules=RULES,
+            rules=rules,
             guards=OPEN,
             interval=60.0,
             election_pace=6.0,
             removals=10_000,
         )
-        self.laws.rules, self.laws.max_removals = RULES, 10_000
+        self.laws.rules, self.laws.max_removals = rules, 10_000
         self.replicas = ("operator-a",)
         spoil(self.api)
 
-    def _prepare(self) -> None:
-        _ = self.server.put(
-            "admin",
-            "customresourcedefinitions",
-            {"metadata": {"name": "clientquotas.kafka-quotas.io"}},
-        )
-        self.configure()
+    def first_users(self) -> dict[str, str]:
+        return {FIRST_USER: FIRST_PASSWORD} if self.story.has_login else {}
+
+    def change_documents(self, chance: object) -> None:
+        """Do nothing: the script declares all documents."""
 
     async def script(self) -> None:
         """Run the user actions."""
-        for step in STEPS:
+        for step in self.story.steps:
             await asyncio.sleep(STEP_SECONDS)
             step(self)
 
@@ -101,13 +203,13 @@ class ScriptedWorld(OperatorWorld):
 class RestartedWorld(ScriptedWorld):
     """The same history; after an action that the API server's memory lacks, the operator ends and starts anew."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(lambda _: None)
+    def __init__(self, story: Story, number: int) -> None:
+        super().__init__(story, _ignored)
         self.number = number
 
     async def script(self) -> None:
         """Run the user actions; end the operator after one of them."""
-        for number, step in enumerate(STEPS):
+        for number, step in enumerate(self.story.steps):
             await asyncio.sleep(STEP_SECONDS)
             if number != self.number:
                 step(self)
@@ -123,40 +225,47 @@ class RestartedWorld(ScriptedWorld):
     programs: ClassVar = {"operators": OperatorWorld.operate, "script": script}
 
 
-def replay(spoil: Callable[[ApiNetwork], None]) -> tuple[WorldResult, ScriptedWorld]:
-    world = ScriptedWorld(spoil)
+def replay(story: Story, spoil: Callable[[ApiNetwork], None]) -> tuple[WorldResult, ScriptedWorld]:
+    world = ScriptedWorld(story, spoil)
     return world.run(), world
 
 
-@pytest.fixture(scope="module")
-def revisions() -> list[int]:
-    """The revisions of all events of the history without faults."""
-    result, world = replay(lambda _: None)
+@pytest.fixture(scope="module", params=list(STORIES))
+def history(request: pytest.FixtureRequest) -> tuple[Story, list[int]]:
+    """A history, and the revisions of all its events without faults."""
+    story = STORIES[request.param]
+    result, world = replay(story, _ignored)
     assert not result.violation, result.violation
-    history = [
-        event.revision
-        for event in world.server.history
-        if event.place[0] in {"clientquotas", "quotaclusters"}
-    ]
-    assert len(history) > 2 * len(STEPS)
-    return history
+    revisions = [event.revision for event in world.server.history if event.place[0] in WATCHED]
+    assert len(revisions) >= 2 * len(story.steps)
+    return story, revisions
 
 
-def test_a_watch_that_stops_at_any_version_breaks_no_law(revisions: list[int]) -> None:
+def test_a_watch_that_stops_at_any_version_breaks_no_law(history: tuple[Story, list[int]]) -> None:
+    story, revisions = history
     for revision in revisions[::STRIDE]:
-        result, _ = replay(lambda api, at=revision: setattr(api, "held_at", at))  # type: ignore[misc]
+        result, _ = replay(story, lambda api, at=revision: setattr(api, "held_at", at))  # type: ignore[misc]
         assert not result.violation, f"held at {revision}: {result.violation}"
 
 
-def test_a_watch_that_misses_any_event_breaks_no_law(revisions: list[int]) -> None:
+def test_a_watch_that_misses_any_event_breaks_no_law(history: tuple[Story, list[int]]) -> None:
+    story, revisions = history
     for revision in revisions[::STRIDE]:
-        result, _ = replay(lambda api, at=revision: api.dropped.add(at))  # type: ignore[misc]
+        result, _ = replay(story, lambda api, at=revision: api.dropped.add(at))  # type: ignore[misc]
         assert not result.violation, f"without {revision}: {result.violation}"
 
 
-@pytest.mark.parametrize("number", range(len(STEPS)))
-def test_a_start_that_reads_an_outdated_watch_cache_breaks_no_law(number: int) -> None:
-    world = RestartedWorld(number)
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        (name, number)
+        for name, story in STORIES.items()
+        for number in range(len(story.steps))
+        if DEEP or name == "limits"
+    ],
+)
+def test_a_start_that_reads_an_outdated_watch_cache_breaks_no_law(name: str, number: int) -> None:
+    world = RestartedWorld(STORIES[name], number)
     result = world.run()
     assert not result.violation, result.violation
     assert sum(sentence == "starts" for _, _, sentence in result.trace) == 2
