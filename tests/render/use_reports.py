@@ -242,6 +242,7 @@ def client_page() -> ClientReport:
     limits = ClientLimitRow(
         quota_type=QuotaType.PRODUCE,
         bucket=bucket_of("etl", "loader"),
+        is_known=True,
         limit_units=20 * MIB,
         source_entity=IMPACT.source_entity,
         level=1,

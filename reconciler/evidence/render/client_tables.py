@@ -75,9 +75,9 @@ def headline(report: ClientReport) -> str:
 
 
 def _cause(row: ThrottledRow) -> str:
-    limit = f"{units_text(row.quota_type, row.limit_units)} of {source_text(row.source_entity)}"
+    limit = f"limit {_limit(row)} of {_source(row)}" if row.source_entity else "limit not known"
     delay = length_text(row.delay_ms)
-    return f"on broker {row.broker_id}: {type_text(row.quota_type)}, limit {limit}; requests waited {delay} on average"
+    return f"on broker {row.broker_id}: {type_text(row.quota_type)}, {limit}; requests waited {delay} on average"
 
 
 def sheets(report: ClientReport) -> tuple[ReportTable, ...]:
@@ -96,6 +96,19 @@ def _times(row: ThrottledRow) -> str:
 
 def _level(level: int | None) -> str:
     return f"{level}: {LEVEL_NAMES[level]}" if level else UNSET
+
+
+def _limit(row: ThrottledRow | ClientLimitRow) -> str:
+    return units_text(row.quota_type, row.limit_units) if _is_known(row) else UNSET
+
+
+def _source(row: ThrottledRow | ClientLimitRow) -> str:
+    return source_text(row.source_entity) if _is_known(row) else UNSET
+
+
+def _is_known(row: ThrottledRow | ClientLimitRow) -> bool:
+    """Whether the limit is known. A broker does not throttle without a limit."""
+    return bool(row.source_entity) if isinstance(row, ThrottledRow) else row.is_known
 
 
 def _shared_by(bucket: Bucket) -> str:
@@ -117,8 +130,8 @@ THROTTLED: Final[TableForm[ThrottledRow]] = TableForm(
         number("for", lambda row: length_text(row.end_ms - row.begin_ms)),
         name("broker", lambda row: row.broker_id),
         text("what", lambda row: type_text(row.quota_type)),
-        number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
-        name("limit of", lambda row: source_text(row.source_entity)),
+        number("limit", _limit),
+        name("limit of", _source),
         text("level", lambda row: _level(row.level)),
         text("shared by", lambda row: _shared_by(row.bucket)),
         number("mean delay", lambda row: length_text(row.delay_ms)),
@@ -136,8 +149,8 @@ LIMITS: Final[TableForm[ClientLimitRow]] = TableForm(
     (
         name("who", lambda row: bucket_text(row.bucket)),
         text("what", lambda row: type_text(row.quota_type)),
-        number("limit", lambda row: units_text(row.quota_type, row.limit_units)),
-        name("limit of", lambda row: source_text(row.source_entity)),
+        number("limit", _limit),
+        name("limit of", _source),
         text("level", lambda row: _level(row.level)),
         text("shared by", lambda row: _shared_by(row.bucket)),
         number("brokers", lambda row: f"{row.brokers:,}"),

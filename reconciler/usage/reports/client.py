@@ -16,7 +16,7 @@ class ThrottledRow:
     broker_id: str
     begin_ms: int
     end_ms: int
-    limit_units: int | None  # the limit then; None = no limit is known
+    limit_units: int | None  # the lowest limit in force within it; None = no limit is known
     source_entity: str  # the entity of that limit as canonical JSON; "" = none
     level: int | None  # its level; None = none
     delay_ms: int  # the largest mean delay of throttled requests
@@ -35,7 +35,8 @@ class ClientLimitRow:
 
     quota_type: QuotaType
     bucket: Bucket
-    limit_units: int | None
+    is_known: bool  # whether a quota snapshot says which limit there is
+    limit_units: int | None  # None = there is none, or it is not known
     source_entity: str
     level: int | None
     brokers: int  # number of brokers with readings
@@ -44,7 +45,7 @@ class ClientLimitRow:
     throttled_ms: int | None  # throttled time on that broker; None = not recorded
     # The smallest limit that would have avoided all throttling, at least; None = there was none.
     least_units: int | None
-    # The same with the margin of the client's tier, to be proposed; None as for `least_units`.
+    # The same with the margin of the client's tier, to be proposed; None also where the limit is known not to be below it.
     target_units: int | None
 
 

@@ -139,7 +139,7 @@ def _throttled_rows(evidence: ClientEvidence, recorded: _RecordedBucket) -> Iter
     kind, bucket, brokers = recorded
     for broker_id, series in brokers.items():
         for span in throttled_spans(series, evidence.cadence.max_gap_ms):
-            subject, units = _limit_at(evidence, kind, bucket, span.end_ms)
+            subject, units = _limit_of(evidence, kind, bucket, span.begin_ms, span.end_ms)
             yield ThrottledRow(
                 quota_type=kind,
                 bucket=bucket,
@@ -168,16 +168,29 @@ def least_limit(kind: QuotaType, limit: int | None, delay_ms: int) -> int | None
     return limit + max(1, excess)
 
 
-def _limit_at(
-    evidence: ClientEvidence, kind: QuotaType, bucket: Bucket, at_ms: int
+def _limit_of(
+    evidence: ClientEvidence, kind: QuotaType, bucket: Bucket, begin_ms: int, end_ms: int
 ) -> tuple[Entity | None, int | None]:
-    """Return the entity and the limit of a bucket by the last snapshot before a time, or else by the first one."""
-    states = [state for observed_ms, state in evidence.limits if observed_ms <= at_ms]
-    states = states or [state for _, state in evidence.limits[:1]]
-    effective = limit_of(book(states[-1], KEY_OF[kind]), bucket) if states else None
-    if effective is None or limit_state(kind, effective[1]) is ValueState.INVALID:
-        return None, None
-    return effective[0], limit_units(kind, effective[1])
+    """Return the entity and the value of the lowest limit of a bucket that was in force within a time.
+
+    The snapshots of a time are those taken in it and the one before; without one before, the first of all. If a limit is
+    raised because it throttles, the records of the delay last longer than the limit.
+    """
+    begins = [number for number, (at_ms, _) in enumerate(evidence.limits) if at_ms <= begin_ms]
+    first = begins[-1] if begins else 0
+    states = [
+        state
+        for number, (at_ms, state) in enumerate(evidence.limits)
+        if number == first or (number > first and at_ms <= end_ms)
+    ]
+    effective = [
+        limit
+        for state in states
+        if (limit := limit_of(book(state, KEY_OF[kind]), bucket)) is not None
+        and limit_state(kind, limit[1]) is not ValueState.INVALID
+    ]
+    subject, value = min(effective, key=lambda limit: limit[1], default=(None, None))
+    return subject, None if value is None else limit_units(kind, value)
 
 
 def _limit_row(
@@ -187,7 +200,7 @@ def _limit_row(
     tier: Tier,
 ) -> ClientLimitRow:
     kind, bucket, brokers = recorded
-    subject, units = _limit_at(evidence, kind, bucket, evidence.to_ms)
+    subject, units = _limit_of(evidence, kind, bucket, evidence.to_ms, evidence.to_ms)
     series = tuple(brokers.values())
     worst = max(series, key=lambda broker_series: broker_series.throttled_ms or 0)
     least = target = None
@@ -201,9 +214,12 @@ def _limit_row(
         censored_ms = sum(broker_series.censored_ms for broker_series in series)
         covered_ms = sum(broker_series.covered_ms for broker_series in series)
         target, _ = priced(least, tier, case, censored_ms * MILLION // covered_ms)
+        if evidence.limits and (units is None or units >= target):
+            target = None
     return ClientLimitRow(
         quota_type=kind,
         bucket=bucket,
+        is_known=bool(evidence.limits),
         limit_units=units,
         source_entity=canonical_text(subject),
         level=None if subject is None else level(subject),

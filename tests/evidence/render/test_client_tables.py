@@ -72,6 +72,18 @@ def test_a_row_has_the_reason_and_what_would_have_avoided_it() -> None:
     )
 
 
+def test_a_limit_that_no_snapshot_has_is_not_called_no_limit() -> None:
+    throttled = replace(REPORT.throttled[0], limit_units=None, source_entity="", level=None)
+    limits = replace(
+        REPORT.limits[0], is_known=False, limit_units=None, source_entity="", level=None
+    )
+    unknown = replace(REPORT, throttled=(throttled,), limits=(limits,))
+    assert headline(unknown).endswith("produce, limit not known; requests waited 1 s on average")
+    assert "no limit" not in report_text(unknown)
+    unlimited = replace(unknown, limits=(replace(limits, is_known=True),))
+    assert sheets(unlimited)[1].rows[0][2:4] == ("no limit", "no limit")
+
+
 def test_every_output_ends_with_the_documents() -> None:
     document = REPORT.patches[0].strip()
     assert report_text(REPORT).strip().endswith(document)
