@@ -1,4 +1,4 @@
-// Which limit a client gets: the same rules as reconciler/quota/precedence.py, held to it by tests/render/test_page.py.
+// Which limit a client gets: the same rules as reconciler/quota/precedence.py, held to it by tests/render/test_page_in_chromium.py.
 // A slot of an entity is a name, null (the default) or 0 (absent); a client has names or null where nothing was asked.
 
 const ABSENT = 0;
