@@ -28,6 +28,7 @@ from reconciler.errors import (
     OutcomeUnknown,
     QuotaValueError,
     UnsupportedVersion,
+    WrongCluster,
 )
 from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
 from reconciler.quota.entity import Entity, EntityParts
@@ -76,6 +77,11 @@ class QuotaClient:
     def login_error(self) -> AuthenticationError | None:
         """The final refusal of this client's login; ``None`` without one."""
         return self._connections.login_error
+
+    @property
+    def other_cluster(self) -> WrongCluster | None:
+        """Set after the addresses led to another cluster than before: a client never changes its cluster."""
+        return self._connections.other_cluster
 
     async def cluster(self, *, timeout: float | None = None) -> Cluster:
         """Return cluster id, live brokers and the principal's rights, requested again.

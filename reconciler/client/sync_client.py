@@ -24,7 +24,7 @@ from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.quota_client import VISIBLE_SECONDS, QuotaClient
 from reconciler.client.raw_request import RawRequest, RawResponse
 from reconciler.client.scram_requests import ScramCredential
-from reconciler.errors import AuthenticationError, QuotaValueError
+from reconciler.errors import AuthenticationError, QuotaValueError, WrongCluster
 from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter
@@ -80,6 +80,11 @@ class SyncQuotaClient:
     def login_error(self) -> AuthenticationError | None:
         """See :attr:`QuotaClient.login_error`."""
         return self._client.login_error
+
+    @property
+    def other_cluster(self) -> WrongCluster | None:
+        """See :attr:`QuotaClient.other_cluster`."""
+        return self._client.other_cluster
 
     def cluster(self, *, timeout: float | None = None) -> Cluster:
         """See :meth:`QuotaClient.cluster`."""

@@ -19,7 +19,7 @@ from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.quota_client import QuotaClient
-from reconciler.errors import ClientError, Interrupted, KquotaError
+from reconciler.errors import ClientError, Interrupted, KquotaError, WrongCluster
 from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.inventory.file import FileInventory
 from reconciler.inventory.records_file import RecordsFile
@@ -193,7 +193,9 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
         world.trace(
             process.name, "reconciled: %s", error or reconciliation.outcome or "nothing to do"
         )
-        if isinstance(error, ClientError) and not error.retriable:
+        if isinstance(error, WrongCluster) or (
+            isinstance(error, ClientError) and not error.retriable
+        ):
             await session.close()
             session = None
         return turn_of(reconciliation)

@@ -14,7 +14,7 @@ from reconciler.app.watch.condition_log import ConditionLog
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
 from reconciler.base.protocols import Clock
-from reconciler.errors import ClientError, ConfigError, KquotaError
+from reconciler.errors import ClientError, ConfigError, KquotaError, WrongCluster
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Reconciliation, RunOrigin
@@ -84,7 +84,7 @@ class WatchedCluster:
         self.last = reconciliation
         self._telemetry.passed(reconciliation)
         self._condition_log.log(reconciliation)
-        if _needs_new_session(reconciliation.error):
+        if self._needs_new_session(reconciliation.error):
             await self.close()
         return turn_of(reconciliation)
 
@@ -112,6 +112,20 @@ class WatchedCluster:
         finally:
             session.disconnect()
 
+    def _needs_new_session(self, error: KquotaError | None) -> bool:
+        """Whether the error is final for a client. A new one reads the credentials again.
+
+        A client stays with its first cluster, which was the wrong one if an address led there for a while. Without an
+        expected id, only a new process takes another cluster.
+        """
+        match error:
+            case WrongCluster():
+                return self.settings.expected_cluster_id is not None
+            case ConfigError():
+                return True
+            case _:
+                return isinstance(error, ClientError) and not error.retriable
+
     def _options(self, revision: Revision, session: ClusterSession) -> ReconcileOptions:
         settings = revision.project.cluster(self.name).cluster
         return ReconcileOptions(
@@ -127,10 +141,3 @@ class WatchedCluster:
                 tool_version=__version__,
             ),
         )
-
-
-def _needs_new_session(error: KquotaError | None) -> bool:
-    """Whether the error is final for a client: a new one reads the credentials again."""
-    return isinstance(error, ConfigError) or (
-        isinstance(error, ClientError) and not error.retriable
-    )

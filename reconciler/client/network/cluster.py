@@ -54,7 +54,11 @@ _LOGIN_HINT: Final = (
 
 
 class ClusterConnections:
-    """The connections of one client; ``login_error`` is the final refusal of its login, ``None`` without one."""
+    """The connections of one client.
+
+    ``login_error``: the final refusal of its login.
+    ``other_cluster``: set after its addresses led to another cluster than before.
+    """
 
     def __init__(self, config: ClientConfig, *, events: ClientEvents, clock: Clock) -> None:
         self._config = config
@@ -65,6 +69,7 @@ class ClusterConnections:
         # One lock per broker: connecting to one broker does not block calls to the others.
         self._dialing: dict[int | None, asyncio.Lock] = {}
         self.login_error: AuthenticationError | None = None
+        self.other_cluster: WrongCluster | None = None
         self._cluster_id = ""
         self.login = Login(config, clock)
         self._context: ssl.SSLContext | None = None
@@ -383,11 +388,12 @@ class ClusterConnections:
     def _take(self, picture: metadata.ClusterMetadata) -> None:
         """Store Metadata, unless it is that of another cluster."""
         if self._cluster_id and picture.cluster_id != self._cluster_id:
-            raise WrongCluster(
+            self.other_cluster = WrongCluster(
                 f"the addresses now belong to cluster {picture.cluster_id}, but this client connected to"
                 f" {self._cluster_id}",
                 expected=self._cluster_id,
                 actual=picture.cluster_id,
             )
+            raise self.other_cluster
         self._cluster_id = picture.cluster_id
         self._nodes.learn(picture.nodes, self._clock.monotonic())

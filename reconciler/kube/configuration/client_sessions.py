@@ -136,8 +136,11 @@ class SessionKeeper:
         async with self._locks.setdefault(cluster.name, asyncio.Lock()):
             await self._close_retired()
             session = self._sessions.get(cluster.name)
-            if session is not None and session.properties != cluster.properties:
-                # Perhaps another cluster: the old session must not be used for it.
+            if session is not None and (
+                session.properties != cluster.properties or session.client.other_cluster is not None
+            ):
+                # Perhaps another cluster, now or when the session began. The id that the cluster must have, by its
+                # spec or status, is checked before each write.
                 self._retire(cluster.name)
                 session = None
             if session is None:

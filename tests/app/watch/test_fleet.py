@@ -12,7 +12,7 @@ from reconciler.app.watch.cluster import ClusterSession
 from reconciler.app.watch.fleet import WatchedFleet
 from reconciler.app.watch.revision import Revision
 from reconciler.app.watch.state_file import WatchState
-from reconciler.errors import AuthenticationError, ConfigError, ConnectError, TaskDied
+from reconciler.errors import AuthenticationError, ConfigError, ConnectError, TaskDied, WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -286,6 +286,27 @@ def test_a_refused_login_opens_a_new_session_that_reads_the_files_again(yard: Ya
         await yard.clock.turn(130.0)
         assert yard.opened == ["prod", "prod"]
         assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
+
+    yard.play(story)
+
+
+@pytest.mark.parametrize(("more", "sessions"), [("  expectedClusterId: id-prod\n", 2), ("", 1)])
+def test_a_client_that_met_another_cluster_is_replaced_if_the_expected_id_is_known(
+    yard: Yard, more: str, sessions: int
+):
+    yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT + more))
+
+    async def story(yard: Yard) -> None:
+        def another(request: str) -> None:
+            raise WrongCluster("another cluster answers", expected="id-prod", actual="other")
+
+        yard.cluster("prod").faults.before = another
+        await yard.take()
+        await yard.clock.turn(1.0)
+        assert yard.closed == ["prod"] * (sessions - 1)
+        yard.cluster("prod").faults.before = lambda request: None
+        await yard.clock.turn(130.0)
+        assert yard.opened == ["prod"] * sessions
 
     yard.play(story)
 

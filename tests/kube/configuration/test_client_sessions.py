@@ -12,6 +12,7 @@ from reconciler.errors import (
     ConfigError,
     CredentialsError,
     KubernetesUnavailable,
+    WrongCluster,
 )
 from reconciler.kube.api.resource_paths import SECRETS
 from reconciler.kube.configuration.client_sessions import (
@@ -314,6 +315,21 @@ def test_a_changed_connection_setting_ends_the_old_session() -> None:
         with pytest.raises(ConfigError):
             await world.keeper.for_(world.cluster(**{"security.protocol": "BOGUS"}))
         assert world.keeper.current("prod") is None
+
+    story(test)
+
+
+def test_a_client_that_met_another_cluster_is_replaced() -> None:
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        own, world.sandbox._cluster.cluster_id = world.sandbox.cluster_id, "A" * 22
+        first = await world.keeper.for_(world.cluster())
+        assert (await first.cluster()).id == "A" * 22
+        world.sandbox._cluster.cluster_id = own
+        with pytest.raises(WrongCluster):
+            await first.cluster()
+        assert first.other_cluster is not None
+        assert await world.answering() == own
 
     story(test)
 
