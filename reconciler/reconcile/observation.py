@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from reconciler.base.protocols import Clock
 from reconciler.errors import UsageError, WrongCluster
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import sort_key
@@ -38,14 +39,17 @@ class Observation:
     snapshot_at: float | None = None  # when the snapshot was taken, in seconds since the epoch
     # Names of the cluster's SCRAM users, if they were requested and returned.
     scram_users: frozenset[str] = frozenset()
-    # When, in monotonic seconds: its age does not depend on the time of day, which may jump. Older than anything if this
-    # process did not observe it.
+    # When, in monotonic seconds. Older than anything if this process did not observe it.
     monotonic_at: float = -math.inf
 
     @property
     def principals(self) -> frozenset[Principal]:
         """The clients that have a quota of their own or are SCRAM users of the cluster."""
         return known_from(self.live) | {Principal(user=name) for name in self.scram_users}
+
+    def age(self, clock: Clock) -> float:
+        """Return its age by the clock that shows more: the time of day is set back, and a suspended machine stops the other."""
+        return max(clock.now() - self.at, clock.monotonic() - self.monotonic_at)
 
     def unsettled(self, now: float) -> Mapping[Pair, Intent]:
         """Return writes of unknown outcome that may still take effect; values that are already live are excluded."""

@@ -342,7 +342,7 @@ async def _still_fits(
     changed = override_differences(
         prepared.preview, observation, prepared.override_changes, now=now
     )
-    if not changed and ports.clock.monotonic() - observation.monotonic_at > FRESH_SECONDS:
+    if not changed and observation.age(ports.clock) > FRESH_SECONDS:
         observation = await observe(
             ports, replace(options, expected_cluster_id=prepared.plan.cluster_id)
         )
