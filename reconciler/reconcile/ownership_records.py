@@ -28,7 +28,7 @@ def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange
         IntentStarted(
             entity=change.entity,
             key=change.key,
-            intent=Intent(value=change.after, owner=change.owner or Owner(document=""), at=now),
+            intent=Intent(value=change.after, owner=_owner(change, now), at=now),
         )
         for change in changes
     )
@@ -90,16 +90,25 @@ def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterabl
 
 
 def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
-    expired = change.cause is Cause.OVERRIDE_EXPIRED
-    # A value that an override replaced and that no document declares was never owned.
-    is_owned = not expired or change.claim is not None or change.keeps_owner
-    if change.after is None or not is_owned:
+    if change.after is None or _is_unowned(change):
         yield RecordDropped(entity=change.entity, key=change.key)
     else:
-        owner = change.owner or Owner(document="", since=now)
+        owner = _owner(change, now)
         yield Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
-    if expired:
+    if change.cause is Cause.OVERRIDE_EXPIRED:
         yield OverrideEnded(entity=change.entity, key=change.key)
+
+
+def _owner(change: QuotaChange, now: float) -> Owner:
+    """Return the owner of the value; without a document if no document is to own it."""
+    unowned = Owner(document="", since=now)
+    return unowned if change.owner is None or _is_unowned(change) else change.owner
+
+
+def _is_unowned(change: QuotaChange) -> bool:
+    """Whether the change restores a value that an override replaced and that no document declares: it was never owned."""
+    is_restored = change.cause is Cause.OVERRIDE_EXPIRED and change.after is not None
+    return is_restored and change.claim is None and not change.keeps_owner
 
 
 def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[DriftObserved, ...]:

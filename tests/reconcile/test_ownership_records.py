@@ -1,5 +1,7 @@
 """The ownership record after each response and each describe: one table."""
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -73,3 +75,19 @@ def test_an_intent_contains_value_owner_and_time():
     (change,) = ownership_records.intents([SET], now=9.0)
     assert (change.entity, change.key) == (ALICE, RATE)
     assert (change.intent.value, change.intent.owner, change.intent.at) == (2.0, OWNER, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "owner"),
+    [
+        (RETURNED, OWNER),
+        (replace(RESTORED, keeps_owner=True), OWNER),
+        (RESTORED, Owner(document="", since=9.0)),
+        (replace(RESTORED, after=None), OWNER),
+        (replace(SET, owner=None), Owner(document="", since=9.0)),
+    ],
+)
+def test_the_intent_of_a_value_that_no_document_declares_has_no_document(change, owner):
+    """A crash after sending would make a document own a value of another writer, and its deletion would remove it."""
+    (started,) = ownership_records.intents([change], now=9.0)
+    assert started.intent.owner == owner
