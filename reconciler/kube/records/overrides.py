@@ -171,7 +171,8 @@ async def differences(
             continue
         item = _item(documents, override.key)
         live, declared = _number(item.get("live")), _number(item.get("desired"))
-        expected = override.value if now < override.until else declared
+        restored = override.before if item.get("cause") == "Frozen" else declared
+        expected = override.value if now < override.until else restored
         if not same_value(override.key, live, expected):
             pair = f"{override.key} of {entity_text(override.entity)}"
             reason = item.get("message") or _ready(documents[0]).get("message")

@@ -221,6 +221,23 @@ LIVE = st.sampled_from([None, 1.0, MIB, 5 * MIB])
 TIMES = st.tuples(*[st.sampled_from([500.0, 999.0, 1000.0, 1500.0])] * 2).map(sorted)
 
 
+@pytest.mark.parametrize(("live", "is_restored"), [(2048.0, True), (None, False), (MIB, False)])
+def test_an_ended_override_of_a_suspended_document_is_compared_with_the_value_that_it_replaced(
+    live, is_restored
+):
+    """The declared value is not written while the document is suspended."""
+    api = world(live=2048)
+    (override,) = begun(api)
+    item = api.find(CLIENT_QUOTAS, "payments", "alice")["status"]["keys"][0]
+    item |= {"live": live, "cause": "Frozen"}
+
+    async def story() -> Any:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
+        return await overrides.differences(where, [override], recorded_at=1000.0, now=1500.0)
+
+    assert bool(asyncio.run(story())) != is_restored
+
+
 @given(LIVE, LIVE, TIMES, st.booleans())
 def test_an_override_whose_value_is_not_live_after_the_reconciliation_is_reported(
     live, value, times, declared
