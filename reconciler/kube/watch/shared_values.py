@@ -13,7 +13,10 @@ SHARED_CHARACTERS: Final = 64
 """Longer texts are rarely equal and are not shared."""
 
 SHARED_OBJECTS: Final = 1024
-"""Number of recent objects of which equal ones are shared; bounds what they occupy."""
+"""Number of recent objects of which equal ones are shared; bounds, with their size, what they occupy."""
+
+SHARED_ITEMS: Final = 16
+"""Objects with more items are not shared: their authors could fill the memory with labels that change again and again."""
 
 
 def shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
@@ -23,7 +26,8 @@ def shared(value: Any) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
         return intern(value) if len(value) <= SHARED_CHARACTERS else value
     if kind is dict:
         items = {intern(key): shared(item) for key, item in value.items()}
-        return _object(*items.items()) if all(map(_is_small, items.values())) else items
+        is_shared = len(items) <= SHARED_ITEMS and all(map(_is_small, items.values()))
+        return _object(*items.items()) if is_shared else items
     if kind is list:
         return [shared(item) for item in value]
     return value

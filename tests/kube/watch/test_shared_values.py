@@ -6,7 +6,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kube.watch.shared_values import SHARED_CHARACTERS, SHARED_OBJECTS, shared
+from reconciler.kube.watch.shared_values import (
+    SHARED_CHARACTERS,
+    SHARED_ITEMS,
+    SHARED_OBJECTS,
+    shared,
+)
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 CONDITIONS = st.fixed_dictionaries(
@@ -60,6 +65,12 @@ def test_equal_limits_share_one_object_and_their_order_stays() -> None:
 def test_a_condition_with_a_long_message_is_not_shared() -> None:
     long = "x" * (SHARED_CHARACTERS + 1)
     assert shared(condition(long)) is not shared(condition(long))
+
+
+def test_a_map_of_many_labels_is_not_cached_for_sharing() -> None:
+    """Else a namespace could fill the memory of the operator by labels that it changes again and again."""
+    labels = {f"label-{number}": "" for number in range(SHARED_ITEMS + 1)}
+    assert shared(labels) is not shared(labels)
 
 
 def test_only_recent_objects_are_cached_for_sharing() -> None:
