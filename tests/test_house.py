@@ -53,6 +53,27 @@ def test_every_module_named_in_a_docstring_exists() -> None:
     assert missing == []
 
 
+def test_every_name_with_its_package_in_a_docstring_exists() -> None:
+    role = re.compile(r":\w+:`~?(reconciler(?:\.\w+)+)`")
+    missing = [
+        f"{relative(path)}: {name}"
+        for path in MODULES
+        for name in role.findall(path.read_text(encoding="utf-8"))
+        if not exists(name)
+    ]
+    assert missing == []
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module, or its last names occur in the module before them."""
+    path, inner_names = ROOT / name.replace(".", "/"), list[str]()
+    while not path.with_suffix(".py").exists() and not path.is_dir():
+        path, inner_names = path.parent, [*inner_names, path.name]
+    module = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    words = set(re.findall(r"\w+", module.read_text(encoding="utf-8"))) if inner_names else set()
+    return words.issuperset(inner_names)
+
+
 def test_the_number_and_length_of_long_modules_only_decrease() -> None:
     lengths = {relative(path): path.read_text(encoding="utf-8").count("\n") for path in MODULES}
     longer = {name: lines for name, lines in lengths.items() if lines > ADVISED_LENGTH}

@@ -1,7 +1,7 @@
 """Effective limits of clients (all keys, ten levels) and of the tags of buckets, batch by batch in Python workers.
 
 The order of the levels is that of ``quota.precedence`` and ``usage.tags``. Limits are those of one snapshot per cluster
-(:mod:`reconciler.evidence.spark.tables.latest_snapshots`).
+(:func:`reconciler.evidence.spark.tables.reader.limits_of_snapshots`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
