@@ -51,7 +51,7 @@ GROUPS = (
     _group("broker contract", r"tests/contract/"),
     _group("recorded use", r"tests/(recording|evidence|usage)"),
     _group("upgrades", r"tests/upgrade/"),
-    _group("commands on brokers", r"tests/(e2e|cli|client|quota|docs)/"),
+    _group("commands on brokers", r"tests/(e2e|cli|client|quota|docs|bench)/"),
     _group("code hosts", r"tests/forge/"),
     _group(
         "chart and image",

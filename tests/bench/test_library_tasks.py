@@ -1,41 +1,62 @@
-"""The programs of the comparison in docs/client-library.md run if their library is installed."""
+"""The programs of the comparison in docs/client-library.md run with the versions that the page names."""
 
 import asyncio
-import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from reconciler.sandbox import Sandbox
+from tests.servers import jars
+from tests.servers.jars import ServersUnavailable
 
 TASKS = Path(__file__).parent / "library_tasks"
-LIBRARIES = {
-    "kafka": ("kafka_python.py", "10000 of 10000 applied"),
-    "kio": ("kio_codec.py", "10000 of 10000 applied"),
-    "aiokafka": ("aiokafka_client.py", "AlterClientQuotas is not in the library"),
-    "confluent_kafka": ("confluent_kafka_client.py", "librdkafka has no request for quotas"),
+PAGE = Path(__file__).parents[2] / "docs" / "client-library.md"
+REQUIREMENTS = TASKS / "requirements.txt"
+PROGRAMS = {
+    "kafka_python.py": "10000 of 10000 applied",
+    "kio_codec.py": "10000 of 10000 applied",
+    "aiokafka_client.py": "AlterClientQuotas is not in the library",
+    "confluent_kafka_client.py": "librdkafka has no request for quotas",
 }
 
 
-def test_the_programs_of_the_comparison_print_the_output_on_the_page() -> None:
-    for library in LIBRARIES:
-        if importlib.util.find_spec(library) is not None:
-            assert LIBRARIES[library][1] in output_of(library)
+def _install(folder: Path) -> None:
+    subprocess.run([sys.executable, "-I", "-m", "venv", str(folder)], check=True)
+    words = ["install", "--quiet", "--disable-pip-version-check", "--requirement"]
+    pip = [str(folder / "bin" / "python"), "-I", "-m", "pip", *words, str(REQUIREMENTS)]
+    answer = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise ServersUnavailable(f"the libraries cannot be installed: {answer.stderr[-400:]}")
 
 
-def output_of(library: str) -> str:
+@pytest.mark.integration
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_of_the_comparison_prints_what_the_page_says(program: str) -> None:
+    key = jars.digest(sys.version, REQUIREMENTS.read_text(encoding="utf-8"))
+    python = jars.cached(f"libraries-{key}", _install) / "bin" / "python"
+
     async def run() -> str:
         async with Sandbox() as sandbox:
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                TASKS / LIBRARIES[library][0],
+                python,
+                TASKS / program,
                 sandbox.bootstrap(),
                 stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
             )
-            output, _ = await asyncio.wait_for(process.communicate(), 60)
+            output, _ = await asyncio.wait_for(process.communicate(), 120)
             return output.decode()
 
-    return asyncio.run(run())
+    assert PROGRAMS[program] in asyncio.run(run())
 
 
 def test_every_program_of_the_comparison_is_listed() -> None:
-    assert {path.name for path in TASKS.glob("*.py")} == {name for name, _ in LIBRARIES.values()}
+    assert {path.name for path in TASKS.glob("*.py")} == PROGRAMS.keys()
+
+
+def test_the_page_names_the_installed_versions() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for requirement in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
+        assert requirement.replace("==", " ") in page
