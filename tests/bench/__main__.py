@@ -1,6 +1,6 @@
 """``make bench``: measures and prints the tables of docs/benchmarks.md; ``--write`` writes them there.
 
-A target that is not met is printed as missed. ``--only codec|plan|load|brokers|requests|fleet|tutorial|operator``
+A target that is not met is printed as missed. ``--only codec|import|plan|load|brokers|requests|fleet|tutorial|operator``
 measures a part and writes its table only, ``--only use`` all targets of the recorded-use pipeline, ``--only T3`` one
 of them: a trial of minutes unless ``--scale full`` is given.
 """
@@ -28,7 +28,7 @@ from tests.bench import (
     request_sizes,
     use,
 )
-from tests.bench.harness import Figures, Row, interleaved, say, self_measured
+from tests.bench.harness import Figures, Row, interleaved, say, self_measured, wall_of
 
 
 def at_least(bar: float) -> Callable[[float], bool]:
@@ -124,6 +124,20 @@ def codec_rows() -> Iterator[Row]:
             results[peer]["cpu"],
             bar,
         )
+
+
+def import_rows() -> Iterator[Row]:
+    say("import the client library")
+    figures = interleaved(
+        {name: wall_of([sys.executable, "-I", "-c", code]) for name, code in IMPORTS.items()},
+        warmup=True,
+    )
+    library, parts = figures["library"], figures["parts"]
+    yield alone("a process that imports reconciler.kafka", library["wall"], "s wall", most=0.12)
+    yield alone("a process that imports asyncio and ssl", parts["wall"], "s wall")
+
+
+IMPORTS = {"library": "import reconciler.kafka", "parts": "import asyncio, ssl"}
 
 
 def plan_rows() -> Iterator[Row]:
@@ -250,6 +264,7 @@ def tutorial_rows() -> Iterator[Row]:
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "codec": codec_rows,
+    "import": import_rows,
     "plan": plan_rows,
     "load": load_rows,
     "brokers": broker_rows,
