@@ -509,6 +509,16 @@ def test_a_frozen_pair_without_the_value_of_an_override_stays_as_it_is(live, end
     assert (only_finding(new_plan).cause, new_plan.bookkeeping) == (Cause.FROZEN, ())
 
 
+def test_a_value_restored_over_a_frozen_document_without_a_recorded_result_is_not_owned():
+    ended = override(50.0, until=NOW, before=7.0, declared=5.0)
+    restored = intended(7.0, Owner(document=""), at=NOW)
+    suspended = wants(9.0, suspended=True)
+    new_plan = plan(suspended, live=7.0, owned=owns(applied(50.0), ended, restored))
+    assert new_plan.changes == ()
+    owned = owns(applied(50.0), ended, restored).with_changes(new_plan.bookkeeping)
+    assert (owned.records, owned.intents, owned.overrides) == ({}, {}, {})
+
+
 def test_an_expired_override_of_an_undeclared_pair_restores_the_earlier_value():
     alone = Owner(document="")
     owned = owns(applied(50.0, alone), override(50.0, until=NOW, before=7.0))
