@@ -122,7 +122,7 @@ OTHER_PROGRAMS = {
     "apt-get": "--no-install-recommends",
     "tools that others wrote": "--continuous --dry --unsafemode",
     "programs of this repository": "--broker --config --divide --documents --include --public --recording --scale"
-    " --seconds --variant --workers --write",
+    " --seconds --table --variant --workers --write",
 }
 """Options in texts that are not those of kquota, by their program."""
 
