@@ -162,11 +162,7 @@ async def differences(
     """
     sentences: list[str] = []
     for override in changed:
-        documents = [
-            document
-            for document in await _documents(ledger, override.entity)
-            if _FIELD_OF[override.key] in spec_of(document).get("limits", {})
-        ]
+        documents = _declaring(await _documents(ledger, override.entity), override.key)
         if not documents or recorded_at < override.until <= now:
             continue
         item = _item(documents, override.key)
@@ -184,7 +180,7 @@ async def differences(
 
 
 async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
-    """Return the documents of an entity as this cluster sees them, without those that have no grant for it."""
+    """Return the documents of an entity as this cluster sees them."""
     cluster = await ledger.api.get(QUOTA_CLUSTERS, None, ledger.cluster)
     listing = await ledger.api.list(CLIENT_QUOTAS)
     views = (
@@ -193,18 +189,30 @@ async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
     return [
         view
         for view in views
-        if view is not None
-        and not is_terminating(view)
-        and entity_of(view) == entity
-        and not _has_no_grant(view)
+        if view is not None and not is_terminating(view) and entity_of(view) == entity
     ]
 
 
-def _has_no_grant(document: Obj) -> bool:
-    """Whether a document is not granted and owns nothing, so that its status does not show the entity's live values."""
+def _declaring(documents: Sequence[Obj], key: Key) -> Sequence[Obj]:
+    """Return the documents that declare a key and whose status shows its live value.
+
+    The status of a document without a grant shows only what the document owns.
+    """
+    return [
+        document
+        for document in documents
+        if _FIELD_OF[key] in spec_of(document).get("limits", {})
+        and (
+            _ready(document).get("reason") != "NotGranted"
+            or any("applied" in item for item in _items(document, key))
+        )
+    ]
+
+
+def _items(document: Obj, key: Key) -> Sequence[Mapping[str, Any]]:
+    """Return the status entries of a key."""
     items = status_of(document).get("keys") or ()
-    is_owner = any("applied" in item for item in items if isinstance(item, dict))
-    return _ready(document).get("reason") == "NotGranted" and not is_owner
+    return [item for item in items if isinstance(item, dict) and item.get("key") == key.value]
 
 
 def _ready(document: Obj) -> Mapping[str, Any]:
@@ -225,9 +233,7 @@ def _build_override(
     documents: Sequence[Obj],
 ) -> Override:
     previous = stored.owned.overrides.get((request.entity, key))
-    declaring = [
-        document for document in documents if _FIELD_OF[key] in spec_of(document).get("limits", {})
-    ]
+    declaring = _declaring(documents, key)
     if not declaring and previous is None:
         raise UsageError(
             f"no ClientQuota declares {key} of {entity_text(request.entity)}",
@@ -251,10 +257,9 @@ def _build_override(
 
 def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
     """Return the status entry of the key; all documents that declare it show the same live value."""
-    for obj in declaring:
-        for item in status_of(obj).get("keys") or ():
-            if isinstance(item, dict) and item.get("key") == key.value:
-                return item
+    for document in declaring:
+        for item in _items(document, key):
+            return item
     if declaring:
         raise KquotaError(
             f"the operator has not observed {key} yet",

@@ -124,6 +124,30 @@ def test_a_document_without_a_grant_is_overridden_if_it_owns_the_limit(owned) ->
         begun(api)
 
 
+@pytest.mark.parametrize("has_owner", [True, False])
+def test_a_document_without_a_grant_that_owns_another_limit_does_not_tell_what_is_replaced(
+    has_owner: bool,
+) -> None:
+    """Its status does not show the live value: the end of the override would remove it."""
+    api = world(live=2048)
+    partial = quota(limits={"producerByteRate": 1, "consumerByteRate": 1})
+    partial["metadata"] |= {"namespace": "a", "uid": "a"}
+    partial["status"] = {
+        "conditions": [{"type": "Ready", "status": "False", "reason": "NotGranted"}],
+        "keys": [
+            {"key": "producer_byte_rate", "desired": 1, "cause": "Frozen"},
+            {"key": "consumer_byte_rate", "desired": 1, "cause": "Frozen", "applied": 512},
+        ],
+    }
+    api.put(CLIENT_QUOTAS, partial)
+    if has_owner:
+        assert begun(api)[0].before == 2048.0
+        return
+    del api.objects[next(key for key in api.objects if "payments" in key)]
+    with pytest.raises(UsageError, match="no ClientQuota declares producer_byte_rate"):
+        begun(api)
+
+
 def test_an_undeclared_pair_cannot_be_overridden() -> None:
     api = world()
     with pytest.raises(UsageError, match="no ClientQuota declares consumer_byte_rate"):
