@@ -225,7 +225,6 @@ def read_preview(text: str, *, location: str) -> Preview:
                 read_finding(row, kind.name) for kind in SECTIONS for row in top[kind.name].items()
             ),
             conflicts=top["conflicts"].rows(_read_conflict),
-            ip_aliases=top["twins"].rows(_read_alias),
         ),
         violations=top["violations"].rows(_read_violation),
         verdict=_read_validation(top["validation"]),
@@ -270,6 +269,7 @@ def _read_operations(top: DocumentReader) -> tuple[Preview, tuple[Effect, ...]]:
         plan=Plan(
             cluster_id=top["clusterId"].text(),
             changes=tuple(row.change for row in rows),
+            ip_aliases=top["twins"].rows(_read_alias),
             desired_pairs=counted["declared"].integer(),
             in_sync=counted["inSync"].integer(),
             owned_pairs=counted["owned"].integer(),

@@ -9,7 +9,11 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import Preview
-from reconciler.reconcile.differences import override_differences, precondition_differences
+from reconciler.reconcile.differences import (
+    current_ip_aliases,
+    override_differences,
+    precondition_differences,
+)
 from reconciler.reconcile.observation import Observation
 from reconciler.reconcile.options import ReconcileOptions
 from reconciler.reconcile.workflow import PreparedPlan
@@ -90,9 +94,10 @@ def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOption
 
     Call ``check_fresh`` first. Guards come from the local configuration; record changes come from the plan.
     """
-    violations = check(saved.plan, options.guards, observation.live, observation.owned.overrides)
+    plan = replace(saved.plan, ip_aliases=current_ip_aliases(saved.plan, observation.live))
+    violations = check(plan, options.guards, observation.live, observation.owned.overrides)
     return PreparedPlan(
-        preview=replace(saved, created_at=observation.at, violations=violations),
+        preview=replace(saved, plan=plan, created_at=observation.at, violations=violations),
         observation=observation,
     )
 

@@ -8,8 +8,9 @@ import pytest
 from reconciler.codecs.plan import plan_document, read_plan
 from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
-from reconciler.quota.planner.guards import Guards
+from reconciler.quota.planner.guards import Guard, Guards
 from reconciler.quota.policy import DriftMode
 from reconciler.reconcile import (
     NewOverride,
@@ -37,6 +38,9 @@ from tests.reconcile.scenarios import (
 OLD = documents({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}})
 NEW = documents({ALICE: {RATE: 200.0}, BOB: {SHARE: 5.0}})
 """One set, one change, one removal."""
+CONNECTIONS = Key.CONNECTION_CREATION_RATE
+LOOPBACK, ALIAS = entity(ip="::1"), entity(ip="0:0:0:0:0:0:0:1")
+ADDRESS = documents({ALICE: {RATE: 100.0}, ALICE_SHOP: {RATE: 50.0}, LOOPBACK: {CONNECTIONS: 5.0}})
 
 
 def reviewed(world: World, desired=NEW):
@@ -230,6 +234,36 @@ def test_a_trusted_plan_is_checked_by_the_local_guards():
     with pytest.raises(PlanRefused):
         asyncio.run(apply(world.ports, strict, trusted(saved, look(world), strict)))
     assert world.apply(OLD).pairs == ()
+
+
+def trust(world: World, saved):
+    return trusted(saved, look(world), world.orders).preview
+
+
+@pytest.mark.parametrize("after_planning", [False, True])
+def test_a_trusted_plan_does_not_set_an_address_that_is_live_under_another_spelling(after_planning):
+    world = started()
+    saved = reviewed(world, ADDRESS)
+    assert trust(world, saved).violations == ()
+    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
+    if not after_planning:
+        saved = reviewed(world, ADDRESS)
+    (violation,) = trust(world, saved).violations
+    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, LOOPBACK)
+    world.cluster.write(ALIAS, CONNECTIONS, None)
+    assert trust(world, saved).violations == ()
+
+
+def test_a_trusted_plan_does_not_remove_a_spelling_of_a_declared_address():
+    world = started()
+    world.apply(ADDRESS)
+    owner = world.owned().records[LOOPBACK].owners[4]
+    world.cluster.write(ALIAS, CONNECTIONS, 7.0)
+    record = Recorded(entity=ALIAS, key=CONNECTIONS, value=7.0, owner=owner)
+    asyncio.run(world.inventory.write(world.cluster.cluster_id, [record]))
+    saved = reviewed(world, ADDRESS)
+    (violation,) = trust(world, saved).violations
+    assert (violation.guard, violation.entity) == (Guard.TWIN_SPELLING, ALIAS)
 
 
 def test_a_long_list_of_differences_is_shortened_with_a_count():

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.app.change.outcome_files import keep_outcome
-from reconciler.app.change.plan_preparation import PlanTask, prepared_for, record_options, task_for
+from reconciler.app.change.plan_preparation import (
+    PlanTask,
+    addressed,
+    prepared_for,
+    record_options,
+    task_for,
+)
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.change.standard_input import check_piped
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
@@ -242,4 +248,5 @@ async def _trusted(
         asyncio.to_thread(trusted, saved, observation, options),
         validate(runtime.ports, options, observation, saved.plan.changes),
     )
-    return options, replace(prepared, preview=replace(prepared.preview, verdict=verdict))
+    prepared = replace(prepared, preview=replace(prepared.preview, verdict=verdict))
+    return options, addressed(prepared, target, runtime)
