@@ -23,6 +23,7 @@ from tests.servers.prometheus import until
 USER_A = (("user", "a"),)
 TEN = 10485760.0
 SECONDS = 20.0
+STARTED = "watching prod: drift is printed when it begins and ends; Ctrl-C stops\n"
 TREE = Path(__file__).parents[2]
 
 
@@ -157,6 +158,7 @@ def test_a_single_observation_does_not_confirm_drift(applied, sandbox):
         assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 0.0
         assert watch.stop(signal.SIGINT) == 0
     assert watch.out.read_text() == ""
+    assert STARTED in watch.err.read_text()
     # The observation is recorded nevertheless, for the next run.
     assert '"drift":[\n["a"' in (applied / ".kquota/inventory.json").read_text()
 
@@ -271,7 +273,7 @@ def test_a_closed_reader_ends_the_watch_without_a_message(applied, sandbox):
         running.stdout.close()
         seed(sandbox, 6000.0)
         assert running.wait(SECONDS) == 1
-        assert running.stderr.read() == ""
+        assert running.stderr.read() == STARTED
 
 
 # ---- overrides that have ended ---------------------------------------------------------------

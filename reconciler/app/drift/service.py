@@ -15,10 +15,12 @@ from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest, NotificationRequest
 from reconciler.base.clock import SystemClock
+from reconciler.base.escaping import escaped
 from reconciler.base.protocols import Clock
 from reconciler.notify import ClusterDrift, Notifier, drift_of
 from reconciler.notify.notifier import Receiver
 from reconciler.quota.results.report import Reconciliation
+from reconciler.render.units import count
 
 
 async def watch_drift(
@@ -59,6 +61,10 @@ async def watch_drift(
         healthy=lambda: hung_loops(loops.values(), clock.now()),
         ready=lambda: late_loops(loops.values(), clock.now()),
     ):
+        subject = (
+            escaped(watchers[0].name) if len(watchers) == 1 else count(len(watchers), "cluster")
+        )
+        notices.note(f"watching {subject}: drift is printed when it begins and ends; Ctrl-C stops")
         await _run_loops(loops, watchers)
 
 
