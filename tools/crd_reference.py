@@ -16,7 +16,7 @@ Kubernetes are the same document; how to write one so that every YAML reader tak
 in [troubleshooting.md](troubleshooting.md).
 
 The operator writes `status` and its own finalizer `kafka-quotas.io/release`, and nothing else. The annotation
-`kafka-quotas.io/requestedAt` with any new value asks for a pass; `status.lastHandledReconcileAt` answers with that value.
+`kafka-quotas.io/requestedAt` with any new value asks for a reconciliation; `status.lastHandledReconcileAt` answers with that value.
 """
 
 

@@ -18,7 +18,7 @@ Every resource has one reason, in its `Ready` condition and in the lists of `kub
 ```console
 $ kubectl get ckq --all-namespaces          # ClientQuota: entity, Ready, Reason; -o wide adds the sentence
 $ kubectl get qcl                           # QuotaCluster: Ready, Reason, documents, drifted pairs
-$ kubectl describe ckq alice-checkout       # per key: declared, live, applied value, cause, the broker's words
+$ kubectl describe ckq alice-checkout       # per key: declared, live, applied value, cause, the broker's message
 $ kubectl wait --for=condition=Ready ckq/alice-checkout --timeout=2m
 ```
 

@@ -1,4 +1,4 @@
--- Asks for a pass now; the operator answers in status.lastHandledReconcileAt.
+-- Asks for a reconciliation now; the operator answers in status.lastHandledReconcileAt.
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
 end
