@@ -37,7 +37,9 @@ REMOVALS = [
 
 async def run(config: ClientConfig) -> None:
     """Run all steps in order."""
-    events = ClientEvents(retry=lambda it: print(f"trying again: {it.reason}", file=sys.stderr))
+    events = ClientEvents(
+        retry=lambda retry: print(f"trying again: {retry.reason}", file=sys.stderr)
+    )
     async with QuotaClient(config, events=events) as client:
         cluster = await client.cluster()
         print(f"cluster {cluster.id}, Kafka {cluster.version_hint}, {len(cluster.nodes)} broker(s)")

@@ -105,16 +105,16 @@ def story(demo: Demo) -> None:
     demo.run(
         "kquota plan --cluster demo --detailed-exitcode", code=2, shows=["checkout", "10.20.0.7"]
     )
-    demo.say("Do it: send, read back from every broker, record.")
+    demo.say("Apply the plan: send, read back from every broker, record.")
     demo.run("kquota apply --cluster demo --yes", shows=["20 of 20 changes applied and visible"])
-    demo.say("Once more: there is nothing to do.")
+    demo.say("A second plan has nothing to do.")
     demo.run("kquota plan --cluster demo --detailed-exitcode", shows=["Nothing to do"])
     demo.say("An operator raises a limit at night with Kafka's own tool, outside kquota.")
     demo.run(
         f"kafka-client-quotas --bootstrap-server {demo.bootstrap} --alter"
         " --names=user=checkout --add=producer_byte_rate=104857600"
     )
-    demo.say("We notice, and can tell it from a change of ours.")
+    demo.say("Drift is the value that was changed outside kquota; a changed document is none.")
     demo.run(
         "kquota drift --cluster demo --detailed-exitcode",
         code=2,
@@ -125,7 +125,7 @@ def story(demo: Demo) -> None:
         "kquota resolve --cluster demo --user checkout --client-id replay",
         shows=["user=checkout,client-id=replay", "5242880", "user=checkout,client-id=<default>"],
     )
-    demo.say("Set it right again.")
+    demo.say("Write the declared limit again.")
     demo.run(
         "kquota apply --cluster demo --yes --correct-drift",
         shows=["1 of 1 change applied and visible"],
