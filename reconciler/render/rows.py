@@ -232,7 +232,8 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
             {affected_row.principal for affected_row in impact.affected if affected_row.moved}
         )
         lines.append(
-            f"Of {count(impact.principal_count, 'known client')}, {affected:,} get another limit"
+            f"Of {count(impact.principal_count, 'known client')}, "
+            + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
             + (f", {moved_count:,} of them another bucket" if moved_count else "")
             + "."
         )

@@ -21,7 +21,7 @@ from reconciler.render.impact_rows import (
     client_entity,
     never_rows,
 )
-from reconciler.render.rows import change_rows, hiding_notes
+from reconciler.render.rows import change_rows, hiding_notes, impact_lines
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 
@@ -100,6 +100,21 @@ def test_a_split_bucket_is_reported():
     (row,) = affected_rows(preview)
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
     assert "bucket split" in plan_text(preview)
+
+
+@pytest.mark.parametrize(
+    ("users", "sentence"),
+    [
+        (("alice",), "Of 1 known client, 1 gets another limit."),
+        (("alice", "bob"), "Of 2 known clients, 1 gets another limit."),
+        (("bob",), "Of 1 known client, 0 get another limit."),
+    ],
+)
+def test_the_sentence_about_known_clients_agrees_with_their_number(users, sentence):
+    live = QuotaState(limits={ALICE: limits_of({RATE: 5000.0})})
+    change = QuotaChange(entity=ALICE, key=RATE, before=5000.0, after=9000.0, cause=Cause.SPEC)
+    principals = tuple(Principal(user=user, client_id="app") for user in users)
+    assert sentence in impact_lines(previewed(live, change, principals=principals))
 
 
 def test_long_lists_of_clients_are_shortened_with_a_count():

@@ -133,7 +133,9 @@ def secret(option: str, source: str) -> str:
     if kind == "env" and place:
         value_text = os.environ.get(place, "")
         if not value_text.strip():
-            raise ConfigError(f"the variable {place} is not set or empty", key=option)
+            raise ConfigError(
+                f"{option}: the environment variable {place} is not set or empty", key=option
+            )
         return value_text
     if kind == "file" and place:
         return _read(option, Path(place))
@@ -148,12 +150,14 @@ def _read(option: str, path: Path) -> str:
         content = read_regular(path, max_bytes=MOST_BYTES)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            raise ConfigError(f"{path} is too long for a secret", key=option) from error
-        raise ConfigError(f"{path} cannot be read: {error.strerror}", key=option) from error
+            raise ConfigError(f"{option}: {path} is too long for a secret", key=option) from error
+        raise ConfigError(
+            f"{option}: {path} cannot be read: {error.strerror}", key=option
+        ) from error
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text", key=option) from None
+        raise ConfigError(f"{option}: {path} is not UTF-8 text", key=option) from None
     if not text.strip():
-        raise ConfigError(f"{path} is empty", key=option)
+        raise ConfigError(f"{option}: {path} is empty", key=option)
     return text
