@@ -262,8 +262,7 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
     warnings: list[str] = []
     if not plan.removals_known:
         warnings.append(
-            "removals cannot be known: this cluster has no ownership records;"
-            " an apply with an inventory writes them"
+            "removals cannot be known: this cluster has no ownership records; apply writes them"
         )
     if not plan.complete:
         warnings.append("not every document was read, so nothing is removed")

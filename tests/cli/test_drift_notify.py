@@ -110,7 +110,10 @@ def test_a_damaged_notification_state_is_named_and_nothing_is_sent(kquota, appli
         (("--notify", "slack=https://hooks.slack.com/T0SECRET"), "not the secret itself"),
         (("--notify", "https://hooks.slack.com/T0SECRET"), "SHAPE=env:NAME"),
         (("--notify", "pager=env:HOOK"), "shapes are webhook, slack, cloudevents"),
-        (("--notify", "slack=env:NOWHERE"), "--notify slack: the environment variable NOWHERE is not set"),
+        (
+            ("--notify", "slack=env:NOWHERE"),
+            "--notify slack: the environment variable NOWHERE is not set",
+        ),
         (("--notify", "slack=file:nowhere"), "--notify slack: nowhere cannot be read"),
         (("--notify", "slack=env:HOOK_KEY"), "does not contain the URL"),
         (("--notify", "slack=env:HOOK", "--notify-key", "T0SECRET"), "not the secret itself"),
