@@ -77,7 +77,7 @@ async def run_pass(
     try:
         prepared = await prepare(ports, options, desired)
         if fenced:
-            prepared = _without_new_drift(prepared)
+            prepared = _without_new_drift(prepared, options.guards)
         waiting = tuple(
             change
             for change in prepared.plan.changes
@@ -203,11 +203,11 @@ def _expired(prepared: PreparedPlan, outcome: Outcome | None) -> tuple[ExpiredOv
     return expired_overrides(prepared.plan, prepared.observation.owned, reverted=reverted)
 
 
-def _without_new_drift(prepared: PreparedPlan) -> PreparedPlan:
-    drift_since = prepared.observation.owned.drift_since
+def _without_new_drift(prepared: PreparedPlan, guards: Guards) -> PreparedPlan:
+    live, owned = prepared.observation.live, prepared.observation.owned
 
     def is_confirmed(item: QuotaChange | Finding) -> bool:
-        return item.cause is not Cause.DRIFT or (item.entity, item.key) in drift_since
+        return item.cause is not Cause.DRIFT or (item.entity, item.key) in owned.drift_since
 
     plan = prepared.plan
     known_plan = replace(
@@ -215,7 +215,10 @@ def _without_new_drift(prepared: PreparedPlan) -> PreparedPlan:
         changes=tuple(filter(is_confirmed, plan.changes)),
         findings=tuple(filter(is_confirmed, plan.findings)),
     )
-    return replace(prepared, preview=replace(prepared.preview, plan=known_plan))
+    violations = check(known_plan, guards, live, owned.overrides)
+    return replace(
+        prepared, preview=replace(prepared.preview, plan=known_plan, violations=violations)
+    )
 
 
 def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:

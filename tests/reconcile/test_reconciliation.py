@@ -397,6 +397,25 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_recorded():
     assert world.owned().drift_since == {}
 
 
+def test_drift_that_is_not_planned_yet_violates_no_guard():
+    world = drifted()
+    options = world.options(rules=CORRECT, guards=replace(OPEN, max_change_factor=10.0))
+
+    def reconcile(*, fenced: bool) -> Reconciliation:
+        return asyncio.run(
+            run_pass(world.ports, options, documents(USERS), cluster="prod", fenced=fenced)
+        )
+
+    later, confirmed = reconcile(fenced=True), reconcile(fenced=False)
+    assert later.preview is not None
+    assert later.preview.plan.changes == ()
+    assert later.preview.violations == ()
+    assert confirmed.preview is not None
+    assert [violation.guard for violation in confirmed.preview.violations] == [
+        Guard.MAX_CHANGE_FACTOR
+    ]
+
+
 # -- reports before sending -------------------------------------------------------------------------------
 
 
