@@ -60,7 +60,8 @@ async def run_fleet(
     *,
     concurrency: int = CONCURRENCY,
     report: Callable[[FleetProgress], None] = lambda _: None,
-    should_stop: Callable[[ClusterResult[Value]], bool] = lambda _: False,
+    is_failed: Callable[[ClusterResult[Value]], bool] = lambda result: result.error is not None,
+    stops_on_failure: bool = False,
 ) -> tuple[ClusterResult[Value], ...]:
     """Return the results of all clusters, in the order of the targets.
 
@@ -68,11 +69,19 @@ async def run_fleet(
     done until then.
 
     ``report``: called whenever a cluster starts or ends.
-    ``should_stop``: whether after this result no further cluster starts.
+    ``is_failed``: whether a result counts as a failure.
+    ``stops_on_failure``: whether after a failure no further cluster starts.
 
     Raises asyncio.CancelledError if the run was cancelled, and no cluster reported ``Interrupted``.
     """
-    run = _FleetRun(targets, work, concurrency, report, should_stop)
+    run = _FleetRun(
+        targets,
+        work,
+        concurrency=concurrency,
+        report=report,
+        is_failed=is_failed,
+        stops_on_failure=stops_on_failure,
+    )
     tasks = [asyncio.create_task(run.one_cluster(number)) for number in range(len(targets))]
     try:
         is_cancelled = await _ended(tasks)
@@ -118,12 +127,14 @@ class _FleetRun(Generic[Value]):
         self,
         targets: Sequence[ClusterTarget],
         work: Work[Value],
+        *,
         concurrency: int,
         report: Callable[[FleetProgress], None],
-        should_stop: Callable[[ClusterResult[Value]], bool],
+        is_failed: Callable[[ClusterResult[Value]], bool],
+        stops_on_failure: bool,
     ) -> None:
         self._targets, self._work, self._report = targets, work, report
-        self._should_stop, self._is_stopped = should_stop, False
+        self._is_failed, self._stops_on_failure = is_failed, stops_on_failure
         self._slots = asyncio.Semaphore(concurrency)
         self._done = self._active = self._failed = 0
 
@@ -131,15 +142,13 @@ class _FleetRun(Generic[Value]):
         """Return the result of one cluster, after waiting for a free slot."""
         target = self._targets[number]
         async with self._slots:
-            if self._is_stopped:
+            if self._stops_on_failure and self._failed:
                 return _not_begun(target)
             self._active += 1
             self._report_progress()
             result = await self._run_cluster(target)
             self._active, self._done = self._active - 1, self._done + 1
-            self._failed += result.error is not None
-            if self._should_stop(result):
-                self._is_stopped = True
+            self._failed += self._is_failed(result)
             self._report_progress()
             return result
 

@@ -106,12 +106,7 @@ def test_after_a_result_that_stops_the_run_no_further_cluster_starts() -> None:
         raise PlanRefused("no")
 
     results = asyncio.run(
-        run_fleet(
-            named("a", "b", "c"),
-            work,
-            concurrency=1,
-            should_stop=lambda result: result.error is not None,
-        )
+        run_fleet(named("a", "b", "c"), work, concurrency=1, stops_on_failure=True)
     )
     assert begun == ["a"]
     assert [str(result.error) for result in results[1:]] == ["not started: the run was stopped"] * 2
@@ -128,6 +123,26 @@ def test_progress_counts_every_cluster_once() -> None:
     assert progress[0] == FleetProgress(total=3, done=0, active=1, failed=0)
     assert progress[0].waiting == 2
     assert progress[-1] == FleetProgress(total=3, done=3, active=0, failed=1)
+
+
+def test_a_value_may_count_as_a_failure() -> None:
+    progress: list[FleetProgress] = []
+
+    async def work(_: Notices, cluster: ClusterTarget) -> str:
+        return cluster.name
+
+    results = asyncio.run(
+        run_fleet(
+            named("a", "b", "c"),
+            work,
+            concurrency=1,
+            report=progress.append,
+            is_failed=lambda result: result.value == "b",
+            stops_on_failure=True,
+        )
+    )
+    assert [result.value for result in results] == ["a", "b", None]
+    assert progress[-1] == FleetProgress(total=3, done=2, active=0, failed=1)
 
 
 def cancelled_after_first(

@@ -12,7 +12,7 @@ from reconciler.sandbox.faults import CutBefore, Refuse
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
 
-NAMES = ("alpha", "beta", "gamma")
+NAMES = ("gamma", "beta", "alpha")
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def test_plans_of_all_clusters_are_printed_in_the_order_of_the_project_with_a_su
     ran = kquota("plan", "--all")
     assert ran.code == 0
     assert [line for line in ran.out.splitlines() if line.startswith("== ")] == [
-        "== alpha",
-        "== beta",
         "== gamma",
+        "== beta",
+        "== alpha",
     ]
     assert summary(ran.out) == [[name, "ok", "1", "0", "0"] for name in NAMES]
     assert "3 clusters: 3 ok; 3 changes, 0 drifted" in ran.out
@@ -69,9 +69,9 @@ def test_an_unreachable_cluster_does_not_stop_the_others(fleet, kquota):
     ran = kquota("plan", "--all", "--timeout", "500ms")
     assert ran.code == 1
     assert summary(ran.out) == [
-        ["alpha", "ok", "1", "0", "0"],
-        ["beta", "unreachable", "-", "-", "-"],
         ["gamma", "ok", "1", "0", "0"],
+        ["beta", "unreachable", "-", "-", "-"],
+        ["alpha", "ok", "1", "0", "0"],
     ]
     assert ran.err.index("== beta") < ran.err.index("error: ")
 
@@ -88,7 +88,12 @@ def test_stop_on_error_writes_nothing_unless_every_cluster_has_a_plan(fleet, kqu
     fleet["beta"].stop()
     ran = kquota("apply", "--all", "--yes", "--stop-on-error", "--timeout", "500ms")
     assert ran.code == 1
-    assert "nothing was written to any cluster: no plan, or a refused one, for " in ran.err
+    assert "nothing was written to any cluster: no plan, or a refused one, for beta" in ran.err
+    assert summary(ran.out) == [
+        ["gamma", "ok", "0", "0", "0"],
+        ["beta", "unreachable", "-", "-", "-"],
+        ["alpha", "ok", "0", "0", "0"],
+    ]
     assert not any(fleet[name].values() for name in ("alpha", "gamma"))
 
 
@@ -108,9 +113,9 @@ def test_a_failed_cluster_beside_a_refused_one_exits_1_with_the_table_of_all(fle
     ran = kquota("apply", "--all", "--yes", "--timeout", "500ms")
     assert ran.code == 1
     assert [row[:2] for row in summary(ran.out)] == [
-        ["alpha", "unreachable"],
-        ["beta", "refused"],
         ["gamma", "unreachable"],
+        ["beta", "refused"],
+        ["alpha", "unreachable"],
     ]
 
 
@@ -122,9 +127,9 @@ def test_a_rejected_write_exits_1_with_its_own_row(fleet, kquota):
     ran = kquota("apply", "--all", "--yes", "--validate", "none")
     assert ran.code == 1
     assert summary(ran.out) == [
-        ["alpha", "ok", "1", "0", "0"],
-        ["beta", "failed", "0", "0", "1"],
         ["gamma", "ok", "1", "0", "0"],
+        ["beta", "failed", "0", "0", "1"],
+        ["alpha", "ok", "1", "0", "0"],
     ]
     assert "3 clusters: 2 ok, 1 failed; 2 changes, 0 drifted" in ran.out
     assert [bool(sandbox.values()) for sandbox in fleet.values()] == [True, False, True]
@@ -135,7 +140,7 @@ def test_a_write_with_unknown_outcome_exits_1_and_its_row_has_no_change(fleet, k
     ran = kquota("apply", "--all", "--yes", "--validate", "none", "--timeout", "30s")
     assert ran.code == 1
     assert summary(ran.out)[1][:3] == ["beta", "failed", "0"]
-    assert [row[:2] for row in summary(ran.out)[::2]] == [["alpha", "ok"], ["gamma", "ok"]]
+    assert [row[:2] for row in summary(ran.out)[::2]] == [["gamma", "ok"], ["alpha", "ok"]]
 
 
 def labelled(folder, fleet: dict[str, SandboxThread]) -> None:
@@ -170,9 +175,9 @@ def test_one_document_is_applied_to_every_cluster_that_it_selects(fleet, folder,
     assert ran.code == 0
     assert "selected by region=eu; clusterLimits[0] size=large" in ran.out
     assert [sandbox.values() for sandbox in fleet.values()] == [
-        {(("user", "alice"),): {"producer_byte_rate": 10485760.0}},
-        {(("user", "alice"),): {"producer_byte_rate": 20971520.0}},
         {},
+        {(("user", "alice"),): {"producer_byte_rate": 20971520.0}},
+        {(("user", "alice"),): {"producer_byte_rate": 10485760.0}},
     ]
     assert kquota("plan", "--all", "--detailed-exitcode").code == 0
     assert kquota("drift", "--all").code == 0
@@ -238,9 +243,9 @@ def test_drift_of_all_clusters(fleet, kquota):
     ran = kquota("drift", "--all", "--detailed-exitcode")
     assert ran.code == 2
     assert [row[:4] for row in summary(ran.out)] == [
-        ["alpha", "ok", "-", "0"],
-        ["beta", "ok", "-", "0"],
         ["gamma", "ok", "-", "1"],
+        ["beta", "ok", "-", "0"],
+        ["alpha", "ok", "-", "0"],
     ]
 
 
@@ -249,9 +254,9 @@ def test_doctor_and_report_of_all_clusters(fleet, folder, kquota):
     ran = kquota("doctor", "--all", "--timeout", "500ms")
     assert ran.code == 1
     assert [row[:2] for row in summary(ran.out)] == [
-        ["alpha", "unreachable"],
-        ["beta", "ok"],
         ["gamma", "ok"],
+        ["beta", "ok"],
+        ["alpha", "unreachable"],
     ]
     ran = kquota("report", "--all", "--out", "report.html", "--timeout", "500ms")
     assert ran.code == 1
@@ -262,7 +267,7 @@ def test_doctor_and_report_of_all_clusters(fleet, folder, kquota):
 def test_a_comment_begins_with_the_table_of_clusters(fleet, kquota):
     lines = kquota("plan", "--all", "--format", "markdown").out.splitlines()
     assert lines[0] == "**3 clusters: 3 ok; 3 changes, 0 drifted**"
-    assert lines[4].startswith("| `alpha` | ok | 1 |")
+    assert lines[4].startswith("| `gamma` | ok | 1 |")
 
 
 def test_hung_clusters_end_together_at_the_deadline(fleet, folder, kquota):
@@ -277,9 +282,9 @@ def test_hung_clusters_end_together_at_the_deadline(fleet, folder, kquota):
         ran = kquota("plan", "--all", "--timeout", "1s", "--format", "json")
     assert ran.code == 1
     assert [row["result"] for row in json.loads(ran.out)["summary"]] == [
-        "unreachable",
-        "unreachable",
         "ok",
+        "unreachable",
+        "unreachable",
     ]
 
 

@@ -168,7 +168,7 @@ def place_of(root: Path, address: str) -> str:
 def targets(
     cluster_options: TargetRequest, *, untrusted: bool = False
 ) -> tuple[ClusterTarget, ...]:
-    """Return the clusters of a command line, sorted by name.
+    """Return the clusters of a command line, in the order of the project file.
 
     ``untrusted``: whether targets without a trusted configuration are allowed, because nothing is contacted.
 

@@ -70,7 +70,7 @@ async def _apply_all(
         prepared = await work_on(console, targets, prepare, concurrency=display.concurrency)
         runs = [result.value for result in prepared if result.value is not None]
         _show_plans(console, runs, display)
-        _check_all(prepared, display)
+        _check_all(console, prepared, display)
         writing = [run for run in runs if not run.is_refused and run.prepared.plan.changes]
         if writing and not display.yes and not await _confirm(console, writing):
             raise UsageError("apply cancelled; nothing was written")
@@ -93,10 +93,10 @@ def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
     console.flush()
 
 
-def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
+def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     """Check that every cluster can be written to, unless ``--continue-on-error`` applies.
 
-    Raises UsageError if a cluster has no plan or a refused one.
+    Raises UsageError if a cluster has no plan or a refused one; the table of all clusters is shown before.
     """
     if display.continue_on_error or len(prepared) == 1:
         return
@@ -106,6 +106,8 @@ def _check_all(prepared: Sequence[Prepared], display: ApplyOutput) -> None:
         if result.value is None or result.value.is_refused or result.value.preview.errored
     ]
     if names:
+        if display.output == "text":
+            plans.show_fleet_summary(console, rows_of(prepared, _unwritten_row))
         raise UsageError(
             f"nothing was written to any cluster: no plan, or a refused one, for {', '.join(names)}",
             hint="correct the errors, or pass --continue-on-error to write to the other clusters",
@@ -144,7 +146,8 @@ async def _applied(
             [apply.target for apply in runs],
             write,
             concurrency=display.concurrency,
-            should_stop=lambda result: not (display.continue_on_error or _is_complete(result)),
+            is_failed=lambda result: not _is_complete(result),
+            stops_on_failure=not display.continue_on_error,
             is_alone=is_alone,
         )
     except Interrupted as stopped:
@@ -218,6 +221,10 @@ def _show_outcome(
     ):
         undo = apply.target.command("rollback", str(apply.outcome_path), chooses_cluster=False)
         console.note(f"to undo this: {undo}")
+
+
+def _unwritten_row(result: Prepared, apply: ApplyRun) -> FleetRow:
+    return replace(preview_row(result, apply.preview), changes=0)
 
 
 def _rows(prepared: Sequence[Prepared], applied: Sequence[Applied]) -> list[FleetRow]:

@@ -40,7 +40,13 @@ def doctor(console: Console, *, where: TargetRequest, output: str) -> ExitCode:
     from reconciler.cli.output.plans import show_fleet_summary
     from reconciler.render.cluster_state import checks_document
 
-    results = for_clusters(console, targets(where), check_cluster, concurrency=where.concurrency)
+    results = for_clusters(
+        console,
+        targets(where),
+        check_cluster,
+        concurrency=where.concurrency,
+        is_failed=lambda result: result.value is None or result.value.failed,
+    )
     checkups = [(result.target, result.value) for result in results if result.value is not None]
     if output == "text":
         for target, checkup in checkups:

@@ -24,9 +24,10 @@ def for_clusters(
     work: Work[Value],
     *,
     concurrency: int = CONCURRENCY,
+    is_failed: Callable[[ClusterResult[Value]], bool] = lambda result: result.error is not None,
 ) -> tuple[ClusterResult[Value], ...]:
     """Return the results of all clusters, in the order of the project; see :func:`work_on` for what is printed."""
-    return run(work_on(console, targets, work, concurrency=concurrency))
+    return run(work_on(console, targets, work, concurrency=concurrency, is_failed=is_failed))
 
 
 async def work_on(
@@ -35,7 +36,8 @@ async def work_on(
     work: Work[Value],
     *,
     concurrency: int = CONCURRENCY,
-    should_stop: Callable[[ClusterResult[Value]], bool] = lambda _: False,
+    is_failed: Callable[[ClusterResult[Value]], bool] = lambda result: result.error is not None,
+    stops_on_failure: bool = False,
     is_alone: bool | None = None,
 ) -> tuple[ClusterResult[Value], ...]:
     """Run ``work`` for each cluster; return the results in the order of the project.
@@ -54,7 +56,12 @@ async def work_on(
         ticking = asyncio.create_task(display.tick())
         try:
             results = await run_fleet(
-                targets, work, concurrency=concurrency, should_stop=should_stop, report=display.take
+                targets,
+                work,
+                concurrency=concurrency,
+                report=display.take,
+                is_failed=is_failed,
+                stops_on_failure=stops_on_failure,
             )
         finally:
             ticking.cancel()

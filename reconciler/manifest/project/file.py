@@ -78,7 +78,7 @@ class Project:
     """A project file."""
 
     path: str  # the file, for display, and to be excluded from the manifests
-    clusters: tuple[ProjectCluster, ...]  # sorted by name; at least one
+    clusters: tuple[ProjectCluster, ...]  # in the order of the file; at least one
     read_limits: ReadLimits
     accepted_warnings: tuple[AcceptedWarning, ...]
     simulate: Mapping[str, Any]  # the what-if policy, as written
@@ -287,8 +287,7 @@ def _built(project_documents: _ProjectDocuments, path: str) -> Project:
     general_bounds = bounds_of(spec.get("limits", {}))
     clusters: list[ProjectCluster] = []
     documents: dict[str, Json] = {PROJECT: project_json} if project_json else {}
-    for name in sorted(project_documents.clusters):
-        root = project_documents.clusters[name]
+    for name, root in project_documents.clusters.items():
         cluster_json: Any = to_json(root)
         documents[f"{CLUSTER}/{name}"] = cluster_json
         cluster = from_spec(name, cluster_json["spec"])

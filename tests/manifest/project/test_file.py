@@ -78,7 +78,7 @@ spec: {bootstrapServers: "localhost:9092"}
 
 def test_every_setting_is_read_into_its_value() -> None:
     project = parse(FULL)
-    assert project.names == ("dev", "prod")
+    assert project.names == ("prod", "dev")
     assert project.read_limits.max_files == 5
     assert project.simulate["failOn"] == {"newThrottledPerDay": "10m", "maxDelay": "60s"}
     prod = project.cluster("prod")
