@@ -231,4 +231,4 @@ def test_resolve_shows_one_key_and_reports_an_unknown_limit(kquota, sandbox, at)
 def test_doctor_names_entities_of_types_that_kafka_does_not_have(kquota, sandbox, at):
     sandbox.seed({(("client-id-prefix", "etl-"),): {"producer_byte_rate": 3.0}})
     output = kquota("doctor", *at).out
-    assert "1 entities of types that are not Kafka's: client-id-prefix=etl-" in output
+    assert "1 entity of a type that is not Kafka's: client-id-prefix=etl-" in output

@@ -289,6 +289,22 @@ def test_the_base_install_names_a_command_for_each_extra_and_a_checkout_installs
     assert USES["http"].output in answer.stdout, answer.stdout
 
 
+def test_the_library_is_complete_without_any_other_package(wheel: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "environment")
+    environment.install(
+        f"pip install --no-deps {wheel}", folder=tmp_path, wheel_folder=wheels.wheel_folder("")
+    )
+    program = (
+        "from reconciler.kafka import ClientConfig, ClientError, SyncQuotaClient\n"
+        "config = ClientConfig.from_mapping({'bootstrap.servers': '127.0.0.1:1'})\n"
+        "with SyncQuotaClient(config) as client:\n"
+        "    try:\n        client.describe(timeout=0.5)\n"
+        "    except ClientError as error:\n        print(error)\n"
+    )
+    answer = environment.run("python", "-c", program, folder=tmp_path)
+    assert (answer.returncode, "refused" in answer.stdout) == (0, True), answer.stdout
+
+
 @pytest.mark.parametrize("extra", USES)
 def test_an_extra_is_installed_by_the_command_beside_the_wheel(
     extra: str, wheel: Path, tmp_path: Path

@@ -247,14 +247,14 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
     except KquotaError as error:
         yield _failed("may read", error, _READ_TODO)
     else:
-        yield _ok("may read", f"{len(state.limits)} entities")
+        yield _ok("may read", count(len(state.limits), "entity", "entities"))
         entities = [entity_parts for entity_parts, _ in unranked(state)]
         if entities:
             text = "; ".join(map(parts_text, entities[:_SHOWN_ENTITIES]))
             more = len(entities) - _SHOWN_ENTITIES
             yield _warning(
                 "entity types",
-                f"{len(entities)} entities of types that are not Kafka's: {text}"
+                f"{count(len(entities), 'entity', 'entities')} of a type that is not Kafka's: {text}"
                 + (f" and {more} more" if more > 0 else ""),
                 "the effective limits of their clients are unknown; kquota resolve and kquota plan list them",
             )

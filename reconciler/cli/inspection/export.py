@@ -84,8 +84,9 @@ def export(
     """Describe all quotas and write them as documents."""
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.app.inspection.export import exported_state, live_state, teams_of, write_folder
+    from reconciler.app.inspection.export import exported_state, live_state, teams_of
     from reconciler.base.text_files import write_text
+    from reconciler.render.units import count
 
     if out_path is not None and out_dir is not None:
         raise UsageError("--out and --out-dir contradict each other")
@@ -99,23 +100,33 @@ def export(
     with ProgressLine(console) as progress:
         exported = exported_state(cluster_target, state, layout, progress=progress)
     if out_dir is not None:
-        count = write_folder(out_dir, exported, layout)
-        console.note(f"{len(exported.texts)} documents written to {count} files in {out_dir}")
+        _write_folder(console, out_dir, exported, layout)
     elif out_path is not None:
         write_text(out_path, exported.text)
-        console.note(f"{len(exported.texts)} documents written to {out_path}")
+        console.note(f"{count(len(exported.texts), 'document')} written to {out_path}")
     else:
         console.fact(exported.text)
     return _report_left_out(console, exported, layout)
 
 
+def _write_folder(
+    console: Console, folder: Path, exported: "ExportResult", layout: ExportLayout
+) -> None:
+    from reconciler.app.inspection.export import write_folder
+    from reconciler.render.units import count
+
+    files = count(write_folder(folder, exported, layout), "file")
+    console.note(f"{count(len(exported.texts), 'document')} written to {files} in {folder}")
+
+
 def _report_left_out(console: Console, exported: "ExportResult", layout: ExportLayout) -> ExitCode:
     from reconciler.app.inspection.export import left_out_lines
+    from reconciler.render.units import count
 
     if exported.complete:
         return ExitCode.DONE
     say = console.warning if layout.partial else console.error
-    say(f"{len(exported.left_out)} values cannot be expressed in manifests:")
+    say(f"{count(len(exported.left_out), 'value')} cannot be expressed in manifests:")
     for line in left_out_lines(exported.left_out):
         console.detail(line)
     if not layout.partial:
@@ -160,7 +171,6 @@ def adopt(
         live_state,
         teams_of,
         unused_folder,
-        write_folder,
     )
     from reconciler.cli.output.plans import show_plans
 
@@ -176,8 +186,7 @@ def adopt(
         )
     if exported.texts:
         folder = unused_folder(folder, exported, layout)
-        count = write_folder(folder, exported, layout)
-        console.note(f"{len(exported.texts)} documents written to {count} files in {folder}")
+        _write_folder(console, folder, exported, layout)
     else:
         console.note("every live quota that a manifest can express is already declared")
     left_out = _report_left_out(console, exported, layout)

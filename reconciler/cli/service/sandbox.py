@@ -190,7 +190,5 @@ async def _serve(console: Console, settings: "SandboxSettings", output: str) -> 
         else:
             console.fact(f"bootstrap.servers={bootstrap}")
         console.flush()
-        console.note(
-            f"sandbox with the behaviour of Kafka {settings.profile.name}; press Ctrl-C to stop"
-        )
+        console.note(f"sandbox that behaves as {settings.profile.name}; press Ctrl-C to stop")
         await asyncio.Event().wait()
