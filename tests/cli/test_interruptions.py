@@ -14,7 +14,7 @@ import pytest
 from reconciler.kafka import ClientConfig, SyncQuotaClient
 from reconciler.quota.outcome import MAX_OPERATIONS
 from reconciler.sandbox import Fault
-from reconciler.sandbox.faults import Delay
+from reconciler.sandbox.faults import Delay, Slow
 from tests.cli.projects import project, quota
 from tests.servers.certs import Authority
 
@@ -46,9 +46,9 @@ def until(claim) -> None:
         time.sleep(0.01)  # another process has no event to wait for
 
 
-def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str, str]:
-    """An apply that gets a signal during its second request."""
-    sandbox.fail(Fault(effect=Delay(seconds=1.5), api=49, skip=1))
+def stopped_during_first_request(folder, sandbox, number: int) -> tuple[int, str, str]:
+    """An apply that gets a signal while it reads the response to its first request, which was carried out."""
+    sandbox.fail(Fault(effect=Slow(size=20_000, seconds=1.5), api=49))
     words = ("apply", "--yes", "--validate", "none")
     with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
         process = start(folder, *words, stdout=file, stderr=err)
@@ -62,11 +62,11 @@ def stopped_after_first_request(folder, sandbox, number: int) -> tuple[int, str,
 def test_an_interrupted_apply_reports_its_changes_and_the_next_run_continues(
     many, sandbox, kquota, number
 ):
-    code, output, err = stopped_after_first_request(many, sandbox, number)
+    code, output, err = stopped_during_first_request(many, sandbox, number)
     done = len(sandbox.values())
     assert code == 130
     assert "Traceback" not in output + err
-    assert 0 < done < DOCUMENTS
+    assert done == MAX_OPERATIONS
     assert f"{done} applied, {DOCUMENTS - done} not sent" in err
     assert "run it again" in err
     assert f"{done:,} of {DOCUMENTS:,} changes applied and visible" in output
@@ -82,7 +82,7 @@ def test_an_interrupted_apply_reports_its_changes_and_the_next_run_continues(
 def test_after_kill_9_the_next_run_owns_the_applied_values_and_applies_the_rest(
     many, sandbox, kquota
 ):
-    code, _, _ = stopped_after_first_request(many, sandbox, signal.SIGKILL)
+    code, _, _ = stopped_during_first_request(many, sandbox, signal.SIGKILL)
     assert code == -signal.SIGKILL
     until(lambda: len(sandbox.values()) > 0)
     assert kquota("apply", "--yes").code == 0
