@@ -404,7 +404,7 @@ def test_an_outcome_without_a_cluster_name_is_identified_by_the_cluster_id(
     Path(path).write_text(json.dumps(document))
     ran = kquota("rollback", path, "--yes")
     assert ran.code == 1
-    assert "choose the cluster with --cluster (other, prod)" in ran.err
+    assert "choose the cluster with --cluster (prod, other)" in ran.err
     text = (two_clusters / "kquota.yaml").read_text()
     spec = f"spec:\n  expectedClusterId: {document['clusterId']}\n  bootstrapServers: {sandbox.bootstrap}"
     (two_clusters / "kquota.yaml").write_text(
@@ -469,5 +469,5 @@ def test_a_renamed_cluster_is_applied_with_the_command_of_the_refusal(kquota, ap
 def test_the_hint_names_the_all_option_only_where_the_command_has_it(kquota, two_clusters, command):
     ran = kquota(*command)
     assert ran.code == 1
-    assert "choose with --cluster (other, prod)" in ran.err
+    assert "choose with --cluster (prod, other)" in ran.err
     assert ("--all" in ran.err) is (command == ("plan",))
