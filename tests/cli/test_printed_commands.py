@@ -121,8 +121,8 @@ OTHER_PROGRAMS = {
     "systemctl, git, jq": "--depth --now --quiet",
     "apt-get": "--no-install-recommends",
     "tools that others wrote": "--continuous --dry --unsafemode",
-    "programs of this repository": "--broker --config --divide --documents --include --public --recording --scale"
-    " --seconds --table --variant --workers --write",
+    "programs of this repository": "--broker --config --divide --documents --first --include --public --recording"
+    " --scale --table --variant --write",
 }
 """Options in texts that are not those of kquota, by their program."""
 
