@@ -14,7 +14,7 @@ from reconciler.codecs.reader import DocumentReader
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import Entity, from_parts, level
 from reconciler.quota.entity_forms import entity_json, entity_text, read_json_parts
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import Key, key_columns
 from reconciler.quota.ownership import Owner
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.effects import change_factor
@@ -50,7 +50,7 @@ def _claim(
         limits=NO_LIMITS,
         path=path,
         line=line,
-        selections=(selection, selection, selection, selection, selection),
+        selections=key_columns([selection] * len(Key)),
     )
 
 

@@ -113,7 +113,7 @@ class ClusterSource:
         if self.scrape_ms is None:
             raise TelemetryError(
                 f"telemetry.scrapeStep of cluster {self.cluster} is not set",
-                hint="write the scrape_interval of the job that reads the brokers, such as scrapeStep: 30s",
+                hint="write the scrape_interval of the job that reads the brokers, such as scrapeStep: 30s; without a project, --step 30s",
             )
         try:
             return samples.cadence(self.scrape_ms, self.max_gap_ms)
