@@ -19,6 +19,7 @@ from reconciler.quota.precedence import (
     ip_candidates,
     resolve,
     resolve_all,
+    unranked_parts,
 )
 from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
@@ -249,6 +250,12 @@ def test_a_foreign_limit_of_the_same_value_changes_nothing():
         with_foreign(PREFIX, value=5.0), Principal(client_id="etl-1"), [RATE]
     ).effective
     assert effective.is_known
+
+
+def test_the_unranked_entities_of_a_key_are_those_that_limit_it_in_any_state():
+    states = [with_foreign(PREFIX), with_foreign(TEAM), with_foreign((("user", "alice"),))]
+    assert unranked_parts(RATE, states) == {PREFIX, TEAM}
+    assert unranked_parts(Key.CONSUMER_BYTE_RATE, states) == frozenset()
 
 
 def test_an_ip_combined_with_a_user_has_no_level_and_makes_no_limit_unknown():
