@@ -32,10 +32,18 @@ class SandboxThread:
         """End the sandbox like a killed broker; its port then refuses connections."""
         if self._loop.is_closed():
             return
-        self._call(lambda: self.sandbox.__aexit__(None, None, None))
+        self._call(self._end)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(READY_SECONDS)
         self._loop.close()
+
+    async def _end(self) -> None:
+        """Stop the brokers, then end connections that were accepted at the same moment."""
+        await self.sandbox.__aexit__(None, None, None)
+        accepted = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in accepted:
+            task.cancel()
+        _ = await asyncio.gather(*accepted, return_exceptions=True)
 
     @property
     def bootstrap(self) -> str:
