@@ -1,9 +1,10 @@
 """Complete listings: unchanged pages are answered from the cache, and the cache always equals the API server."""
 
 import asyncio
+import contextlib
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -118,29 +119,36 @@ class ItemsOfListings(ResourceCache):
         return super().observe_listing(self.items, **options)
 
 
-def test_a_listing_holds_the_cached_objects_and_not_a_second_copy_of_each() -> None:
-    documents, cache = Documents(), ItemsOfListings()
-    for number in range(3 * PER_PAGE):
-        documents.put(f"d{number}", 2048)
+@contextlib.asynccontextmanager
+async def listing_of(documents: Documents, cache: ResourceCache) -> AsyncIterator[FullListing]:
+    """The listing of one QuotaCluster and its documents into a cache."""
 
     def respond(request: Any) -> Any:
         if "quotaclusters" in request.path:
             return {"items": [quota_cluster()], "metadata": {"resourceVersion": "1"}}
         return web.Response(body=documents.page(request.query.get("continue", "")))
 
+    async with (
+        Server(respond) as server,
+        KubernetesApi(server.access(), clock=FakeClock(), on_request=lambda *_: None) as api,
+    ):
+        yield FullListing(
+            api,
+            cache,
+            namespaces=(),
+            from_file=None,
+            enqueue=lambda names, key: None,
+            on_listed=lambda: None,
+        )
+
+
+def test_a_listing_holds_the_cached_objects_and_not_a_second_copy_of_each() -> None:
+    documents, cache = Documents(), ItemsOfListings()
+    for number in range(3 * PER_PAGE):
+        documents.put(f"d{number}", 2048)
+
     async def list_twice() -> None:
-        async with (
-            Server(respond) as server,
-            KubernetesApi(server.access(), clock=FakeClock(), on_request=lambda *_: None) as api,
-        ):
-            listing = FullListing(
-                api,
-                cache,
-                namespaces=(),
-                from_file=None,
-                enqueue=lambda names, key: None,
-                on_listed=lambda: None,
-            )
+        async with listing_of(documents, cache) as listing:
             for value in (2048, 4096):
                 documents.put("d4", value)
                 assert await listing()
@@ -156,24 +164,8 @@ def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
     """Change documents at random; after each listing the cache equals them."""
     rng, documents, cache = random.Random(seed), Documents(), ResourceCache(limits)
 
-    def respond(request: Any) -> Any:
-        if "quotaclusters" in request.path:
-            return {"items": [quota_cluster()], "metadata": {"resourceVersion": "1"}}
-        return web.Response(body=documents.page(request.query.get("continue", "")))
-
     async def story() -> None:
-        async with (
-            Server(respond) as server,
-            KubernetesApi(server.access(), clock=FakeClock(), on_request=lambda *_: None) as api,
-        ):
-            listing = FullListing(
-                api,
-                cache,
-                namespaces=(),
-                from_file=None,
-                enqueue=lambda names, key: None,
-                on_listed=lambda: None,
-            )
+        async with listing_of(documents, cache) as listing:
             for _ in range(30):
                 for _ in range(rng.choice((0, 1, 1, 2))):
                     name = f"d{rng.randrange(12)}"
