@@ -60,7 +60,7 @@ class ApiRequest:
 
     verb: str  # one of get, list, create, update, delete, apply, patch (JSON patch) and merge
     resource: ApiResource  # the kind
-    namespace: str | None = None  # none = all namespaces, or cluster-scoped
+    namespace: str | None = None  # None = all namespaces, or cluster-scoped
     name: str = ""  # "" = the collection
     subresource: str = ""  # for example `status`
     query: Mapping[str, str] = field(default_factory=dict)  # Parameters

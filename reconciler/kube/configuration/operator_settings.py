@@ -32,7 +32,7 @@ class OperatorSettings:
     deletion_timeout: float = 600.0
     # Limits of each namespace.
     namespace_limits: NamespaceLimits = field(default_factory=NamespaceLimits)
-    kubeconfig: Path | None = None  # none = kubectl's default, or the pod's service account
+    kubeconfig: Path | None = None  # None = kubectl's default, or the pod's service account
 
     def __post_init__(self) -> None:
         webhook_options = [self.webhook_address, self.webhook_cert, self.webhook_key]

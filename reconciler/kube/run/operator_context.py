@@ -39,7 +39,7 @@ class OperatorContext:
     list_everything: Callable[[Callable[[], bool]], Awaitable[bool]]
     sessions: SessionProvider  # clients of Kafka clusters
     writes: ResourceWriter  # writes statuses, finalizers and events
-    clock: Clock  # Time
+    clock: Clock
     audit: AuditLog  # audit log of applies
     # `refuses_removals(name, plan)`: why no removal of a plan is allowed now; "" = allowed.
     refuses_removals: Callable[[str, Plan], Awaitable[str]]

@@ -41,7 +41,7 @@ _OPEN_CAUSES: Final = frozenset({Cause.DRIFT, Cause.OVERRIDE, Cause.OVERRIDE_EXP
 class KnownState:
     """The state after a reconciliation, on which the next one may rely."""
 
-    cluster: QuotaCluster  # the QuotaCluster
+    cluster: QuotaCluster
     live: QuotaState  # the quotas in Kafka
     limits: Mapping[Entity, Limits]  # the declared limits
     documents: frozenset[str]  # every document that exists, frozen ones included

@@ -167,7 +167,7 @@ class ClusterConfiguration:
     name: str  # name of the QuotaCluster
     # Cluster id that must answer, from the spec or pinned by the operator; None = any.
     expected: str | None = None
-    config: ClientConfig | None = None  # none if `error` is set
+    config: ClientConfig | None = None  # None if `error` is set
     error: KquotaError | None = None  # what is wrong with it; None = nothing
 
 
