@@ -110,17 +110,22 @@ class HttpClient:
             proxy=proxy or None,
             allow_redirects=False,
         ) as response:
-            body = bytearray()
+            on_part = request.on_part if 200 <= response.status < 300 else None
+            body, size = bytearray(), 0
             async for part in response.content.iter_chunked(_CHUNK):
-                body += part
-                if len(body) > request.max_bytes:
-                    if request.is_cut:
-                        del body[request.max_bytes :]
-                        break
+                size += len(part)
+                if size > request.max_bytes and not request.is_cut:
                     return NoResponse(
                         kind=NoResponseKind.TOO_LARGE,
                         text=f"the answer is larger than {request.max_bytes:,} bytes",
                     )
+                if on_part is not None:
+                    on_part(part)
+                else:
+                    body += part
+                if size > request.max_bytes:
+                    del body[request.max_bytes :]
+                    break
             headers = {name.lower(): value for name, value in response.headers.items()}
             return HttpResponse(status=response.status, headers=headers, body=bytes(body))
 

@@ -1,7 +1,7 @@
 """A request, its response, and the reason for a missing response. Values only; nothing is sent here."""
 
 import email.utils
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from enum import StrEnum
@@ -24,6 +24,8 @@ class HttpRequest:
     is_cut: bool = False  # whether a larger body is cut at `max_bytes`; else it is `TOO_LARGE`
     # Whether the path is percent-encoded already and must not be normalised.
     is_encoded: bool = False
+    # Gets the parts of the body of a 2xx response as they come, if the transport supports it; then the response has none.
+    on_part: Callable[[bytes], None] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Final, Self
 
 from reconciler.base import bounded_json
 from reconciler.base.protocols import Clock
@@ -17,12 +17,12 @@ from reconciler.errors import KubernetesError
 from reconciler.kube.api import access as ways
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.collection_pages import (
-    Keep,
     PageMemory,
     full_object,
     read_cached,
     read_collection,
 )
+from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.http_exchange import (
     LARGEST_ANSWER,
     ApiRequest,
@@ -32,9 +32,11 @@ from reconciler.kube.api.http_exchange import (
     RequestTimeouts,
     silent,
 )
+from reconciler.kube.api.listing_parser import Keep
 from reconciler.kube.api.resource_paths import ACCESS_REVIEWS, EVENTS, ApiResource
 
-Obj: TypeAlias = dict[str, Any]
+CACHED_SECONDS: Final = 60.0
+"""Maximum time of a listing from memory: it is one response, whatever its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,7 @@ class KubernetesApi:
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
         listing: tuple[list[Obj], str] | None = None
         if cached:
-            patience = replace(self._patience, tries=1)
+            patience = replace(self._patience, tries=1, seconds=CACHED_SECONDS)
             listing = await read_cached(
                 lambda cached_request: self._exchange.answer(cached_request, patience),
                 request,

@@ -66,6 +66,8 @@ class ApiRequest:
     query: Mapping[str, str] = field(default_factory=dict)  # Parameters
     body: bytes | None = field(default=None, repr=False)  # the body; it may contain secrets
     largest: int = LARGEST_ANSWER  # maximum bytes of a response
+    # Gets the body of a successful response in parts instead of the caller.
+    on_part: Callable[[bytes], None] | None = field(default=None, repr=False)
     # Whether a retry is harmless although an earlier attempt may have been executed.
     repeatable: bool = True
 
@@ -197,6 +199,7 @@ class HttpExchange:
                 body=request.body,
                 max_bytes=request.largest,
                 is_encoded=True,
+                on_part=request.on_part,
             ),
             route=Route(
                 tls=access.tls, server_name=access.server_name or "", proxy=access.proxy or ""

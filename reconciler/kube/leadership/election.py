@@ -24,7 +24,8 @@ from typing import Any, Final, TypeVar
 from reconciler.app.loop.wait import passes_or
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
-from reconciler.kube.api.client import KubernetesApi, Obj
+from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.custom_resources import Obj
 from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.api.resource_paths import LEASES
 

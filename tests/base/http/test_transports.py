@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -171,6 +172,28 @@ def test_a_netrc_entry_for_the_host_is_not_read(
 
 
 # ---- the client on aiohttp alone -------------------------------------------------------------
+
+
+def test_the_body_of_a_success_is_given_in_parts_and_still_limited() -> None:
+    def received(status: int, size: int) -> tuple[bytes, HttpResponse | NoResponse]:
+        body = bytearray()
+
+        async def send(
+            request: HttpRequest, seconds: float, tls: ssl.SSLContext | None
+        ) -> HttpResponse | NoResponse:
+            return await by_client(replace(request, on_part=body.extend), seconds, tls)
+
+        answer = exchanged(send, fixed(status=status, body=b"x" * size))
+        return bytes(body), answer
+
+    body, answer = received(200, 1000)
+    assert isinstance(answer, HttpResponse)
+    assert (body, answer.body) == (b"x" * 1000, b"")
+    body, answer = received(500, 1000)
+    assert isinstance(answer, HttpResponse)
+    assert (body, answer.body) == (b"", b"x" * 1000)
+    _, answer = received(200, 1001)
+    assert isinstance(answer, NoResponse)
 
 
 def test_the_limit_of_a_compressed_body_applies_to_its_unpacked_size() -> None:

@@ -21,8 +21,8 @@ from reconciler.errors import (
 )
 from reconciler.kube.api import resource_paths
 from reconciler.kube.api.client import KubernetesApi, ListResult
-from reconciler.kube.api.collection_pages import ITEMS, LARGEST_CACHED
 from reconciler.kube.api.http_exchange import RequestTimeouts
+from reconciler.kube.api.listing_parser import ITEMS, LARGEST_OBJECT
 from reconciler.kube.watch.resource_cache import stripped
 from tests.fakes.clock import FakeClock
 from tests.kube.answering import Server, status
@@ -222,7 +222,7 @@ def test_a_listing_from_the_watch_cache_is_one_request_without_managed_fields(tu
         '{"items":[{"a":' + "[" * 300 + "]" * 300 + '}],"metadata":{"resourceVersion":"5"}}',
         '{"items":[{"a":' + "[" * 200_000,
         '{"items":[],"metadata":{"resourceVersion":"5","continue":"next"}}',
-        " " * (LARGEST_CACHED + 1),
+        '{"items":[{"a":"' + " " * (LARGEST_OBJECT + 1),
         None,
     ],
     ids=range(15),
