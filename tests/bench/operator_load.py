@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,7 @@ class Bench:
         try:
             yield namespace
         finally:
-            self.kube.api.call("DELETE", path).need()
-            until(lambda: not self.kube.api.get(path).need()["items"], "the resources to be gone")
+            until(lambda: self.is_empty(path), "the resources to be gone")
             self.kube.kubectl("delete", "quotacluster", "bench")
             self.kube.kubectl("delete", "lease", "--all", "-n", "default")
             self.kube.kubectl(
@@ -104,6 +104,13 @@ class Bench:
                 "default",
                 check=False,
             )
+
+    def is_empty(self, path: str) -> bool:
+        """Delete all objects of a collection; whether none is left. The API server may end a deletion in the middle."""
+        answer = self.kube.api.call("DELETE", path)
+        if answer.status != HTTPStatus.GATEWAY_TIMEOUT:
+            answer.need()
+        return not self.kube.api.get(f"{path}?limit=1").need()["items"]
 
     def writes(self) -> Counter[Request]:
         """All writes that the API server has answered, except Leases and its own."""
