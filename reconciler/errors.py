@@ -261,10 +261,10 @@ class OutcomeUnknown(ClientError):
 class ForgeError(KquotaError):
     """A code host (GitHub, GitLab) refused a request, sent an invalid response or could not be reached.
 
-    ``message``: the request and its result.
-    ``status``: HTTP status; 0 without a response.
-    ``unsure``: whether the request may have been applied although no response confirms it.
-    ``may_work_later``: whether the same request may succeed later; useful retries were already made.
+    Args:
+        status: HTTP status; 0 without a response.
+        unsure: Whether the request may have been applied although no response confirms it.
+        may_work_later: Whether the same request may succeed later; useful retries were already made.
     """
 
     def __init__(
@@ -324,9 +324,8 @@ class SparkError(KquotaError):
 class NotifyError(KquotaError):
     """A receiver did not accept a message. The text has at most scheme and host: the rest of an address is secret.
 
-    ``message``: the receiver and its response.
-    ``status``: HTTP status; 0 without a response.
-    ``attempts``: number of attempts.
+    Args:
+        status: HTTP status; 0 without a response.
     """
 
     def __init__(self, message: str, *, status: int = 0, attempts: int = 1, hint: str = "") -> None:
@@ -338,9 +337,9 @@ class NotifyError(KquotaError):
 class KubernetesError(KquotaError):
     """The Kubernetes API server refused a request, or could not be reached.
 
-    ``message``: the request and the server's message.
-    ``status``: HTTP status; 0 without a response.
-    ``reason``: the reason of the Kubernetes Status object, such as ``Conflict`` or ``AlreadyExists``; "" without one.
+    Args:
+        status: HTTP status; 0 without a response.
+        reason: The reason of the Kubernetes Status object, such as ``Conflict`` or ``AlreadyExists``; "" without one.
     """
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "", hint: str = "") -> None:
@@ -388,8 +387,9 @@ class LeaseLost(KquotaError):
 class CredentialsError(ConfigError):
     """A Secret with client properties is missing, incomplete or unusable. The message never has its contents.
 
-    ``reason``: ``SecretNotFound``, ``SecretKeyMissing`` or ``SecretInvalid``.
-    ``keys``: the affected keys of the Secret.
+    Args:
+        reason: ``SecretNotFound``, ``SecretKeyMissing`` or ``SecretInvalid``.
+        keys: The affected keys of the Secret.
     """
 
     def __init__(

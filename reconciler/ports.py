@@ -82,7 +82,8 @@ class RefStore(Protocol):
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
         """Write the content and return the new version.
 
-        Raises InventoryLocked if the current version is not the expected one; nothing was written.
+        Raises:
+            InventoryLocked: The current version is not the expected one; nothing was written.
         """
 
 

@@ -1,7 +1,9 @@
 """House rules that no linter checks: module docstrings, sizes of files, suppressions, imports."""
 
 import ast
+import builtins
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,9 @@ ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 453,
     "reconciler/kube/run/cluster_reconciler.py": 405,
-    "reconciler/kube/status/reasons.py": 447,
-    "reconciler/reconcile/workflow.py": 403,
-    "reconciler/usage/impact/query.py": 415,
+    "reconciler/kube/status/reasons.py": 442,
+    "reconciler/reconcile/workflow.py": 402,
+    "reconciler/usage/impact/query.py": 402,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Only lower a length."""
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")
@@ -101,6 +103,61 @@ def test_no_class_or_module_has_a_meaningless_name(trees: Trees) -> None:
 def test_every_test_module_is_at_the_place_of_its_subject() -> None:
     packages = {path.parent.name for path in MODULES if path.parent.parent == ROOT / "reconciler"}
     assert packages <= {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
+
+
+PROSE_SECTION = re.compile(
+    r"\bRaises\s+[A-Z]\w*(\.\w+)*(?=\s+(if|when)\b|\.)|^\s*`{1,2}\*{0,2}\w+`{1,2}(?=(, `{1,2}\w+`{1,2})*: )",
+    re.MULTILINE,
+)
+"""An error or an argument that is described outside of a section."""
+
+
+def test_docstrings_describe_errors_and_arguments_in_sections_of_google_style() -> None:
+    files = [
+        path
+        for folder in ("reconciler", "tools", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+        if PROSE_SECTION.search(path.read_text(encoding="utf-8"))
+    ]
+    faults = [
+        f"{relative(path)}: {match.group().strip()}"
+        for path in files
+        for _, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for match in PROSE_SECTION.finditer(text)
+    ]
+    assert faults == [], "write a section `Raises:`, `Args:` or `Attributes:`"
+
+
+def test_every_documented_error_exists(trees: Trees) -> None:
+    classes = {
+        node.name
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    builtin = {name for name, item in vars(builtins).items() if isinstance(item, type)}
+    unknown = [
+        f"{relative(path)}: {owner}: {line}"
+        for path, tree in trees.items()
+        for owner, text in docstrings(tree)
+        for line in lines_of_section(text, "Raises")
+        if not re.match(r"\w+\.[\w.]+: \S", line)  # an error of a library
+        and not set(line.partition(": ")[0].split(", ")) <= classes | builtin
+    ]
+    assert unknown == []
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The docstrings of classes and functions, with the name of each."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, ast.get_docstring(node) or ""
+
+
+def lines_of_section(text: str, title: str) -> list[str]:
+    """The first lines of the entries of a section."""
+    section = re.search(rf"^{title}:\n((?:    .*\n?)+)", text, re.MULTILINE)
+    return re.findall(r"^    (\S.*)", section[1], re.MULTILINE) if section else []
 
 
 PROOFS = ROOT / "tests" / "module_proofs.txt"

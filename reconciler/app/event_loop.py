@@ -16,7 +16,8 @@ T = TypeVar("T")
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of a coroutine.
 
-    Raises KeyboardInterrupt if Ctrl-C, SIGTERM or SIGHUP was received, and the coroutine raised nothing else.
+    Raises:
+        KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP was received, and the coroutine raised nothing else.
     """
     with asyncio.Runner() as runner:
         return runner.run(_terminable(work))

@@ -68,11 +68,13 @@ async def run_fleet(
     A cancellation ends running work and starts no other. A result whose error is ``Interrupted`` reports what was
     done until then.
 
-    ``report``: called whenever a cluster starts or ends.
-    ``is_failed``: whether a result counts as a failure.
-    ``stops_on_failure``: whether after a failure no further cluster starts.
+    Args:
+        report: Called whenever a cluster starts or ends.
+        is_failed: Whether a result counts as a failure.
+        stops_on_failure: Whether after a failure no further cluster starts.
 
-    Raises asyncio.CancelledError if the run was cancelled, and no cluster reported ``Interrupted``.
+    Raises:
+        asyncio.CancelledError: The run was cancelled, and no cluster reported ``Interrupted``.
     """
     run = _FleetRun(
         targets,
@@ -181,7 +183,8 @@ def rows_of(
 ) -> list[FleetRow]:
     """Return a summary row for each cluster, failed ones included.
 
-    ``row``: returns the row of a cluster with a value.
+    Args:
+        row: Returns the row of a cluster with a value.
     """
     return [
         _without_value(result) if result.value is None else row(result, result.value)
@@ -194,7 +197,8 @@ def preview_row(
 ) -> FleetRow:
     """Return the summary row of a plan, or of its outcome.
 
-    ``outcome``: the outcome of its apply; ``None`` = not applied.
+    Args:
+        outcome: The outcome of its apply; ``None`` = not applied.
     """
     plan = preview.plan
     refused = len(preview.violations) + len(plan.conflicts) + len(preview.verdict.rejections)

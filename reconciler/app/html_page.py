@@ -29,8 +29,9 @@ def page_files() -> PageFiles:
 def page_of(clusters: Sequence[ClusterPage], *, page: str) -> str:
     """Return a page about these clusters, with the current time.
 
-    ``clusters``: the clusters; the reader selects one of several.
-    ``page``: ``plan`` or ``report``.
+    Args:
+        clusters: The clusters; the reader selects one of several.
+        page: ``plan`` or ``report``.
     """
     return page_html(
         clusters, page_files(), page=page, made_at=SystemClock().now(), tool_version=__version__

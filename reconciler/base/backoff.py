@@ -24,8 +24,9 @@ class Backoff:
     def pause(self, failures: int, uniform: Callable[[], float]) -> float:
         """Return the seconds to wait after ``failures`` consecutive failures.
 
-        ``failures``: 1 after the first failure.
-        ``uniform``: returns a random number in [0, 1).
+        Args:
+            failures: 1 after the first failure.
+            uniform: Returns a random number in [0, 1).
         """
         if failures < 1:
             return 0.0

@@ -41,12 +41,14 @@ def parse(
 ) -> Any:  # noqa: ANN401 - any JSON; the caller checks
     """Parse a text.
 
-    ``text``: UTF-8 where it is bytes.
-    ``most_bytes``: longest text that is taken, in bytes (in characters for a ``str``).
-    ``pairs``: makes an object of its names and values; a ``dict`` by default.
-    ``checks_depth``: whether a value that is nested too deep is refused here; else the caller calls :func:`is_deep`.
+    Args:
+        text: UTF-8 where it is bytes.
+        most_bytes: Longest text that is taken, in bytes (in characters for a ``str``).
+        pairs: Makes an object of its names and values; a ``dict`` by default.
+        checks_depth: Whether a value that is nested too deep is refused here; else the caller calls :func:`is_deep`.
 
-    Raises InvalidJson if the text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
+    Raises:
+        InvalidJson: The text is not JSON, too long, or nested too deep; or ``pairs`` raised a ``ValueError``.
     """
     if len(text) > most_bytes:
         raise InvalidJson(f"it has more than {most_bytes:,} bytes")
@@ -70,7 +72,11 @@ def parse(
 
 
 def unique(pairs: Pairs) -> dict[str, Any]:
-    """Convert pairs into a dict; for ``pairs`` of :func:`parse`. Raises ValueError if a name occurs twice."""
+    """Convert pairs into a dict; for ``pairs`` of :func:`parse`.
+
+    Raises:
+        ValueError: A name occurs twice.
+    """
     members = dict(pairs)
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]

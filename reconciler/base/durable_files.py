@@ -17,10 +17,14 @@ PRIVATE: Final = 0o600
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     """Write a temporary file beside ``path``, sync it, rename it to ``path``, and sync the folder.
 
-    ``path``: the file. A link there is replaced, not followed: pass a resolved path to follow it.
+    The temporary file is removed.
 
-    Raises OSError if the folder is missing or not writable, the disk is full, or the path is or leads to something
-    other than a regular file, such as ``/dev/null``, which root could replace. The temporary file is removed.
+    Args:
+        path: The file. A link there is replaced, not followed: pass a resolved path to follow it.
+
+    Raises:
+        OSError: The folder is missing or not writable, the disk is full, or the path is or leads to something other
+            than a regular file, such as ``/dev/null``, which root could replace.
     """
     with contextlib.suppress(FileNotFoundError):
         check_regular(path, path.stat().st_mode)
@@ -68,7 +72,11 @@ class DurableFiles:
     __slots__ = ()
 
     def read(self, path: Path, *, max_bytes: int) -> bytes:
-        """Return the bytes of a regular file. Raises OSError if it is missing, cannot be read, or is larger."""
+        """Return the bytes of a regular file.
+
+        Raises:
+            OSError: It is missing, cannot be read, or is larger.
+        """
         return read_regular(path, max_bytes=max_bytes)
 
     def stamp(self, path: Path) -> FileStamp | None:
@@ -80,7 +88,11 @@ class DurableFiles:
         return status.st_ino, status.st_mtime_ns, status.st_size
 
     def last_byte(self, path: Path) -> bytes:
-        """Return the last byte of a file; empty if the file is empty or missing. Raises OSError if it cannot be read."""
+        """Return the last byte of a file; empty if the file is empty or missing.
+
+        Raises:
+            OSError: It cannot be read.
+        """
         try:
             with path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) == 0:
@@ -93,7 +105,8 @@ class DurableFiles:
     def replace(self, path: Path, content: bytes) -> None:
         """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.
 
-        Raises InventoryError if the folder is missing or not writable, or the disk is full.
+        Raises:
+            InventoryError: The folder is missing or not writable, or the disk is full.
         """
         try:
             replace_file(path.resolve(), content)
@@ -103,7 +116,8 @@ class DurableFiles:
     def append(self, path: Path, content: bytes) -> None:
         """Append ``content`` to a file and sync it; a new file is private.
 
-        Raises InventoryError if the file cannot be written.
+        Raises:
+            InventoryError: The file cannot be written.
         """
         try:
             is_new = not path.exists()

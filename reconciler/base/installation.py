@@ -16,11 +16,12 @@ WHEEL: Final = f"kafka_quota_reconciler-{__version__}-py3-none-any.whl"
 def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...]:
     """Return shell commands, each of which installs this version with an extra.
 
-    ``extra``: a name of `[project.optional-dependencies]` in pyproject.toml.
-    ``released``: whether the package index has this version.
-
     Returns one command for a released version. Otherwise the command for the top folder of a checkout, then the command
     for the folder of the wheel.
+
+    Args:
+        extra: A name of `[project.optional-dependencies]` in pyproject.toml.
+        released: Whether the package index has this version.
     """
     sources = (PROJECT,) if released else (".", f"./{WHEEL}")
     return tuple(f"pip install '{source}[{extra}]'" for source in sources)
@@ -48,9 +49,11 @@ MODULES: Final = {
 def needs(extra: str, command_name: str) -> None:
     """Check that an extra is installed, before anything is done.
 
-    ``command_name``: the command that needs it, as typed.
+    Args:
+        command_name: The command that needs it, as typed.
 
-    Raises UsageError if it is not installed.
+    Raises:
+        UsageError: It is not installed.
     """
     missing = [name for name in MODULES[extra] if importlib.util.find_spec(name) is None]
     if missing:

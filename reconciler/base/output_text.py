@@ -29,8 +29,9 @@ _WORKFLOW_COMMAND: Final = re.compile(
 def output_text(text: str, *, colours: bool = False) -> str:
     """Escape text of any format for output.
 
-    ``text``: lines; line feeds and tabs stay.
-    ``colours``: whether kquota's colour codes are kept.
+    Args:
+        text: Lines; line feeds and tabs stay.
+        colours: Whether kquota's colour codes are kept.
     """
     if not (text.isascii() and text.translate(_LAYOUT).isprintable()):
         text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)

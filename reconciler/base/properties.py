@@ -40,7 +40,8 @@ class Property:
 def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
     r"""Return all pairs in the order of the text, repeated keys included.
 
-    ``location``: name of the file, for errors.
+    Args:
+        location: Name of the file, for errors.
 
     Raises:
         ConfigError: A ``\u`` is not followed by four hexadecimal digits; nothing else is an error in Java.
@@ -58,7 +59,8 @@ def parse(text: str, *, location: str = "") -> tuple[Property, ...]:
 def read(path: Path) -> tuple[Property, ...]:
     """Return all pairs of a file. UTF-8 is tried first, then ISO-8859-1, as Java's ``load(InputStream)`` uses.
 
-    Raises ConfigError if the file cannot be read, exceeds 4 MiB, or is not a properties file.
+    Raises:
+        ConfigError: The file cannot be read, exceeds 4 MiB, or is not a properties file.
     """
     return parse(decoded(read_bytes(path)), location=str(path))
 
@@ -66,7 +68,8 @@ def read(path: Path) -> tuple[Property, ...]:
 def read_bytes(path: Path) -> bytes:
     """Return the bytes of a configuration file, at most 4 MiB.
 
-    Raises ConfigError if the file cannot be read or is larger.
+    Raises:
+        ConfigError: The file cannot be read or is larger.
     """
     try:
         return read_regular(path, max_bytes=_MAX_BYTES)

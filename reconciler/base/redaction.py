@@ -89,8 +89,9 @@ class SecretScrubber:
     base64 at any alignment. Pieces of eight or more characters of the secret itself are found as well, because peers
     cut their messages. Not found: a secret that the peer encrypts, reverses or encodes in another way.
 
-    ``secrets``: texts to hide. Empty ones are ignored.
-    ``complete``: texts hidden only as a whole, such as the SASL PLAIN token, which begins with the user name.
+    Args:
+        secrets: Texts to hide. Empty ones are ignored.
+        complete: Texts hidden only as a whole, such as the SASL PLAIN token, which begins with the user name.
     """
 
     __slots__ = ("_forms", "_pieces", "_short")

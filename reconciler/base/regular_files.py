@@ -26,7 +26,8 @@ _KINDS: Final = (
 def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | None = None) -> bytes:
     """Return the bytes of a regular file, or of a descriptor that a shell passes.
 
-    ``boundary``: resolved folder that a link at ``path`` may not leave; ``None`` = links may lead anywhere.
+    Args:
+        boundary: Resolved folder that a link at ``path`` may not leave; ``None`` = links may lead anywhere.
 
     Raises:
         OSError: It cannot be opened, is not a regular file (EINVAL), is larger (EFBIG), or is a link out of the
@@ -56,7 +57,8 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
 def check_regular(path: Path | str, mode: int) -> None:
     """Check that the mode of a path, as ``stat`` returns it, is that of a regular file.
 
-    Raises OSError if it is something else (EINVAL); ``strerror`` is a readable sentence.
+    Raises:
+        OSError: It is something else (EINVAL); ``strerror`` is a readable sentence.
     """
     if not stat.S_ISREG(mode):
         kind_name = next((name for test, name in _KINDS if test(mode)), "something else")
@@ -64,7 +66,11 @@ def check_regular(path: Path | str, mode: int) -> None:
 
 
 def check_inside(path: Path | str, folder: Path | str) -> None:
-    """Check that a path leads into a folder after following all links. Raises OSError if it leads elsewhere (ELOOP)."""
+    """Check that a path leads into a folder after following all links.
+
+    Raises:
+        OSError: It leads elsewhere (ELOOP).
+    """
     target = os.path.realpath(path)
     if not is_inside(target, folder):
         raise OSError(errno.ELOOP, f"it leads to {target}, which is outside {folder}", str(path))

@@ -16,9 +16,11 @@ MAX_BYTES = 256 * 1024 * 1024
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file atomically.
 
-    ``private``: whether only the owner may read it, for names of users and clients. Else the umask decides.
+    Args:
+        private: Whether only the owner may read it, for names of users and clients. Else the umask decides.
 
-    Raises UsageError if it cannot be written.
+    Raises:
+        UsageError: It cannot be written.
     """
     try:
         replace_file(path, text.encode(), mode=PRIVATE if private else 0o644 & ~_umask())
@@ -29,7 +31,8 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
 def write_new(texts: Mapping[Path, str]) -> None:
     """Write files that do not exist yet, with their folders; no file if one of them exists with other content.
 
-    Raises UsageError if one exists with other content, or cannot be written.
+    Raises:
+        UsageError: One exists with other content, or cannot be written.
     """
     changed = [path for path, text in texts.items() if path.exists() and read_text(path) != text]
     if changed:
@@ -49,7 +52,8 @@ def write_new(texts: Mapping[Path, str]) -> None:
 def check_place(path: Path) -> None:
     """Check that a file can be written, before work whose result would otherwise be lost.
 
-    Raises UsageError if there is no such folder, it is not writable, or the path is no regular file.
+    Raises:
+        UsageError: There is no such folder, it is not writable, or the path is no regular file.
     """
     folder = path.parent
     try:
@@ -66,7 +70,8 @@ def check_place(path: Path) -> None:
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a regular file: a plan, an outcome, a snapshot, a file of another tool.
 
-    Raises UsageError if it cannot be read, or exceeds ``max_bytes``.
+    Raises:
+        UsageError: It cannot be read, or exceeds ``max_bytes``.
     """
     try:
         return read_regular(path, max_bytes=max_bytes).decode("utf-8")

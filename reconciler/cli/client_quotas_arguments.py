@@ -49,7 +49,8 @@ def split(text: str, *, option: str) -> list[str]:
 def pairs(text: str, *, option: str) -> dict[str, str]:
     """Parse ``type=name`` or ``key=value`` items; the value may be empty and may contain ``=``.
 
-    Raises UsageError if an item has no ``=`` or an empty name, or a name is given twice.
+    Raises:
+        UsageError: An item has no ``=`` or an empty name, or a name is given twice.
     """
     values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
@@ -62,7 +63,11 @@ def pairs(text: str, *, option: str) -> dict[str, str]:
 
 
 def parse_names(text: str, *, option: str) -> tuple[str, ...]:
-    """Parse items without a value. Raises UsageError if an item is given twice."""
+    """Parse items without a value.
+
+    Raises:
+        UsageError: An item is given twice.
+    """
     values_by_name: dict[str, str] = {}
     for item in split(text, option=option):
         _once(values_by_name, item, option)
@@ -73,7 +78,8 @@ def parse_names(text: str, *, option: str) -> tuple[str, ...]:
 def number(text: str, *, key: str) -> float:
     """Parse a quota value as the float64 that is sent; the broker checks its range.
 
-    Raises UsageError if it is not a finite decimal number.
+    Raises:
+        UsageError: It is not a finite decimal number.
     """
     try:
         value = float(text) if text.isascii() and "_" not in text else math.nan
@@ -131,7 +137,11 @@ class ClientQuotasArguments:
 
 
 def operation_of(**switches: bool) -> str:
-    """Return the only operation that is enabled. Raises UsageError if none or several are enabled."""
+    """Return the only operation that is enabled.
+
+    Raises:
+        UsageError: None or several are enabled.
+    """
     operations = [name for name, is_on in switches.items() if is_on]
     if len(operations) != 1:
         raise UsageError(
@@ -160,7 +170,8 @@ def read_call(
 ) -> ClientQuotasArguments:
     """Parse and check the option values of a command line.
 
-    Raises UsageError if a value cannot be parsed, or two of them contradict each other.
+    Raises:
+        UsageError: A value cannot be parsed, or two of them contradict each other.
     """
     if operation != "alter":
         foreign = [

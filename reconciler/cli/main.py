@@ -133,7 +133,8 @@ the default (``collect_as_usual``)."""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises.
 
-    ``arguments``: without the program name; ``None`` = those of the process.
+    Args:
+        arguments: Without the program name; ``None`` = those of the process.
     """
     if arguments is None:
         gc.set_threshold(COLLECT_AFTER)

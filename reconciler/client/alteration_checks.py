@@ -20,10 +20,12 @@ _SHOWN: Final = 80
 def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool = False) -> None:
     """Check that every alteration is unambiguous and valid.
 
-    ``validate_only``: values are not checked here: the broker checks them, and nothing is changed.
+    Args:
+        validate_only: Values are not checked here: the broker checks them, and nothing is changed.
 
-    Raises QuotaValueError if an entity or a key is repeated, an entity is empty, mixes ip with another type or has a
-    name that Kafka cannot encode, there is no operation, or a value is not finite and above 0.
+    Raises:
+        QuotaValueError: An entity or a key is repeated, an entity is empty, mixes ip with another type or has a name
+            that Kafka cannot encode, there is no operation, or a value is not finite and above 0.
     """
     for subject in (alteration.entity for alteration in alterations):
         entity_parts = parts(subject)
@@ -50,8 +52,9 @@ def check_open_alterations(
 ) -> None:
     """Check alterations of entities of any types; the broker checks which types exist, and empty names.
 
-    Raises QuotaValueError if an entity, a type of an entity or a key is repeated, an entity is empty, Kafka cannot
-    encode a type or a name, there is no operation, or a value is not finite and above 0.
+    Raises:
+        QuotaValueError: An entity, a type of an entity or a key is repeated, an entity is empty, Kafka cannot encode a
+            type or a name, there is no operation, or a value is not finite and above 0.
     """
     seen_entities: set[frozenset[tuple[str, str | None]]] = set()
     for alteration in alterations:

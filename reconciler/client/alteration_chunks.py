@@ -17,7 +17,8 @@ def split_into_chunks(
 ) -> Iterator[tuple[int, int]]:
     """Yield ``(start, end)`` of each chunk, in order; an entity is never split.
 
-    ``sizes``: encoded bytes of each.
+    Args:
+        sizes: Encoded bytes of each.
     """
     start = operations = size = 0
     for at, alteration in enumerate(alterations):

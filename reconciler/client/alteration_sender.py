@@ -65,9 +65,11 @@ class AlterationSender(Generic[Subject]):
     async def run(self, seconds: float | None) -> None:
         """Send every chunk.
 
-        ``seconds``: total timeout; None gives each request its own 90.
+        Args:
+            seconds: Total timeout; None gives each request its own 90.
 
-        Raises ClientError if nothing was sent.
+        Raises:
+            ClientError: Nothing was sent.
         """
         total_deadline = None if seconds is None else self._cluster.deadline(seconds)
         sizes = [len(entry) for entry in self._entries(_PROBABLE_VERSION)]

@@ -195,7 +195,8 @@ class ClientConfig:
 def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Address, ...]:
     """Parse ``host:port`` texts; a listener name before it (``SSL://host:port``) is dropped, as in Kafka.
 
-    Raises ConfigError if a text is not an address.
+    Raises:
+        ConfigError: A text is not an address.
     """
     addresses = []
     for text in texts:

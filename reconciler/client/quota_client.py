@@ -86,7 +86,8 @@ class QuotaClient:
     async def cluster(self, *, timeout: float | None = None) -> Cluster:
         """Return cluster id, live brokers and the principal's rights, requested again.
 
-        ``timeout``: total seconds; None = ``default.api.timeout.ms``.
+        Args:
+            timeout: Total seconds; None = ``default.api.timeout.ms``.
 
         Raises:
             ClientError: No usable response was received.

@@ -42,7 +42,8 @@ def credentials_of(
 ) -> Mapping[str, tuple[ScramCredential, ...]]:
     """Return credentials by user, sorted; users that do not exist are omitted.
 
-    Raises BrokerError if the broker refused one of the users for a reason other than a missing credential.
+    Raises:
+        BrokerError: The broker refused one of the users for a reason other than a missing credential.
     """
     credentials_by_user: dict[str, tuple[ScramCredential, ...]] = {}
     for user in answer.users:

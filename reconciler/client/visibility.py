@@ -59,7 +59,11 @@ class VisibilityWait:
     views_by_broker: dict[int, _BrokerView] = field(default_factory=dict[int, _BrokerView])
 
     async def run(self) -> Visibility:
-        """Poll every broker at the same time. Raises ClientError if the list of brokers is not available."""
+        """Poll every broker at the same time.
+
+        Raises:
+            ClientError: The list of brokers is not available.
+        """
         nodes = await self._brokers()
         self.views_by_broker.update({node.id: _BrokerView() for node in nodes})
         _ = await asyncio.gather(*(self._watch(node.id) for node in nodes))

@@ -46,8 +46,10 @@ def filter_request(filter_: Filter) -> describing.DescribeClientQuotasRequest:
 def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -> QuotaState:
     """Return the state in a response, limited to the filter.
 
-    Brokers of other vendors may return more than requested (KIP-546 allows it), so the filter is applied again. Raises
-    TooManyItems if too many entities combine types that Kafka does not combine.
+    Brokers of other vendors may return more than requested (KIP-546 allows it), so the filter is applied again.
+
+    Raises:
+        TooManyItems: Too many entities combine types that Kafka does not combine.
     """
     # Only here entities are cast without a check: the decoder returns the same tuples as
     # ``quota``, and 100,000 checks would take longer than the decoding.
@@ -98,7 +100,8 @@ def results_of(
     Match results by entity, never by position: Kafka answers in hash order, collapses duplicate entities (and
     commits the first), and has no error for the whole request.
 
-    ``entity_by_parts``: every entity of the request by its parts, sorted by type.
+    Args:
+        entity_by_parts: Every entity of the request by its parts, sorted by type.
     """
     results: dict[Subject, Result] = {}
     for entity_parts, code, words in answer.results:

@@ -48,10 +48,12 @@ def history_of(
 ) -> ChangeHistory:
     """Return the entries of one cluster; intents only without an outcome.
 
-    ``entries``: as ``inventory.audit.read_entries`` returns them, oldest first.
-    ``cluster_id``: the cluster; "" = every cluster, if it is not known.
+    Args:
+        entries: As ``inventory.audit.read_entries`` returns them, oldest first.
+        cluster_id: The cluster; "" = every cluster, if it is not known.
 
-    Raises ConfigError if an entry is invalid; the message has its number.
+    Raises:
+        ConfigError: An entry is invalid; the message has its number.
     """
     changes: deque[PastChange] = deque(maxlen=KEPT)
     total = 0

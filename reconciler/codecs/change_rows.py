@@ -135,7 +135,11 @@ class ChangeReader:
         self._owners: dict[tuple[object, object, object], Owner] = {}
 
     def __call__(self, reader: DocumentReader) -> ChangeRow:
-        """Return the change of a row. Raises ConfigError if the row is not one that :func:`change_row` writes."""
+        """Return the change of a row.
+
+        Raises:
+            ConfigError: The row is not one that :func:`change_row` writes.
+        """
         row: Any = reader.value
         try:
             change_read = self._read(row)
@@ -149,7 +153,8 @@ class ChangeReader:
     def _read(self, row: Any) -> ChangeRow:  # noqa: ANN401 - JSON
         """Return the change of a row, from the fields that do not follow from others.
 
-        Raises ValueError if a value is invalid (also TypeError, KeyError, OverflowError, QuotaValueError).
+        Raises:
+            ValueError: A value is invalid (also TypeError, KeyError, OverflowError, QuotaValueError).
         """
         parts, name, cause, live, desired, note, owner, record, path, line, document = _CHANGE(row)
         if parts != self._entity.parts:

@@ -98,7 +98,8 @@ def _shadow(shadow: ShadowedLimit) -> dict[str, Json]:
 def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
     """Read what :func:`impact_document` wrote.
 
-    ``effects``: of the changes, in plan order.
+    Args:
+        effects: Of the changes, in plan order.
     """
     impact = Impact(
         effects=effects,

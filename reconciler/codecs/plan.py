@@ -60,9 +60,10 @@ def plan_document(
 ) -> dict[str, Json]:
     """Return the document of a preview; equal previews have equal documents.
 
-    ``preview``: the plan with its checks and impact.
-    ``simulation``: effect on recorded use (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not
-    requested. Not part of the digest.
+    Args:
+        preview: The plan with its checks and impact.
+        simulation: Effect on recorded use (:func:`~reconciler.codecs.simulation.whatif_document`); ``None`` = not
+            requested. Not part of the digest.
     """
     plan = preview.plan
     effects = preview.impact.effects if preview.impact is not None else ()

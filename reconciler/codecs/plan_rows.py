@@ -49,7 +49,8 @@ def finding_row(finding: Finding) -> dict[str, Json]:
 def read_finding(reader: DocumentReader, section: str) -> Finding:
     """Read one finding of a section.
 
-    Raises ConfigError if the row is not one that :func:`finding_row` writes, or it belongs to another section.
+    Raises:
+        ConfigError: The row is not one that :func:`finding_row` writes, or it belongs to another section.
     """
     subject = reader["entity"].entity()
     finding = Finding(
@@ -97,7 +98,11 @@ def precondition_row(precondition: Precondition) -> dict[str, Json]:
 
 
 def read_precondition(reader: DocumentReader) -> Precondition:
-    """Read what :func:`precondition_row` wrote. Raises ConfigError if it has another form."""
+    """Read what :func:`precondition_row` wrote.
+
+    Raises:
+        ConfigError: It has another form.
+    """
     precondition = Precondition(
         entity=reader["entity"].entity(),
         key=reader["key"].word(Key),

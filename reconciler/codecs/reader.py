@@ -34,7 +34,8 @@ class DocumentReader:
 
     A plain class and not a dataclass: a plan of 30,000 changes creates half a million instances.
 
-    ``step``: the last step of its path, such as ``.after`` or ``[3]``; "" at the top.
+    Args:
+        step: The last step of its path, such as ``.after`` or ``[3]``; "" at the top.
     """
 
     __slots__ = ("_location", "_parent", "_step", "value")
@@ -112,7 +113,8 @@ class DocumentReader:
     def expect(self, document: Json) -> None:
         """Check that the value equals ``document``.
 
-        Raises ConfigError if it differs; the place is that of the first difference.
+        Raises:
+            ConfigError: It differs; the place is that of the first difference.
         """
         with suppress(
             ValueError, RecursionError
@@ -268,8 +270,9 @@ def _parse(text: str | bytes, location: str) -> object:
 def load(text: str | bytes, *, kind: str, format_version: int, location: str) -> DocumentReader:
     """Return the top of a document of one kind and format.
 
-    Raises ConfigError if it is truncated or not JSON, has a duplicate key, is of another kind, or (``key="format"``) of
-    another format.
+    Raises:
+        ConfigError: It is truncated or not JSON, has a duplicate key, is of another kind, or (``key="format"``) of
+            another format.
     """
     value = _parse(text, location)
     if not isinstance(value, dict) or value.get("kind") != kind:

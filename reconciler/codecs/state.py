@@ -27,7 +27,8 @@ FORMAT: Final = 1
 def state_document(state: QuotaState, *, cluster_id: str, taken_at: str) -> dict[str, Json]:
     """Return the document of a state.
 
-    ``taken_at``: time such as ``2025-11-21T12:00:00Z``; "" omits it, so that documents can be compared as bytes.
+    Args:
+        taken_at: Time such as ``2025-11-21T12:00:00Z``; "" omits it, so that documents can be compared as bytes.
     """
     document: dict[str, Json] = {
         "kind": KIND,

@@ -107,9 +107,10 @@ class HostedRepository(ABC):
 class PullComments:
     """The comments of one pull request; a ``sticky_comment.CommentThread``.
 
-    ``thread``: path of all of them.
-    ``comments``: path below which one comment has its id.
-    ``query``: what lists the oldest first.
+    Args:
+        thread: Path of all of them.
+        comments: Path below which one comment has its id.
+        query: What lists the oldest first.
     """
 
     def __init__(
@@ -147,7 +148,8 @@ class PullComments:
 class RepositoryBranches:
     """Branches and pull requests of one repository: a ``pull_request.PullRequestHost`` but for commits and lists.
 
-    ``base``: the branch that pull requests are merged into; "" = the default branch.
+    Args:
+        base: The branch that pull requests are merged into; "" = the default branch.
     """
 
     def __init__(self, host: HostedRepository, base: str) -> None:

@@ -58,8 +58,9 @@ async def update_issue(
 
     A closed issue documents an incident that is over, so new drift opens a new one.
 
-    ``marker``: identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
-    ``recovered``: comment before it is closed, if there is no drift; ``None`` = there is drift.
+    Args:
+        marker: Identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
+        recovered: Comment before it is closed, if there is no drift; ``None`` = there is drift.
     """
     if not (marker.begins(body) and state_of(body)):
         raise ValueError(

@@ -48,7 +48,8 @@ _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 def checked_repository(text: str) -> str:
     """Check ``owner/name``, of characters that need no escaping in an address.
 
-    Raises UsageError if the text is invalid.
+    Raises:
+        UsageError: The text is invalid.
     """
     if not _REPOSITORY.fullmatch(text) or any(part in {".", ".."} for part in text.split("/")):
         raise UsageError(f"{text!r} is not a repository", hint="such as octo-org/kafka-quotas")
@@ -56,7 +57,11 @@ def checked_repository(text: str) -> str:
 
 
 def checked_sha(text: str) -> str:
-    """Check a full commit id. Raises UsageError if the text is not a full commit id."""
+    """Check a full commit id.
+
+    Raises:
+        UsageError: The text is not a full commit id.
+    """
     if not _SHA.fullmatch(text):
         raise UsageError(f"{text!r} is not a full commit id")
     return text
@@ -78,7 +83,8 @@ def github(
 class PullRequestHead:
     """The head of a pull request, from the event that started the run; never from an artifact.
 
-    Raises UsageError if a value is invalid.
+    Raises:
+        UsageError: A value is invalid.
     """
 
     repository: str  # `owner/name` of the repository with the head branch
@@ -93,8 +99,9 @@ class PullRequestHead:
 class GitHub(HostedRepository):
     """One repository; a ``drift_issue.Tracker``.
 
-    ``repository``: ``owner/name``.
-    ``author``: author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
+    Args:
+        repository: ``owner/name``.
+        author: Author of kquota's comments; "" = query it, and use the workflow's account if the token may not.
     """
 
     fields = FIELDS
@@ -119,8 +126,10 @@ class GitHub(HostedRepository):
         """Return the number of the only open pull request with this head.
 
         The pull request is found by head repository and head commit of the event. An artifact must not choose it,
-        because a fork may have written the artifact. Raises ForgeError if there is none (it was closed or updated), or
-        there are several.
+        because a fork may have written the artifact.
+
+        Raises:
+            ForgeError: There is none (it was closed or updated), or there are several.
         """
         query = {"state": "open", "sort": "updated", "direction": "desc"}
         if head.branch:
@@ -143,7 +152,11 @@ class GitHub(HostedRepository):
         return numbers[0]
 
     async def check_pull(self, number: int, head: PullRequestHead) -> None:
-        """Check that this pull request has this head. Raises ForgeError if it has another head."""
+        """Check that this pull request has this head.
+
+        Raises:
+            ForgeError: It has another head.
+        """
         pull = await self.client.get(f"{self.path}/pulls/{number}")
         if not _has_head(pull, head):
             raise ForgeError(
@@ -154,7 +167,8 @@ class GitHub(HostedRepository):
     async def pull_merged_as(self, commit: str) -> tuple[int, PullRequestHead]:
         """Return the pull request that a commit of the base branch merged, and its head.
 
-        Raises ForgeError if there is none, for example after a direct push.
+        Raises:
+            ForgeError: There is none, for example after a direct push.
         """
         path = f"{self.path}/commits/{checked_sha(commit)}/pulls"
         async for pull in self.client.items(path):
@@ -202,7 +216,8 @@ def _has_head(pull: Json, head: PullRequestHead) -> bool:
 def workflow_name(text: str) -> str:
     """Check the file name of a workflow and quote it for an address.
 
-    Raises UsageError if the text is not a file name of a workflow.
+    Raises:
+        UsageError: The text is not a file name of a workflow.
     """
     if not text.endswith((".yml", ".yaml")) or "/" in text:
         raise UsageError(

@@ -67,7 +67,11 @@ def _command(annotation: Annotation, title: str) -> str:
 
 
 def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
-    """Append outputs of the step. Raises UsageError if the file cannot be written."""
+    """Append outputs of the step.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
     lines: list[str] = []
     for name, value in outputs.items():
         delimiter = f"kquota-{secrets.token_hex(16)}"
@@ -88,7 +92,8 @@ def room_in(path: Path) -> int:
 def write_summary(path: Path, text: str) -> None:
     """Append to the summary of the step; the caller checks the size (:func:`room_in`).
 
-    Raises UsageError if the file cannot be written.
+    Raises:
+        UsageError: The file cannot be written.
     """
     _append(path, text)
 

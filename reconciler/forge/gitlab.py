@@ -52,7 +52,8 @@ def gitlab(
 class GitLab(HostedRepository):
     """One project, by its number or its path ``group/name``; a ``drift_issue.Tracker``.
 
-    Raises UsageError if the project is empty.
+    Raises:
+        UsageError: The project is empty.
     """
 
     fields = FIELDS
@@ -70,7 +71,11 @@ class GitLab(HostedRepository):
         return self._author
 
     async def check_merge_request(self, number: int, sha: str) -> None:
-        """Check that this merge request has this head. Raises ForgeError if it has another head."""
+        """Check that this merge request has this head.
+
+        Raises:
+            ForgeError: It has another head.
+        """
         merge_request = await self.client.get(f"{self.path}/merge_requests/{number}")
         if optional_text(merge_request, "sha") != sha:
             raise ForgeError(

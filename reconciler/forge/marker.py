@@ -18,7 +18,11 @@ MAX_LABEL: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Identifies a comment of kquota: one per kind and label. Raises UsageError if the label is too long."""
+    """Identifies a comment of kquota: one per kind and label.
+
+    Raises:
+        UsageError: The label is too long.
+    """
 
     kind: Kind
     label: str

@@ -51,7 +51,8 @@ class BranchState:
 class ProposedFiles:
     """The complete files of one folder of a repository; nothing else is ever written there.
 
-    Raises UsageError if the folder is the root, is hidden or leads elsewhere, or a file is not one of a cluster.
+    Raises:
+        UsageError: The folder is the root, is hidden or leads elsewhere, or a file is not one of a cluster.
     """
 
     folder: str  # the folder, from the root of the repository
@@ -78,7 +79,8 @@ class ProposedFiles:
     def own(self, state: BranchState) -> dict[str, str]:
         """Return the files of earlier recommendations in a branch.
 
-        Raises ForgeError if a file of another author is where a file of recommendations belongs.
+        Raises:
+            ForgeError: A file of another author is where a file of recommendations belongs.
         """
         own_files: dict[str, str] = {}
         for path, text in state.files.items():
@@ -140,7 +142,11 @@ class PullRequestHost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What the pull request should be. Raises UsageError if the label cannot be part of the name of a branch."""
+    """What the pull request should be.
+
+    Raises:
+        UsageError: The label cannot be part of the name of a branch.
+    """
 
     marker: Marker
     proposed: ProposedFiles
@@ -170,9 +176,11 @@ class Proposal:
 async def update_pull_request(host: PullRequestHost, proposal: Proposal) -> PullRequestResult:
     """Open, update or close the pull request.
 
-    Files count as changed if their documents changed; comments, such as the window of the evidence, do not count. A pull
-    request that was closed or merged is the answer to its recommendation, so the same one is not opened again. Raises
-    ForgeError if the host refuses, or the branch has commits of other authors.
+    Files count as changed if their documents changed; comments, such as the window of the evidence, do not count. A
+    pull request that was closed or merged is the answer to its recommendation, so the same one is not opened again.
+
+    Raises:
+        ForgeError: The host refuses, or the branch has commits of other authors.
     """
     branch, proposed = proposal.branch, proposal.proposed
     base_name = await host.base_branch()
@@ -213,7 +221,8 @@ async def _own_pulls(
 ) -> tuple[PullRequest | None, PullRequest | None]:
     """Return our open pull request and the newest of ours that ended.
 
-    Raises ForgeError if another person has an open pull request of the branch.
+    Raises:
+        ForgeError: Another person has an open pull request of the branch.
     """
     pulls = [pull async for pull in host.pulls(proposal.branch, base)]
     own_name = (await host.own_name()).casefold() if pulls else ""
@@ -291,7 +300,8 @@ async def _open(host: PullRequestHost, proposal: Proposal, base: str, body: str)
 def _check_own(head: BranchState, proposal: Proposal) -> None:
     """Check that the last commit of the branch is one of ours with nothing added.
 
-    Raises ForgeError if another person committed to the branch.
+    Raises:
+        ForgeError: Another person committed to the branch.
     """
     if head.message.rstrip().rpartition("\n")[2] != _trailer(proposal.proposed.own(head)):
         raise ForgeError(

@@ -99,7 +99,8 @@ def failure(answer: HttpResponse, request: str, token: Secret | None) -> ForgeEr
 def next_page(answer: HttpResponse, current_url: str) -> str | None:
     """Return the address of the next page, from the Link header; ``None`` after the last.
 
-    Raises ForgeError if it leads to another host, which would receive the token.
+    Raises:
+        ForgeError: It leads to another host, which would receive the token.
     """
     for part in answer.headers.get("link", "").split(","):
         address, _, parameters = part.strip().partition(">")

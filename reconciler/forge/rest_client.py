@@ -46,7 +46,8 @@ BOUNDS: Final = RestLimits()
 def checked_address(address: str) -> str:
     """Return the base address of an API without a trailing slash.
 
-    Raises UsageError if it is invalid, contains a login, or would send a token without TLS.
+    Raises:
+        UsageError: It is invalid, contains a login, or would send a token without TLS.
     """
     split = urlsplit(address)
     if split.scheme not in {"http", "https"} or not split.hostname:
@@ -65,9 +66,10 @@ def checked_address(address: str) -> str:
 class RestClient:
     """A client of one API; use it as an async context.
 
-    ``address``: base address; see :func:`checked_address`.
-    ``token``: sent with every request, and hidden in every message.
-    ``authorization``: name of the header and prefix of the token in it.
+    Args:
+        address: Base address; see :func:`checked_address`.
+        token: Sent with every request, and hidden in every message.
+        authorization: Name of the header and prefix of the token in it.
     """
 
     def __init__(
@@ -115,9 +117,11 @@ class RestClient:
     ) -> AsyncIterator[dict[str, Json]]:
         """Yield every object of a list, page by page.
 
-        ``field``: name of the field with the list, if the response is an object.
+        Args:
+            field: Name of the field with the list, if the response is an object.
 
-        Raises ForgeError if the response is not a list of objects, or is too long.
+        Raises:
+            ForgeError: The response is not a list of objects, or is too long.
         """
         url: str | None = self._at(path)
         parameters: Mapping[str, str] | None = {"per_page": str(PAGE)} | dict(query or {})
@@ -142,7 +146,8 @@ class RestClient:
     async def download(self, path: str, *, max_bytes: int) -> bytes:
         """Download a file to whose signed address the API redirects; that address must not receive the token.
 
-        Raises ForgeError if it does not exist, or exceeds ``max_bytes`` bytes.
+        Raises:
+            ForgeError: It does not exist, or exceeds ``max_bytes`` bytes.
         """
         answer = await self._answered("GET", self._at(path), max_bytes=max_bytes, fine=(200, 302))
         if answer.status == 200:
@@ -168,8 +173,9 @@ class RestClient:
     ) -> HttpResponse:
         """Return a response with one of the ``fine`` statuses, after retries.
 
-        ``max_bytes``: maximum size of the response; 0 = by the limits.
-        ``is_foreign``: whether the address is not the API's, so that neither token nor headers are sent.
+        Args:
+            max_bytes: Maximum size of the response; 0 = by the limits.
+            is_foreign: Whether the address is not the API's, so that neither token nor headers are sent.
         """
         headers = {} if is_foreign else dict(self._headers)
         if self._token is not None and not is_foreign:
@@ -242,7 +248,11 @@ T = TypeVar("T", str, int)
 
 
 def required_field(document: Json, path: str, kind: type[T]) -> T:
-    """Return the value at a path such as ``user.login``. Raises ForgeError if it is missing, or of another type."""
+    """Return the value at a path such as ``user.login``.
+
+    Raises:
+        ForgeError: It is missing, or of another type.
+    """
     value = _value_at(document, path)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ForgeError(f"the host's answer has no {path} where one should be")

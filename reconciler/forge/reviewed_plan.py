@@ -23,9 +23,12 @@ async def reviewed_plan(
 
     Its content may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
 
-    ``workflow``: file name of the workflow.
+    Args:
+        workflow: File name of the workflow.
 
-    Raises ForgeError if there is no such run or artifact; ConfigError if the artifact has another content.
+    Raises:
+        ForgeError: There is no such run or artifact.
+        ConfigError: The artifact has another content.
     """
     run = await _run_of(host, number, head, workflow)
     path = f"{host.path}/actions/runs/{run}/artifacts"
@@ -91,7 +94,8 @@ def _is_of(run: dict[str, Json], number: int, head: PullRequestHead) -> bool:
 def read_artifact(content: bytes, *, location: str) -> str:
     """Return the only file of a zip from an untrusted source, limited to the maximum size of a plan.
 
-    Raises ConfigError if it has another content.
+    Raises:
+        ConfigError: It has another content.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

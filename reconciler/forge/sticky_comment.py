@@ -54,9 +54,10 @@ async def post(
 ) -> CommentResult:
     """Create or update the comment with a marker.
 
-    ``marker``: identifies the comment; ``body`` begins with it.
-    ``method``: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
-    one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
+    Args:
+        marker: Identifies the comment; ``body`` begins with it.
+        method: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
+            one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
     """
     if not marker.begins(body):
         raise ValueError("a comment begins with its marker, or it is never found again")

@@ -8,9 +8,11 @@ from reconciler.errors import UsageError
 def forge_token(text: str) -> Secret:
     """Validate a token for a header; logs of this process hide it from now on.
 
-    ``text``: the value of the environment variable; surrounding blanks are removed.
+    Args:
+        text: The value of the environment variable; surrounding blanks are removed.
 
-    Raises UsageError if it is empty, or contains characters that are invalid in a header. The message does not show it.
+    Raises:
+        UsageError: It is empty, or contains characters that are invalid in a header. The message does not show it.
     """
     text = text.strip()
     if not text:

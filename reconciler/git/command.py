@@ -105,11 +105,13 @@ def run(
 ) -> tuple[int, bytes]:
     """Return exit code and standard output of one git command in a directory.
 
-    ``arguments``: sub-command and its arguments; never a shell line.
-    ``answers``: expected exit codes; any other is an error.
-    ``variables``: further environment variables, such as the author of a commit.
+    Args:
+        arguments: Sub-command and its arguments; never a shell line.
+        answers: Expected exit codes; any other is an error.
+        variables: Further environment variables, such as the author of a commit.
 
-    Raises GitError if git is missing, took too long, or failed; with git's last lines.
+    Raises:
+        GitError: Git is missing, took too long, or failed; with git's last lines.
     """
     command = ["git", *SWITCHES, *arguments]
     try:

@@ -25,10 +25,12 @@ def exact_commit(
 ) -> str:
     """Return the commit id of a revision, if it is unambiguous.
 
-    ``revision``: a full object id, or the full name of a ref (``refs/...``).
-    ``own_history``: whether ``HEAD``, ``HEAD~2`` and the like are accepted as well.
+    Args:
+        revision: A full object id, or the full name of a ref (``refs/...``).
+        own_history: Whether ``HEAD``, ``HEAD~2`` and the like are accepted as well.
 
-    Raises GitError if the revision is a short name or an abbreviated id, or not a commit of this clone.
+    Raises:
+        GitError: The revision is a short name or an abbreviated id, or not a commit of this clone.
     """
     if _FULL_ID.fullmatch(revision):
         commit = repository.commit(revision)

@@ -23,7 +23,11 @@ _BRANCH: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitMirror:
-    """A bare repository that follows one branch. Raises GitError if the name is not valid for a branch."""
+    """A bare repository that follows one branch.
+
+    Raises:
+        GitError: The name is not valid for a branch.
+    """
 
     folder: Path  # its folder; created by the first fetch
     source: GitSource
@@ -42,7 +46,8 @@ class GitMirror:
     async def fetch(self) -> str:
         """Fetch the branch with its history; return its newest commit.
 
-        Raises GitError if the source cannot be reached or has no such branch, or it took too long.
+        Raises:
+            GitError: The source cannot be reached or has no such branch, or it took too long.
         """
         self.prepare()
         remote_ref = f"refs/heads/{self.branch}" if self.branch else "HEAD"
@@ -64,7 +69,11 @@ class GitMirror:
         return self.commits.commit(HEAD)
 
     def prepare(self) -> None:
-        """Create the repository, if it does not exist yet. Raises GitError if the folder cannot be created."""
+        """Create the repository, if it does not exist yet.
+
+        Raises:
+            GitError: The folder cannot be created.
+        """
         if (self.folder / "HEAD").exists():
             return
         try:
@@ -74,7 +83,11 @@ class GitMirror:
         _ = run(self.folder, ("init", "--quiet", "--bare", "--template="))
 
     def tree(self, commit: str) -> CommitTree:
-        """Return the files of a commit. Raises GitError if the mirror does not have it."""
+        """Return the files of a commit.
+
+        Raises:
+            GitError: The mirror does not have it.
+        """
         return self.commits.tree(commit)
 
     def keep(self, commit: str) -> None:

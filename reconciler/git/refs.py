@@ -32,7 +32,8 @@ class GitRefs:
     def read(self, ref: str) -> tuple[str, bytes] | None:
         """Return commit id and content, ``None`` if there is no such ref.
 
-        Raises GitError if the remote cannot be reached, or the ref has no such file.
+        Raises:
+            GitError: The remote cannot be reached, or the ref has no such file.
         """
         commit = self._fetched(ref) if self.remote else self._local(ref)
         if commit == _NOTHING:
@@ -43,8 +44,9 @@ class GitRefs:
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
         """Write ``content`` and return the id of its commit.
 
-        ``ref``: full name, ``refs/kquota/…``.
-        ``expected``: commit id that was read, ``None`` if there was no ref.
+        Args:
+            ref: Full name, ``refs/kquota/…``.
+            expected: Commit id that was read, ``None`` if there was no ref.
 
         Raises:
             InventoryLocked: Another process wrote meanwhile; nothing was written.
@@ -87,7 +89,8 @@ class GitRefs:
         ``ls-remote`` and ``push`` match the ends of names: a branch ``refs/kquota/x`` (``refs/heads/refs/kquota/x``)
         would be read and written instead.
 
-        Raises GitError if the remote has a branch or tag of the same name.
+        Raises:
+            GitError: The remote has a branch or tag of the same name.
         """
         _, answer = run(self.top, ("ls-remote", self.remote, ref))
         pairs = [line.partition("\t") for line in answer.decode("utf-8", "replace").splitlines()]

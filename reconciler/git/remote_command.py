@@ -58,11 +58,13 @@ async def fetch(
 
     Cancelling it also kills the command and its helpers.
 
-    ``settings``: further git settings; passed in the environment, so they may be secret.
-    ``repository``: ``GIT_DIR``, or nothing if the directory decides.
-    ``deadline``: seconds.
+    Args:
+        settings: Further git settings; passed in the environment, so they may be secret.
+        repository: ``GIT_DIR``, or nothing if the directory decides.
+        deadline: Seconds.
 
-    Raises GitError if git is missing, took too long, or failed; credentials are hidden in the message.
+    Raises:
+        GitError: Git is missing, took too long, or failed; credentials are hidden in the message.
     """
     process_environment = variables(os.environ if outer is None else outer, settings)
     process = await _begun(directory, arguments, process_environment | dict(repository))

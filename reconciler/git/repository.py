@@ -36,7 +36,11 @@ class Repository:
 
     @classmethod
     def around(cls, directory: Path) -> Self:
-        """Return the repository that contains a directory. Raises GitError if there is none, or git is missing."""
+        """Return the repository that contains a directory.
+
+        Raises:
+            GitError: There is none, or git is missing.
+        """
         _, answer = run(directory, ("rev-parse", "--show-toplevel"))
         return cls(top=Path(answer.decode("utf-8", "surrogateescape").removesuffix("\n")))
 
@@ -49,8 +53,9 @@ class Repository:
     def commit(self, revision: str = "HEAD") -> str:
         """Return the full commit id of a revision.
 
-        Raises GitError if the revision is unknown (the hint mentions fetch-depth in a shallow clone), is not a commit,
-        or is not a valid revision.
+        Raises:
+            GitError: The revision is unknown (the hint mentions fetch-depth in a shallow clone), is not a commit, or is
+                not a valid revision.
         """
         if not revision or revision.startswith("-") or not revision.isprintable():
             raise GitError(f"{revision!r} cannot be a git revision")
@@ -92,8 +97,10 @@ class Repository:
     def ancestor(self, revision: str) -> str:
         """Return the commit id of a revision that must be an ancestor of HEAD.
 
-        What is read at a revision counts as "declared before" only if the checkout descends from it. Raises GitError if
-        it is unknown, or not an ancestor; the hint mentions fetch-depth in a shallow clone.
+        What is read at a revision counts as "declared before" only if the checkout descends from it.
+
+        Raises:
+            GitError: It is unknown, or not an ancestor; the hint mentions fetch-depth in a shallow clone.
         """
         commit = self.commit(revision)
         if self.is_ancestor(commit, "HEAD"):
@@ -168,8 +175,9 @@ class CommitTree:
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the contents of files, by the given path; links are followed inside the tree.
 
-        Raises GitError if a path is not a file of this commit, a link leaves the repository or is circular, a file is
-        larger than ``MAX_BLOB_BYTES``, or git failed.
+        Raises:
+            GitError: A path is not a file of this commit, a link leaves the repository or is circular, a file is larger
+                than ``MAX_BLOB_BYTES``, or git failed.
         """
         contents: dict[str, bytes] = {}
         pending = {path: path for path in paths}
@@ -227,7 +235,11 @@ def _prefixes(path: str) -> Iterable[str]:
 
 
 def _target(link: str, content: bytes) -> str:
-    """Return the target of a link, as a path from the top. Raises GitError if it is outside the repository."""
+    """Return the target of a link, as a path from the top.
+
+    Raises:
+        GitError: It is outside the repository.
+    """
     target = _text(content)
     steps = [] if target.startswith("/") else link.split("/")[:-1]
     is_outside = target.startswith("/")

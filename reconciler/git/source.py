@@ -30,9 +30,11 @@ class GitSource:
     def of(cls, text: str, *, start: Path) -> Self:
         """Parse a source, as ``git clone`` would.
 
-        ``text``: a folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
+        Args:
+            text: A folder, ``https://…``, ``ssh://…``, ``git@host:path`` or ``file://…``.
 
-        Raises GitError if it is none of these; the text is not quoted if it may contain a password.
+        Raises:
+            GitError: It is none of these; the text is not quoted if it may contain a password.
         """
         if not text or text.startswith("-") or not text.isprintable():
             raise GitError("this is not a valid repository URL")

@@ -29,7 +29,8 @@ _ENCODE: Final = compact()
 class FileAuditLog:
     """An audit log in one file. Implements ``ports.AuditLog``.
 
-    ``path``: created with the first entry; private to its owner.
+    Args:
+        path: Created with the first entry; private to its owner.
     """
 
     def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:
@@ -39,8 +40,10 @@ class FileAuditLog:
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
         """Write entries in order, in one write and one sync.
 
-        A line that a crash truncated is ended first, so that it does not damage the next one. Raises InventoryError if
-        the file cannot be written.
+        A line that a crash truncated is ended first, so that it does not damage the next one.
+
+        Raises:
+            InventoryError: The file cannot be written.
         """
         if not entries:
             return
@@ -52,7 +55,8 @@ class FileAuditLog:
     def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
         """Return the intents without an outcome, by pair. Lines of an unknown version are skipped.
 
-        Raises InventoryError if the file cannot be read.
+        Raises:
+            InventoryError: The file cannot be read.
         """
         if self._files.stamp(self._path) is None:
             return {}
@@ -69,14 +73,19 @@ class FileAuditLog:
 class StreamAuditLog:
     """An audit log on a stream, for programs whose output is collected. Implements ``ports.AuditLog``.
 
-    ``stream``: usually standard output; flushed after each ``append``.
+    Args:
+        stream: Usually standard output; flushed after each ``append``.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
-        """Write entries in order. Raises InventoryError if the stream is closed."""
+        """Write entries in order.
+
+        Raises:
+            InventoryError: The stream is closed.
+        """
         try:
             for entry in entries:
                 _ = self._stream.write(json_text(_line(entry)) + "\n")
@@ -91,8 +100,10 @@ class StreamAuditLog:
 def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
     """Yield all complete entries of a log, oldest first; a truncated line is skipped.
 
-    An outcome without a previous value gets that of its intent; ``null`` if the log does not contain it. Raises
-    InventoryError if the file cannot be read, or a line is not an audit entry of a known version.
+    An outcome without a previous value gets that of its intent; ``null`` if the log does not contain it.
+
+    Raises:
+        InventoryError: The file cannot be read, or a line is not an audit entry of a known version.
     """
     intents: dict[str, dict[str, Mapping[str, object]]] = {}
     for number, entry in _lines(path, DISK):
@@ -117,7 +128,8 @@ def _line(entry: Mapping[str, object]) -> str:
 def _lines(path: Path, files: DurableFiles) -> Iterator[tuple[int, Mapping[str, object] | None]]:
     """Yield number and content of each complete line; ``None`` = not an entry of a known version.
 
-    Raises InventoryError if the file cannot be read.
+    Raises:
+        InventoryError: The file cannot be read.
     """
     try:
         text = files.read(path, max_bytes=MAX_BYTES)

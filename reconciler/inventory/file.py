@@ -27,8 +27,9 @@ PATIENCE_SECONDS: Final = 10.0
 class FileInventory:
     """Records of one or more clusters in one file. Implements ``ports.Inventory``.
 
-    ``file``: the file; its lock files lie beside it, with names that begin with a dot.
-    ``writer``: the writer; ``None`` = read-only, without any lock.
+    Args:
+        file: The file; its lock files lie beside it, with names that begin with a dot.
+        writer: The writer; ``None`` = read-only, without any lock.
     """
 
     def __init__(
@@ -71,7 +72,8 @@ class FileInventory:
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Apply changes durably and atomically.
 
-        Raises InventoryError if the cluster was not loaded for writing, or the file cannot be written.
+        Raises:
+            InventoryError: The cluster was not loaded for writing, or the file cannot be written.
         """
         if self._writer is None or cluster_id not in self._locks:
             raise InventoryError(

@@ -64,8 +64,9 @@ class LockFactory(Protocol):
 class FileLock:
     """An exclusive lock, held from ``acquire`` to ``release``; also a context manager.
 
-    ``path``: the lock file; created if missing, never removed.
-    ``now``: seconds since the epoch.
+    Args:
+        path: The lock file; created if missing, never removed.
+        now: Seconds since the epoch.
     """
 
     def __init__(self, path: Path, *, command: str, now: float) -> None:

@@ -85,7 +85,8 @@ def join_clusters(texts: Mapping[str, str]) -> bytes:
 def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     """Decode the clusters of a document.
 
-    Raises InventoryError if it is damaged, not an inventory, or of another format.
+    Raises:
+        InventoryError: It is damaged, not an inventory, or of another format.
     """
     try:
         document = bounded_json.parse(
@@ -210,7 +211,8 @@ def _number(value: float | None) -> float | str | None:
 def _records(cluster_id: str, value: object) -> ClusterRecords:
     """Decode one cluster.
 
-    Raises ValueError if it has another structure (also TypeError, IndexError, QuotaValueError from the values).
+    Raises:
+        ValueError: It has another structure (also TypeError, IndexError, QuotaValueError from the values).
     """
     if not isinstance(value, dict) or set(value) != set(_SECTIONS):
         raise ValueError(f"it should have exactly {', '.join(_SECTIONS)}")

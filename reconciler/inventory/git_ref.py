@@ -25,7 +25,8 @@ def ref_of(cluster_id: str) -> str:
 class RefInventory:
     """Records in a ``RefStore``. Implements ``ports.Inventory``.
 
-    ``writer``: the writer; ``None`` = read-only.
+    Args:
+        writer: The writer; ``None`` = read-only.
     """
 
     def __init__(

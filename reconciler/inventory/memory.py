@@ -8,7 +8,8 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 class MemoryInventory:
     """Records in memory. Implements ``ports.Inventory``.
 
-    ``owned``: initial records, one per cluster.
+    Args:
+        owned: Initial records, one per cluster.
     """
 
     def __init__(self, *owned: OwnershipRecords) -> None:

@@ -10,9 +10,11 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 class FixedInventory:
     """Records of a document. Implements ``ports.Inventory`` for reading.
 
-    ``content``: the content of an inventory file; ``None`` = there are no records.
+    Args:
+        content: The content of an inventory file; ``None`` = there are no records.
 
-    Raises InventoryError if the document is damaged, foreign or newer.
+    Raises:
+        InventoryError: The document is damaged, foreign or newer.
     """
 
     def __init__(self, content: bytes | None, *, location: str) -> None:
@@ -31,6 +33,10 @@ class FixedInventory:
         )
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
-        """Refuse to write. Raises InventoryError if there is something to write."""
+        """Refuse to write.
+
+        Raises:
+            InventoryError: There is something to write.
+        """
         if changes:
             raise InventoryError(f"{self._where} cannot be written for {cluster_id!r}")

@@ -15,7 +15,8 @@ MAX_BYTES: Final = 512 * 1024 * 1024
 class RecordsFile:
     """A file of records. The inventories of all clusters of a run share one, so that a write costs what it changes.
 
-    ``path``: the file; created by the first write.
+    Args:
+        path: The file; created by the first write.
     """
 
     def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:
@@ -28,7 +29,8 @@ class RecordsFile:
     def read(self) -> Mapping[str, ClusterRecords]:
         """Return the records by cluster id; the file is read if it was replaced since.
 
-        Raises InventoryError if the file cannot be read, or is damaged, foreign or newer.
+        Raises:
+            InventoryError: The file cannot be read, or is damaged, foreign or newer.
         """
         try:
             stamp = self._files.stamp(self.path)
@@ -48,7 +50,8 @@ class RecordsFile:
     def replace(self, cluster_id: str, records: ClusterRecords) -> None:
         """Write the records of one cluster durably and atomically. No other process may write meanwhile.
 
-        Raises InventoryError if the file cannot be written; what was read stays.
+        Raises:
+            InventoryError: The file cannot be written; what was read stays.
         """
         clusters = {**self._clusters, cluster_id: records}
         texts = {

@@ -24,8 +24,9 @@ from reconciler.quota.state import Limits
 class RevisionInventory:
     """Records of a revision, used if the inventory has none. Implements ``ports.Inventory``.
 
-    ``declared``: the desired state of this cluster at REV.
-    ``inventory``: the real one, or a ``MemoryInventory``.
+    Args:
+        declared: The desired state of this cluster at REV.
+        inventory: The real one, or a ``MemoryInventory``.
     """
 
     def __init__(self, declared: DesiredState, *, inventory: Inventory) -> None:

@@ -38,7 +38,8 @@ def check_alone(
 ) -> None:
     """Check that no other known writer manages an entity of this writer.
 
-    Raises PlanRefused if two scopes overlap; the message has both.
+    Raises:
+        PlanRefused: Two scopes overlap; the message has both.
     """
     overlapping_writers = [
         recorded_writer
@@ -128,7 +129,11 @@ def writer_to_json(recorded_writer: RecordedWriter) -> list[object]:
 
 
 def writer_from_json(value: object) -> RecordedWriter:
-    """Parse the result of :func:`writer_to_json`. Raises ValueError if the value has another structure."""
+    """Parse the result of :func:`writer_to_json`.
+
+    Raises:
+        ValueError: The value has another structure.
+    """
     match value:
         case [str(name), str(description), float() | int() as last_seen, list(scope)]:
             patterns = tuple(_pattern_from_json(pattern) for pattern in scope)

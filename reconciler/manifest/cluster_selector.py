@@ -110,8 +110,9 @@ class SelectedClusters:
     ) -> Declaration | None:
         """Return what the document declares in a cluster; ``None`` if the cluster is not selected.
 
-        ``declaration``: the document with its general limits.
-        ``labels``: labels of the cluster from :func:`selection_labels`.
+        Args:
+            declaration: The document with its general limits.
+            labels: Labels of the cluster from :func:`selection_labels`.
         """
         if not self.selector.matches(labels):
             return None

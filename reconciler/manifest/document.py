@@ -100,8 +100,9 @@ class ClientQuota:
     def declarations(self, clusters: Mapping[str, Labels]) -> Iterator[tuple[str, Declaration]]:
         """Iterate over the clusters of the document, each with its declaration there.
 
-        ``clusters``: the labels for selectors, by the name of the cluster. A cluster that the document names need not
-        be among them.
+        Args:
+            clusters: The labels for selectors, by the name of the cluster. A cluster that the document names need not
+                be among them.
         """
         if isinstance(self.clusters, str):
             yield self.clusters, self.declaration
@@ -115,7 +116,8 @@ class ClientQuota:
 def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota:
     """Read the document in a custom resource as the API server returns it; every line is 0.
 
-    Raises DocumentDeclined if a rule is violated; :func:`reconciler.manifest.explanation.problems` has the reasons.
+    Raises:
+        DocumentDeclined: A rule is violated; :func:`reconciler.manifest.explanation.problems` has the reasons.
     """
     return from_node(from_json(resource), path)
 
@@ -123,13 +125,19 @@ def from_resource(resource: Mapping[str, object], path: str = "") -> ClientQuota
 def read_selector(value: object) -> ClusterSelector:
     """Read the selector in a custom resource.
 
-    Raises DocumentDeclined if it is not a selector; TypeError if it has no JSON form.
+    Raises:
+        DocumentDeclined: It is not a selector.
+        TypeError: It has no JSON form.
     """
     return _selector(from_json(value))
 
 
 def from_node(root: Node, path: str) -> ClientQuota:
-    """Read the document in a YAML tree. Raises DocumentDeclined if a rule is violated."""
+    """Read the document in a YAML tree.
+
+    Raises:
+        DocumentDeclined: A rule is violated.
+    """
     fields = _fields(root, _ROOT)
     if _text(fields["apiVersion"]) != API_VERSION or _text(fields["kind"]) != QUOTA:
         raise DocumentDeclined

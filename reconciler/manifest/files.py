@@ -39,8 +39,9 @@ class FileSelection:
 def select(patterns: Sequence[str], names: Iterable[str]) -> FileSelection:
     """Match patterns against a list of files, such as those of a revision.
 
-    ``patterns``: a file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
-    ``names``: files, relative to the same place.
+    Args:
+        patterns: A file, a folder (everything below that ends in .yaml or .yml) or a glob; relative, with ``/``.
+        names: Files, relative to the same place.
     """
     sorted_names = sorted(set(names))
     picked: set[str] = set()
@@ -69,9 +70,10 @@ def read_paths(
 ) -> FileTexts:
     """Read the files that paths and globs match on disk.
 
-    ``paths``: as for :func:`select`; absolute ones are used unchanged.
-    ``root``: the folder that relative paths start from.
-    ``exclude``: paths to skip, such as the project file itself.
+    Args:
+        paths: As for :func:`select`; absolute ones are used unchanged.
+        root: The folder that relative paths start from.
+        exclude: Paths to skip, such as the project file itself.
     """
     left_out = {_tidy(path) for path in exclude}
     problems: list[Problem] = []
@@ -103,8 +105,9 @@ def read_blobs(
 ) -> FileTexts:
     """Read the files that paths and globs match in another source than the disk, such as a git revision.
 
-    ``names``: all files, relative to the same place as ``paths``.
-    ``read``: returns the contents of some of these files.
+    Args:
+        names: All files, relative to the same place as ``paths``.
+        read: Returns the contents of some of these files.
     """
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))

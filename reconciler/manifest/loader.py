@@ -121,12 +121,13 @@ def load_files(
 ) -> LoadedManifests:
     """Load the documents in these files.
 
-    ``files``: ``(path, text)`` pairs; the path is only for display.
-    ``clusters``: the labels for selectors, by the name of each known cluster; a document that names another cluster is
-    a problem. ``None`` accepts all, and puts documents that select clusters below ``NO_CLUSTER``.
-    ``problems``: problems of reading the files, to be listed with the rest.
-    ``budget``: maximum number of keys and values; ``None`` = the default.
-    ``progress``: called with the number of documents so far, after each piece of a file.
+    Args:
+        files: ``(path, text)`` pairs; the path is only for display.
+        clusters: The labels for selectors, by the name of each known cluster; a document that names another cluster is
+            a problem. ``None`` accepts all, and puts documents that select clusters below ``NO_CLUSTER``.
+        problems: Problems of reading the files, to be listed with the rest.
+        budget: Maximum number of keys and values; ``None`` = the default.
+        progress: Called with the number of documents so far, after each piece of a file.
     """
     run = _LoadRun(
         progress=progress or _unobserved,

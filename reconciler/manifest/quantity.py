@@ -52,7 +52,11 @@ _MANIFEST: Final = re.compile(MANIFEST_PATTERN[:-1] + r"\Z")
 
 
 def parse(text: str) -> Fraction:
-    """Return the exact value of a quantity. Raises QuotaValueError if the text is not a quantity."""
+    """Return the exact value of a quantity.
+
+    Raises:
+        QuotaValueError: The text is not a quantity.
+    """
     match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
         raise QuotaValueError(
@@ -68,7 +72,8 @@ def parse(text: str) -> Fraction:
 def parse_integer(text: str) -> int:
     """Return the value of a quantity that is a whole number.
 
-    Raises QuotaValueError if the text is not a quantity, or not a whole number.
+    Raises:
+        QuotaValueError: The text is not a quantity, or not a whole number.
     """
     exact = parse(text)
     if exact.denominator != 1:

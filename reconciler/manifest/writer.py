@@ -93,9 +93,10 @@ def export(
 ) -> ExportResult:
     """Export the part of a live state that manifests can declare, and list the rest.
 
-    ``cluster``: value of ``clusterRef``.
-    ``namespace``: namespace of the documents, unless they belong to a team.
-    ``progress``: called with the number of entities done and in total.
+    Args:
+        cluster: Value of ``clusterRef``.
+        namespace: Namespace of the documents, unless they belong to a team.
+        progress: Called with the number of entities done and in total.
     """
     declarations: list[Declaration] = []
     texts: list[str] = []
@@ -180,9 +181,11 @@ def unwritable_value(subject: Entity, key: Key, value: float) -> str:
 def document_text(declaration: Declaration, *, cluster: str) -> str:
     """Return one document, from its ``---`` on.
 
-    ``cluster``: value of ``clusterRef``.
+    Args:
+        cluster: Value of ``clusterRef``.
 
-    Raises QuotaValueError if the entity or a value cannot be written.
+    Raises:
+        QuotaValueError: The entity or a value cannot be written.
     """
     reason = unwritable_entity(declaration.entity)
     if reason:
@@ -219,7 +222,11 @@ def document_text(declaration: Declaration, *, cluster: str) -> str:
 
 
 def documents_text(declarations: Iterable[Declaration], *, cluster: str) -> str:
-    """Return several documents, in their order. Raises QuotaValueError if one of them cannot be written."""
+    """Return several documents, in their order.
+
+    Raises:
+        QuotaValueError: One of them cannot be written.
+    """
     return "".join(document_text(declaration, cluster=cluster) for declaration in declarations)
 
 
@@ -271,7 +278,8 @@ def _escaped(character: str) -> str:
 def number(key: Key, value: float) -> str:
     """Return a limit as text: a quantity or whole number for integral keys, else a plain decimal.
 
-    Raises QuotaValueError if no manifest can contain the value.
+    Raises:
+        QuotaValueError: No manifest can contain the value.
     """
     value = check_value(key, value)
     if value == float(LONG_MAX) and RULES[key].is_integer:

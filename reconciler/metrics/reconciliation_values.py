@@ -24,7 +24,8 @@ def states(reconciliation: Reconciliation, plan: Plan, *, foreign: int) -> Mappi
     Drifted are those with confirmed drift (``DriftObservation.confirmed``), so that alerts, messages and this number
     agree.
 
-    ``foreign``: number of pairs with an unknown entity type or key.
+    Args:
+        foreign: Number of pairs with an unknown entity type or key.
     """
     return {
         "declared": plan.desired_pairs,

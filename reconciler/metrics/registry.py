@@ -43,7 +43,8 @@ class Exposition:
 class Metrics:
     """All metrics of a process. Cheap to call from any thread; never blocks.
 
-    ``entity_labels``: also export drifted pairs and live limits by name; then every scraper sees names of clients.
+    Args:
+        entity_labels: Also export drifted pairs and live limits by name; then every scraper sees names of clients.
     """
 
     def __init__(self, *, entity_labels: bool = False) -> None:
@@ -71,8 +72,9 @@ class Metrics:
     ) -> None:
         """Record a reconciliation. Values that a failed one could not observe keep their last value.
 
-        ``conflicts``: number of conflicting pairs, if resolved before; else the plan's own.
-        ``foreign``: number of pairs with an unknown entity type or key; else counted in the live state.
+        Args:
+            conflicts: Number of conflicting pairs, if resolved before; else the plan's own.
+            foreign: Number of pairs with an unknown entity type or key; else counted in the live state.
         """
         cluster = reconciliation.cluster
         self._begin(cluster)

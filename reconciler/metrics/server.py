@@ -42,7 +42,8 @@ class ListenAddress:
 def address(text: str) -> ListenAddress:
     """Parse ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (every address of this machine).
 
-    Raises ConfigError if it is none of these.
+    Raises:
+        ConfigError: It is none of these.
     """
     host, colon, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
@@ -59,8 +60,9 @@ def address(text: str) -> ListenAddress:
 class HealthServer:
     """The server, as a context: it listens inside and is closed after it.
 
-    ``healthy``: returns problems that require a restart of the process.
-    ``ready``: returns problems that prevent work at present.
+    Args:
+        healthy: Returns problems that require a restart of the process.
+        ready: Returns problems that prevent work at present.
 
     Raises:
         ConfigError: On entering, if the address cannot be bound.

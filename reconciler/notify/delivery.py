@@ -42,8 +42,10 @@ async def deliver(
 ) -> None:
     """Post until the receiver accepts the message.
 
-    Redirects are not followed: a signed message is sent only to the configured address. Raises NotifyError if the
-    receiver refused it, or did not accept it in time.
+    Redirects are not followed: a signed message is sent only to the configured address.
+
+    Raises:
+        NotifyError: The receiver refused it, or did not accept it in time.
     """
     post = HttpRequest(
         method="POST",

@@ -34,7 +34,8 @@ class Endpoint:
 def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
     """Return a validated endpoint; surrounding blanks, as in files, are removed.
 
-    Raises ConfigError if the address is invalid, or the key is empty. The message shows neither.
+    Raises:
+        ConfigError: The address is invalid, or the key is empty. The message shows neither.
     """
     url = url.strip()
     try:

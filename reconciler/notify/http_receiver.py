@@ -23,7 +23,11 @@ class HttpReceiver:
         return self._to.name
 
     async def take(self, message: Message) -> None:
-        """Post a message. Raises NotifyError if the receiver refused it, or did not accept it in time."""
+        """Post a message.
+
+        Raises:
+            NotifyError: The receiver refused it, or did not accept it in time.
+        """
         request = request_of(self._shape, message, self._to, at=self._clock.now())
         async with HttpClient(seconds=TRY_SECONDS) as client:
             await deliver(client, self._to, request, clock=self._clock, random=self._random)

@@ -37,7 +37,8 @@ class NotificationState:
     ) -> Message | None:
         """Return the message that has to be sent to a receiver, if any.
 
-        ``remind_after``: seconds after which the same drift is sent again.
+        Args:
+            remind_after: Seconds after which the same drift is sent again.
         """
         entry = self.entries.get((receiver, drift.cluster))
         event = _event(entry, drift, now, remind_after)
@@ -102,7 +103,8 @@ def notification_state_text(state: NotificationState) -> str:
 def read_notification_state(text: str, *, location: str) -> NotificationState:
     """Parse the state of an earlier process.
 
-    Raises ConfigError if it is damaged or of another kind; without it every drift would be sent once more.
+    Raises:
+        ConfigError: It is damaged or of another kind; without it every drift would be sent once more.
     """
     fields = load(text, kind=KIND, format_version=FORMAT, location=location).fields(
         "kind", "format", "told"

@@ -23,7 +23,8 @@ class Receiver(Protocol):
     async def take(self, message: Message) -> None:
         """Deliver the message.
 
-        Raises NotifyError if it was not accepted; it is sent again after the next observation.
+        Raises:
+            NotifyError: It was not accepted; it is sent again after the next observation.
         """
 
 
@@ -40,8 +41,9 @@ class Delivery:
 class Notifier:
     """All receivers of one process.
 
-    ``remind_after``: seconds after which the same drift is sent again.
-    ``state``: what was sent by earlier processes.
+    Args:
+        remind_after: Seconds after which the same drift is sent again.
+        state: What was sent by earlier processes.
     """
 
     def __init__(
@@ -58,7 +60,8 @@ class Notifier:
     async def notify(self, drift: ClusterDrift, *, now: float) -> Delivery:
         """Send an observation to each receiver that is due; errors of receivers are returned, never raised.
 
-        ``now``: time of the observation, in seconds since the epoch.
+        Args:
+            now: Time of the observation, in seconds since the epoch.
         """
         due = [
             (receiver, message)

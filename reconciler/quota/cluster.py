@@ -44,8 +44,9 @@ class Cluster:
 class ClusterDescription:
     """A cluster with its quotas and SCRAM users, as one broker described them at one time.
 
-    ``quotas``: all its quotas; never partial.
-    ``scram_users``: names of its SCRAM users; empty if they were not requested or the broker did not return them.
+    Attributes:
+        quotas: All its quotas; never partial.
+        scram_users: Names of its SCRAM users; empty if they were not requested or the broker did not return them.
     """
 
     cluster: Cluster

@@ -77,9 +77,11 @@ class _PairHistory:
 class DriftTracker:
     """The drift that a loop remembers between observations. Immutable: each observation returns a new tracker.
 
-    Tracks only drift: not new declarations, pairs under an ignore rule or frozen pairs. The planner decides
-    whether a value differs and from what; overrides are already included. Raises QuotaValueError if a count is too
-    small, or the window is not positive and finite.
+    Tracks only drift: not new declarations, pairs under an ignore rule or frozen pairs. The planner decides whether a
+    value differs and from what; overrides are already included.
+
+    Raises:
+        QuotaValueError: A count is too small, or the window is not positive and finite.
     """
 
     # Consecutive observations that confirm drift; only confirmed drift is corrected.
@@ -108,10 +110,11 @@ class DriftTracker:
     ) -> "DriftTracker":
         """Return the tracker after one more observation.
 
-        ``plan``: the plan of the observation; corrected pairs are still among its changes.
-        ``corrected``: the pairs whose correction was sent, whatever its result.
-        ``now``: time of the observation, in seconds since the epoch.
-        ``first_seen``: when drift was first seen, from the records, which outlive the process.
+        Args:
+            plan: The plan of the observation; corrected pairs are still among its changes.
+            corrected: The pairs whose correction was sent, whatever its result.
+            now: Time of the observation, in seconds since the epoch.
+            first_seen: When drift was first seen, from the records, which outlive the process.
         """
         pairs: dict[Pair, _PairHistory] = {}
         for drifted in plan.drift:

@@ -116,7 +116,8 @@ def is_legal(subject: Entity) -> bool:
 def level(subject: Entity) -> int:
     """Return 1 (closest) to 8 for user and client-id, 9 for a named ip, 10 for the default ip.
 
-    Raises KeyError if the shape is not legal; :func:`entity` never returns such a tuple.
+    Raises:
+        KeyError: The shape is not legal; :func:`entity` never returns such a tuple.
     """
     user, client_id, ip = subject
     return _LEVEL_OF_TYPES[type(user), type(client_id), type(ip)]
@@ -138,7 +139,8 @@ def parts(subject: Entity) -> EntityParts:
 def from_parts(entity_parts: Iterable[tuple[str, str | None]]) -> Entity:
     """Build an entity from its parts; the inverse of :func:`parts`.
 
-    Raises QuotaValueError if a type is unknown or repeated, or the combination is illegal.
+    Raises:
+        QuotaValueError: A type is unknown or repeated, or the combination is illegal.
     """
     slots: dict[str, Slot] = {}
     for kind, name in entity_parts:

@@ -65,7 +65,8 @@ def parts_text(entity_parts: EntityParts) -> str:
 def read_entity(text: str) -> Entity:
     """Parse the form of :func:`entity_text`.
 
-    Raises QuotaValueError if the text does not have this form, or the combination is illegal.
+    Raises:
+        QuotaValueError: The text does not have this form, or the combination is illegal.
     """
     return from_parts(read_parts(text))
 
@@ -73,7 +74,8 @@ def read_entity(text: str) -> Entity:
 def read_parts(text: str) -> EntityParts:
     """Parse the form of :func:`parts_text`, with parts of any types.
 
-    Raises QuotaValueError if the text does not have this form.
+    Raises:
+        QuotaValueError: The text does not have this form.
     """
     at, entity_parts = 0, list[tuple[str, str | None]]()
     while at < len(text) or not entity_parts:
@@ -115,7 +117,8 @@ def entity_json(subject: Entity) -> list[list[str | None]]:
 def read_json_parts(value: object) -> EntityParts:
     """Parse the JSON form of :func:`entity_json`, with parts of any types.
 
-    Raises QuotaValueError if the value is not an array of pairs of a type and a name.
+    Raises:
+        QuotaValueError: The value is not an array of pairs of a type and a name.
     """
     if not isinstance(value, list):
         raise QuotaValueError(f"{value!r} is not an array of types and names")
@@ -123,7 +126,11 @@ def read_json_parts(value: object) -> EntityParts:
 
 
 def read_json_part(value: object) -> tuple[str, str | None]:
-    """Parse one part of the JSON form. Raises QuotaValueError if the value is not a pair of a type and a name."""
+    """Parse one part of the JSON form.
+
+    Raises:
+        QuotaValueError: The value is not a pair of a type and a name.
+    """
     match value:
         case [str() as kind, (str() | None) as name]:
             return kind, name
@@ -144,7 +151,8 @@ def canonical_parts_text(entity_parts: Iterable[tuple[str, str | None]]) -> str:
 def read_canonical(text: str) -> Entity:
     """Parse a :func:`canonical_text`.
 
-    Raises QuotaValueError if the text is not this JSON, a type is unknown, or the combination is illegal.
+    Raises:
+        QuotaValueError: The text is not this JSON, a type is unknown, or the combination is illegal.
     """
     return from_parts(read_canonical_parts(text))
 
@@ -152,7 +160,8 @@ def read_canonical(text: str) -> Entity:
 def read_canonical_parts(text: str) -> EntityParts:
     """Parse a :func:`canonical_parts_text`, with parts of any types.
 
-    Raises QuotaValueError if the text is not this JSON.
+    Raises:
+        QuotaValueError: The text is not this JSON.
     """
     try:
         value: object = bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
@@ -177,7 +186,8 @@ def entity_slots(subject: Entity) -> list[Slot]:
 def read_slots(slots: Sequence[object]) -> Entity:
     """Parse the slots of :func:`entity_slots`.
 
-    Raises QuotaValueError if the slots are not three names, nulls or falses, or the combination is illegal.
+    Raises:
+        QuotaValueError: The slots are not three names, nulls or falses, or the combination is illegal.
     """
     if len(slots) != len(ENTITY_TYPES):
         raise QuotaValueError(f"{slots!r} should be {len(ENTITY_TYPES)} slots of an entity")

@@ -76,8 +76,9 @@ def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDeci
 def may_declare(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
     """Whether the namespace of a document has a grant for an entity, whatever the values; always true without tenants.
 
-    ``document``: ``namespace/name``.
-    ``subject``: the entity; ``None`` = it cannot be read, so no grant covers it.
+    Args:
+        document: ``namespace/name``.
+        subject: The entity; ``None`` = it cannot be read, so no grant covers it.
     """
     grants = tuple(tenants)
     return not grants or _grant_of(document, subject, grants) is not None

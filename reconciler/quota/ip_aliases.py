@@ -94,7 +94,8 @@ def is_named_ip(subject: Entity) -> bool:
 def find_ip_aliases(desired_entities: Iterable[Entity], live: QuotaState) -> tuple[IpAlias, ...]:
     """Return live ip entities that are other spellings of an address of ``desired_entities``; sorted.
 
-    ``desired_entities``: named ip entities that are declared or about to be set.
+    Args:
+        desired_entities: Named ip entities that are declared or about to be set.
     """
     declared = tuple(desired_entities)
     if not declared:

@@ -64,7 +64,8 @@ KeyColumns: TypeAlias = tuple[_T, _T, _T, _T, _T]
 def key_columns(values: Iterable[_T]) -> KeyColumns[_T]:
     """Return one value for each key as a tuple of fixed length.
 
-    Raises ValueError if there are fewer or more values than keys.
+    Raises:
+        ValueError: There are fewer or more values than keys.
     """
     producer, consumer, request, mutation, connection = values
     return producer, consumer, request, mutation, connection
@@ -73,7 +74,8 @@ def key_columns(values: Iterable[_T]) -> KeyColumns[_T]:
 def read_key_columns(row: Sequence[_T | None]) -> KeyColumns[_T | None]:
     """Return the columns of a stored row. A row from before a key was added is shorter; that key is not set.
 
-    Raises ValueError if there are more values than keys.
+    Raises:
+        ValueError: There are more values than keys.
     """
     return key_columns([*row, *[None] * (len(COLUMNS) - len(row))])
 

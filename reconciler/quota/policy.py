@@ -173,9 +173,10 @@ class Rules:
     ) -> Action:
         """Return the permitted action for a pair with this cause.
 
-        ``cause``: the row of the three-way table.
-        ``end``: how an owned pair stopped being declared; ``None`` counts as retained.
-        ``is_orphaned``: whether the pair is already recorded as orphaned.
+        Args:
+            cause: The row of the three-way table.
+            end: How an owned pair stopped being declared; ``None`` counts as retained.
+            is_orphaned: Whether the pair is already recorded as orphaned.
         """
         column = STRICTNESS.index(self.in_force)
         prune = PRUNE[end or DeclarationEnd.EXPLICIT_RETAIN][column]

@@ -131,8 +131,9 @@ def resolve(
 
     Resolves the keys of users and client-ids if a user or a client-id is set, the keys of addresses if an ip is set.
 
-    ``spellings``: from ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers. Without
-    it, only the exact text of ``principal.ip`` matches.
+    Args:
+        spellings: From ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers. Without it,
+            only the exact text of ``principal.ip`` matches.
     """
     effective: list[EffectiveLimit] = []
     if principal.user is not None or principal.client_id is not None:

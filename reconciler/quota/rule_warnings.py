@@ -83,8 +83,9 @@ def warnings(
 ) -> tuple[RuleWarning, ...]:
     """Return the warnings about the documents' rules, sorted by place; accepted ones with the reason.
 
-    ``live``: the live quotas, if known: a live limit may hide rules, declared or not.
-    ``accepted``: warnings that the project accepts, in addition to the documents themselves.
+    Args:
+        live: The live quotas, if known: a live limit may hide rules, declared or not.
+        accepted: Warnings that the project accepts, in addition to the documents themselves.
     """
     found_warnings = [
         warning

@@ -28,7 +28,8 @@ from reconciler.render.units import instant
 def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
     """Return an entry for each change that is about to be sent.
 
-    ``pairs``: the pairs that are about to be sent.
+    Args:
+        pairs: The pairs that are about to be sent.
     """
     run, unchecked = _run(outcome, outcome.started_at), str(PairVisibility.UNCHECKED)
     return tuple(
@@ -48,7 +49,8 @@ def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, ob
 def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str, object], ...]:
     """Return the outcome entries of every change that was intended, sent or held.
 
-    ``pairs``: pairs with an entry ``INTENDED``; their outcome is written even if they were never sent.
+    Args:
+        pairs: Pairs with an entry ``INTENDED``; their outcome is written even if they were never sent.
     """
     run, began = _run(outcome, outcome.ended_at), instant(outcome.started_at)
     audit_entries: list[Mapping[str, object]] = []
@@ -80,12 +82,13 @@ def settled(
 ) -> tuple[Mapping[str, object], ...]:
     """Return the outcome entries for intents of earlier runs that ended before they recorded a result.
 
-    ``changes``: the record changes that settle intents.
-    ``owned``: the records with those intents.
-    ``open_intents``: the entries of the log that wait for an outcome; ``None`` = the log cannot be read back: then the
-    entry lacks the earlier value, which its ``INTENDED`` has.
-    ``now``: seconds since the epoch.
-    ``origin``: the run that settles them.
+    Args:
+        changes: The record changes that settle intents.
+        owned: The records with those intents.
+        open_intents: The entries of the log that wait for an outcome; ``None`` = the log cannot be read back: then the
+            entry lacks the earlier value, which its ``INTENDED`` has.
+        now: Seconds since the epoch.
+        origin: The run that settles them.
     """
     audit_entries: list[Mapping[str, object]] = []
     for pair, outcome in _decided(changes):

@@ -66,9 +66,10 @@ def override_differences(
     An override that begins or ends with the plan is what its user ordered: its pair is not judged, even if its time is
     over by then.
 
-    ``observation``: has the records.
-    ``record_changes``: overrides that begin or end with the plan.
-    ``now``: in seconds since the epoch.
+    Args:
+        observation: Has the records.
+        record_changes: Overrides that begin or end with the plan.
+        now: In seconds since the epoch.
     """
     ordered = {
         (change.override.entity, change.override.key)

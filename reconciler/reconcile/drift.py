@@ -52,10 +52,11 @@ async def observe_drift(
 ) -> Reconciliation:
     """Observe drift as a reconciliation that writes nothing to the cluster; errors are part of the result.
 
-    ``options``: the options of this observation; its policy is treated as ``Observe``.
-    ``notes``: whether to record when drift was first seen.
-
     Returns the reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
+
+    Args:
+        options: The options of this observation; its policy is treated as ``Observe``.
+        notes: Whether to record when drift was first seen.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None

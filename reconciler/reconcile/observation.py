@@ -98,7 +98,11 @@ async def observe(ports: ReconcilePorts, options: ReconcileOptions) -> Observati
 
 
 def check_cluster(actual: str, expected: str | None) -> None:
-    """Check the cluster id against the expected one, if any. Raises WrongCluster if the ids differ."""
+    """Check the cluster id against the expected one, if any.
+
+    Raises:
+        WrongCluster: The ids differ.
+    """
     if expected and actual != expected:
         raise WrongCluster(
             f"the cluster that answers is {actual!r}, not {expected!r}",
@@ -120,7 +124,8 @@ def override_changes(
 ) -> tuple[RecordChange, ...]:
     """Return the overrides that begin and end with this run, with the values that they replace.
 
-    Raises UsageError if a value cannot be written, or there is no override to end.
+    Raises:
+        UsageError: A value cannot be written, or there is no override to end.
     """
     begun = [_begun(order, observation, desired) for order in options.overrides]
     missing = sorted(

@@ -102,11 +102,12 @@ def rollback_orders(
 ) -> tuple[NewOverride, ...]:
     """Return overrides that restore earlier values; pass them to ``prepare`` as ``ReconcileOptions.overrides``.
 
-    ``before``: pairs of an outcome that may have changed the cluster, with their earlier values.
-    ``now``: seconds since the epoch.
-    ``principal``: the person who requests it.
-    ``reason``: the reason given.
-    ``seconds``: duration; at most one day is used.
+    Args:
+        before: Pairs of an outcome that may have changed the cluster, with their earlier values.
+        now: Seconds since the epoch.
+        principal: The person who requests it.
+        reason: The reason given.
+        seconds: Duration; at most one day is used.
     """
     return tuple(
         NewOverride(

@@ -42,9 +42,10 @@ def results(
     An intent ends only with certainty. Ending it after an unknown result would lose the ownership of a value that took
     effect; recording the value after a rejection would claim a value that was never written.
 
-    ``now``: seconds since the epoch.
-    ``waiting``: pairs that an earlier run wrote and whose write may still take effect: their intents end only with a
-    result.
+    Args:
+        now: Seconds since the epoch.
+        waiting: Pairs that an earlier run wrote and whose write may still take effect: their intents end only with a
+            result.
     """
     record_changes: list[RecordChange] = []
     for pair in pairs:
@@ -59,8 +60,9 @@ def refused_overrides(
 
     Otherwise every later run would send the rejected value again, and fail, until the override ends.
 
-    ``begun``: the record changes of overrides that began or ended with the run.
-    ``owned``: the records before the run: an override that the rejected one replaced is in force again.
+    Args:
+        begun: The record changes of overrides that began or ended with the run.
+        owned: The records before the run: an override that the rejected one replaced is in force again.
     """
     rejected = {
         (pair.change.entity, pair.change.key)

@@ -56,17 +56,18 @@ async def run_pass(
     withholds stays a finding of the same record write; otherwise the records would take over the drifted value and lose
     the time when it was first seen.
 
-    ``desired``: all documents, without conflicts.
-    ``corrects``: whether a drift may be corrected now; called only for changes whose cause is drift.
-    ``before_sending``: called with the remaining plan and the records, right before it is sent; a ``KquotaError`` ends
-    the reconciliation.
-    ``refuses_removals``: called once with the plan: returns why it must not remove anything now; "" = removals are
-    allowed.
-    ``allowance``: the removal budgets; ``None`` = no removals within the window so far.
-    ``fenced``: whether writes of an earlier leader may still take effect: then drift without a recorded start is
-    neither reported nor recorded, and the next reconciliation checks again.
-
     Returns the reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
+
+    Args:
+        desired: All documents, without conflicts.
+        corrects: Whether a drift may be corrected now; called only for changes whose cause is drift.
+        before_sending: Called with the remaining plan and the records, right before it is sent; a ``KquotaError`` ends
+            the reconciliation.
+        refuses_removals: Called once with the plan: returns why it must not remove anything now; "" = removals are
+            allowed.
+        allowance: The removal budgets; ``None`` = no removals within the window so far.
+        fenced: Whether writes of an earlier leader may still take effect: then drift without a recorded start is
+            neither reported nor recorded, and the next reconciliation checks again.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None
@@ -137,7 +138,8 @@ def withhold(
 
     The rest is checked again until nothing is withheld, because a plan without some changes has other effects.
 
-    ``refusal``: why nothing may be removed; "" = guards and budgets decide.
+    Args:
+        refusal: Why nothing may be removed; "" = guards and budgets decide.
     """
     violations_by_change: dict[QuotaChange, list[Violation]] = {}
     if refusal:

@@ -21,8 +21,10 @@ def close_settled(
 ) -> None:
     """Write the outcome of settled intents to the audit log, if the settlement is about to be recorded.
 
-    The log is written before the records: after a crash in between, the next run settles the intents again. Raises
-    InventoryError if the log cannot be read or written.
+    The log is written before the records: after a crash in between, the next run settles the intents again.
+
+    Raises:
+        InventoryError: The log cannot be read or written.
     """
     if ports.audit is None or not observation.owned.intents:
         return

@@ -36,7 +36,8 @@ def check_fresh(
 ) -> None:
     """Check that the cluster, records, overrides and live values still match the preconditions of the plan.
 
-    Raises StalePlan if they do not match, or the plan is too old or from the future; the error lists all differences.
+    Raises:
+        StalePlan: They do not match, or the plan is too old or from the future; the error lists all differences.
     """
     mismatches: list[str] = []
     if saved.plan.cluster_id != observation.cluster_id:
@@ -63,10 +64,12 @@ def check_same_effect(
 ) -> None:
     """Check that the current documents produce exactly the reviewed changes.
 
-    ``recomputed``: the plan from the current documents.
-    ``digest``: the approved digest (``--expect-digest``); ``None`` = that of ``saved``.
+    Args:
+        recomputed: The plan from the current documents.
+        digest: The approved digest (``--expect-digest``); ``None`` = that of ``saved``.
 
-    Raises StalePlan if the changes differ; the error lists the operations.
+    Raises:
+        StalePlan: The changes differ; the error lists the operations.
     """
     expected = saved.plan.digest if digest is None else digest
     if recomputed.plan.digest == expected == saved.plan.digest:
@@ -80,7 +83,8 @@ def check_same_effect(
 def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
     """Check that a plan has the approved digest: one without a saved plan, or a saved plan that is not recomputed.
 
-    Raises StalePlan if the digest differs.
+    Raises:
+        StalePlan: The digest differs.
     """
     if plan.plan.digest != expected:
         raise _stale(

@@ -32,12 +32,13 @@ _T = TypeVar("_T")
 class PlanSender:
     """Sends one plan. Call ``run`` once, then read ``results``.
 
-    ``clock``: wall clock and monotonic clock.
-    ``progress``: called with ``apply`` and the entities done and in total, and with ``visible`` while waiting.
-    ``obstacles``: operations that block others from the start: writes of an earlier run without a known outcome, and
-    withheld changes.
-    ``pace``: whether each request waits until the one before is visible.
-    ``grace``: maximum seconds for the response to the current request after a request to stop.
+    Args:
+        clock: Wall clock and monotonic clock.
+        progress: Called with ``apply`` and the entities done and in total, and with ``visible`` while waiting.
+        obstacles: Operations that block others from the start: writes of an earlier run without a known outcome, and
+            withheld changes.
+        pace: Whether each request waits until the one before is visible.
+        grace: Maximum seconds for the response to the current request after a request to stop.
     """
 
     def __init__(

@@ -35,7 +35,8 @@ def deadline_seconds(changed_keys: int) -> float:
 class VisibilityProbes:
     """The last acknowledged changes of a run, whose visibility proves that of all earlier ones.
 
-    ``changes``: the plan, for the earlier values.
+    Args:
+        changes: The plan, for the earlier values.
     """
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
@@ -62,7 +63,8 @@ class VisibilityProbes:
     ) -> Visibility:
         """Wait until all live brokers show the changes, or until the deadline; return what they show.
 
-        Raises ClientError if the list of brokers is not available.
+        Raises:
+            ClientError: The list of brokers is not available.
         """
         deadline = clock.monotonic() + seconds
         pending = list(self._last)

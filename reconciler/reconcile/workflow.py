@@ -138,13 +138,11 @@ async def apply(
     withheld: Iterable[QuotaChange] = (),
     before_sending: Callable[[Outcome], None] = lambda _: None,
 ) -> Outcome:
-    """Send, verify, record, report. A rejected entity does not stop independent ones.
+    """Send, verify, record; return the outcome of each change. A rejected entity does not stop independent ones.
 
-    ``withheld``: changes that were withheld from the plan; changes that depend on them are held.
-    ``before_sending``: called with the outcome that applies if the run ends now: all changes about to be sent have an
-    unknown outcome.
-
-    Returns the outcome of each change; ``complete`` is true if all succeeded.
+    Args:
+        withheld: Changes that were withheld from the plan; changes that depend on them are held.
+        before_sending: Called with the outcome of a run that ends now: each change about to be sent is unknown.
 
     Raises:
         PlanRefused: A guard refuses the plan; nothing was sent.
@@ -336,7 +334,8 @@ async def _still_fits(
 ) -> PreparedPlan:
     """Return the plan with a new observation, if the observation it was computed from is too old.
 
-    Raises StalePlan if a precondition of the plan or a record has changed, or the override of a planned value ended.
+    Raises:
+        StalePlan: A precondition of the plan or a record has changed, or the override of a planned value ended.
     """
     now, observation = ports.clock.now(), prepared.observation
     changed = override_differences(

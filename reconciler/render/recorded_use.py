@@ -60,7 +60,8 @@ def refused_title(amount: int) -> str:
 def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) -> list[str]:
     """Return lines for a terminal.
 
-    ``max_rows``: maximum number of tenants; ``None`` = all.
+    Args:
+        max_rows: Maximum number of tenants; ``None`` = all.
     """
     lines = ["", style.paint(TITLE, "bold", "cyan"), escaped(recorded.headline)]
     lines += [style.paint(escaped(sentence), "dim") for sentence in recorded.evidence]

@@ -89,8 +89,9 @@ def selected_changes(
 ) -> tuple[tuple[QuotaChange, Effect | None], ...]:
     """Return the changes with their effects, in plan order.
 
-    ``max_rows``: maximum number of changes; removals and changes with a remark are selected first.
-    ``exclusive``: only removals of limits that are not owned, or all but these; ``None`` = all.
+    Args:
+        max_rows: Maximum number of changes; removals and changes with a remark are selected first.
+        exclusive: Only removals of limits that are not owned, or all but these; ``None`` = all.
     """
     effects = preview.impact.effects if preview.impact is not None else ()
     changes = preview.plan.changes
@@ -113,7 +114,8 @@ def finding_sections(
 ) -> tuple[Section, ...]:
     """Return the findings by section, in display order; empty ones are omitted.
 
-    ``max_rows_of``: maximum number of rows of a section; ``None`` = all.
+    Args:
+        max_rows_of: Maximum number of rows of a section; ``None`` = all.
     """
     findings_by_kind, made_sections = sections(preview.plan), list[Section]()
     notes = hiding_notes(preview)

@@ -159,8 +159,9 @@ def folded_lines(lines: Iterable[str], style: Style) -> list[str]:
 def folded(line: str, width: int, *, hang: int) -> list[str]:
     """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary.
 
-    ``line``: may contain colour codes, which take no columns.
-    ``width``: columns of the terminal, 0 = never fold.
+    Args:
+        line: May contain colour codes, which take no columns.
+        width: Columns of the terminal, 0 = never fold.
     """
     width = max(width, _LEAST_WIDTH) if width else 0
     if not width or columns_of(_COLOUR.sub("", line)) <= width:

@@ -57,7 +57,8 @@ def plan_text(
 ) -> str:
     """Return a plan.
 
-    ``recorded``: the effect by recorded use; ``None`` = not requested.
+    Args:
+        recorded: The effect by recorded use; ``None`` = not requested.
     """
     lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
     max_rows = None if verbose else SHOWN

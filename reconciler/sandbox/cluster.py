@@ -42,7 +42,8 @@ class SandboxCluster:
     def __init__(self, settings: SandboxSettings) -> None:
         """Load the state file, or create one.
 
-        Raises ConfigError if the state file cannot be read or written, or belongs to another cluster id.
+        Raises:
+            ConfigError: The state file cannot be read or written, or belongs to another cluster id.
         """
         path = settings.state_file
         stored_state = state_file.load(path) if path is not None else None
@@ -66,7 +67,8 @@ class SandboxCluster:
     def commit(self, records: Iterable[QuotaRecord]) -> None:
         """Apply records as one batch; brokers show it after their lag.
 
-        Raises ConfigError if the state file cannot be written; nothing has changed then.
+        Raises:
+            ConfigError: The state file cannot be written; nothing has changed then.
         """
         record_list = tuple(records)
         if not record_list:

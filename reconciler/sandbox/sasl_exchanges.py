@@ -30,7 +30,8 @@ class SaslExchange(Protocol):
     def step(self, token: bytes) -> bytes:
         """Return the response to the client's token.
 
-        Raises AuthenticationError if the credentials are wrong, or the client violated the mechanism's rules.
+        Raises:
+            AuthenticationError: The credentials are wrong, or the client violated the mechanism's rules.
         """
 
 

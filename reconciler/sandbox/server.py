@@ -29,7 +29,8 @@ class _BrokerListeners:
 class Sandbox:
     """A cluster of embedded brokers; use it as an async context manager.
 
-    ``clock``: monotonic seconds, for the lifetime of sessions.
+    Args:
+        clock: Monotonic seconds, for the lifetime of sessions.
     """
 
     def __init__(
@@ -40,7 +41,8 @@ class Sandbox:
     ) -> None:
         """Read the state file, if there is one.
 
-        Raises ConfigError if the state file cannot be read, or belongs to another cluster.
+        Raises:
+            ConfigError: The state file cannot be read, or belongs to another cluster.
         """
         self.settings = settings or SandboxSettings()
         self.faults = Faults()
@@ -49,7 +51,11 @@ class Sandbox:
         self._listeners = {node: _BrokerListeners() for node in self.settings.nodes}
 
     async def __aenter__(self) -> Self:
-        """Start every broker. Raises ConfigError if a port is in use or the host is not local."""
+        """Start every broker.
+
+        Raises:
+            ConfigError: A port is in use or the host is not local.
+        """
         try:
             for node in self.settings.nodes:
                 await self.start(node)
@@ -116,7 +122,8 @@ class Sandbox:
     async def start(self, node: int) -> None:
         """Open the listeners of a broker; a stopped broker keeps its ports.
 
-        Raises ConfigError if a port is in use or the host is not local.
+        Raises:
+            ConfigError: A port is in use or the host is not local.
         """
         broker = self._cluster.brokers[node]
         for listener in self.settings.listeners:

@@ -64,12 +64,14 @@ class Listener:
 def tls_context(certificate: Path, key: Path | None, client_ca: Path | None) -> ssl.SSLContext:
     """Return the TLS context of a listener.
 
-    ``certificate``: PEM chain, the server's own certificate first.
-    ``key``: PEM private key, not encrypted; ``None`` if it is in the same file.
-    ``client_ca``: PEM authorities of client certificates, which determine the principal; ``None`` = no client
-    certificates.
+    Args:
+        certificate: PEM chain, the server's own certificate first.
+        key: PEM private key, not encrypted; ``None`` if it is in the same file.
+        client_ca: PEM authorities of client certificates, which determine the principal; ``None`` = no client
+            certificates.
 
-    Raises ConfigError if a file cannot be read, or is not PEM.
+    Raises:
+        ConfigError: A file cannot be read, or is not PEM.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:

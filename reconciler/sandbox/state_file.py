@@ -19,7 +19,8 @@ FORMAT: Final = 1
 def load(path: Path) -> tuple[str, Image] | None:
     """Return cluster id and image, or ``None`` if there is no file yet.
 
-    Raises ConfigError if the file exists but cannot be read as a state; it is not overwritten then.
+    Raises:
+        ConfigError: The file exists but cannot be read as a state; it is not overwritten then.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -49,7 +50,8 @@ def _records(row: DocumentReader) -> Iterator[QuotaRecord]:
 def save(path: Path, cluster_id: str, image: Image) -> None:
     """Write the state atomically; durable when this returns.
 
-    Raises ConfigError if the folder or file cannot be written.
+    Raises:
+        ConfigError: The folder or file cannot be written.
     """
     rows: list[Json] = [
         {"entity": dict(names), "values": {key: value_json(value) for key, value in values.items()}}

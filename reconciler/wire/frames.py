@@ -54,8 +54,8 @@ def frame_size(head: bytes, *, limit: int = DEFAULT_LIMIT) -> int:
     """Return the number of bytes that follow the four bytes of ``head``.
 
     Raises:
-        ProtocolError: if the size is negative or too small for a header.
-        FrameTooLarge: if it is above ``limit``; nothing has been allocated for it.
+        ProtocolError: The size is negative or too small for a header.
+        FrameTooLarge: It is above ``limit``; nothing has been allocated for it.
     """
     size: int = _SIZE.unpack(head)[0]
     if size > limit:
@@ -89,7 +89,8 @@ def size_hint(limit: int, configured: int) -> str:
 def check_answer(api: KafkaApi, frame: bytes | bytearray, *, limit: int) -> None:
     """Check a response against the limit of its own API; the frame buffer may have allowed a larger pending one.
 
-    Raises FrameTooLarge if it has more bytes.
+    Raises:
+        FrameTooLarge: It has more bytes.
     """
     accepted = answer_limit(api, limit)
     if len(frame) > accepted:
@@ -122,8 +123,8 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
     must answer it with error 35 instead of closing the connection.
 
     Raises:
-        ProtocolError: if the API is not in the table; a broker closes the connection then.
-        DecodeError: if the header cannot be read.
+        ProtocolError: The API is not in the table; a broker closes the connection then.
+        DecodeError: The header cannot be read.
     """
     reader = WireReader(frame, flexible=False)
     api_key, api_version = reader.int16(), reader.int16()
@@ -154,7 +155,8 @@ def correlation_id_of(frame: bytes | bytearray) -> int:
 def response_body(api: KafkaApi, version: int, frame: bytes | bytearray) -> bytes:
     """Return the body of a response frame without its length, copied once.
 
-    Raises DecodeError if the header cannot be read.
+    Raises:
+        DecodeError: The header cannot be read.
     """
     start = _LEAST_ANSWER
     if len(frame) < start:

@@ -33,8 +33,8 @@ def lower_version(
     """Return the version of ApiVersions to request instead, or None if ``answer`` can be used.
 
     Raises:
-        UnsupportedVersion: if the broker refuses a version that it offered itself.
-        BrokerError: if the response has another error.
+        UnsupportedVersion: The broker refuses a version that it offered itself.
+        BrokerError: The response has another error.
     """
     if answer.error_code == UNSUPPORTED_VERSION:
         lower = retry_after_refusal(answer)
@@ -51,8 +51,8 @@ def check_handshake(answer: sasl_handshake.SaslHandshakeResponse, mechanism: Mec
     """Check the response to SaslHandshake.
 
     Raises:
-        AuthenticationError: if the listener does not support the mechanism, or does not use SASL.
-        BrokerError: if the response has another error.
+        AuthenticationError: The listener does not support the mechanism, or does not use SASL.
+        BrokerError: The response has another error.
     """
     if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationError(
@@ -73,8 +73,8 @@ def next_token(
     """Return the next token of ``mechanism`` for a response to SaslAuthenticate; None if the exchange is complete.
 
     Raises:
-        AuthenticationError: if the broker refuses the credentials, or the mechanism refuses the broker.
-        BrokerError: if the response has an error unrelated to the credentials.
+        AuthenticationError: The broker refuses the credentials, or the mechanism refuses the broker.
+        BrokerError: The response has an error unrelated to the credentials.
     """
     if answer.error_code in (SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE):
         message = answer.error_message or error_code(answer.error_code).sentence
@@ -114,8 +114,9 @@ class ListenerHint(StrEnum):
 def hang_up_hint(state: SessionState, *, has_received: bool, expects_sasl: bool) -> str:
     """Return the probable cause if a broker closes the connection, "" if unknown.
 
-    ``has_received``: true if any response was received before.
-    ``expects_sasl``: true if the session uses SASL, or a request was answered without it.
+    Args:
+        has_received: True if any response was received before.
+        expects_sasl: True if the session uses SASL, or a request was answered without it.
     """
     if state is SessionState.API_VERSIONS and not has_received:
         return ListenerHint.NO_RESPONSE

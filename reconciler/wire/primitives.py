@@ -36,7 +36,8 @@ _FLOAT64: Final = struct.Struct(">d")
 def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
     """Encode the length field of a string of ``length`` bytes; None is null.
 
-    Raises EncodeError if the length is above Kafka's limit.
+    Raises:
+        EncodeError: The length is above Kafka's limit.
     """
     if length is None:
         return b"\x00" if flexible else b"\xff\xff"
@@ -50,7 +51,8 @@ def encode_string_length(length: int | None, *, flexible: bool) -> bytes:
 def encode_string(value: str, *, flexible: bool) -> bytes:
     """Encode ``value`` as UTF-8 after its length.
 
-    Raises EncodeError if it has more than 32,767 bytes, or contains lone surrogates.
+    Raises:
+        EncodeError: It has more than 32,767 bytes, or contains lone surrogates.
     """
     try:
         text = value.encode()
@@ -180,8 +182,9 @@ class WireReader:
     def nullable_count(self, *, least_size: int) -> int | None:
         """Read the number of items of an array, or None if it is null.
 
-        ``least_size``: bytes of the smallest item in either encoding; a count that cannot fit in the remaining bytes
-        is refused before anything is allocated for it.
+        Args:
+            least_size: Bytes of the smallest item in either encoding; a count that cannot fit in the remaining bytes is
+                refused before anything is allocated for it.
         """
         start = self._offset
         count = self._length(self.int32, "an array")
@@ -224,7 +227,11 @@ class WireReader:
                 self._offset = skip_tags(self._body, start)
 
     def tags(self) -> dict[int, bytes]:
-        """Read the tagged fields by number; empty in classic versions. Raises DecodeError if a tag occurs twice."""
+        """Read the tagged fields by number; empty in classic versions.
+
+        Raises:
+            DecodeError: A tag occurs twice.
+        """
         tagged_fields: dict[int, bytes] = {}
         if not self._flexible:
             return tagged_fields

@@ -9,11 +9,11 @@ The states and their transitions::
                             READY <-- REAUTHENTICATING (drains, then handshake and tokens) <------------'
     every state --fault, end of stream, close()--> CLOSED
 
-Invariants: responses arrive in the order of requests (a broker handles one request per connection at a
-time), so a wrong correlation id makes all later data unusable; a broker that throttles does not
-read from this connection for a while, so nothing is sent to it meanwhile (KIP-219); a session that may
-expire is re-authenticated on the same connection, with no other request in flight (KIP-368). A caller that
-no longer needs a response abandons its slot: the response still arrives in order, and is dropped.
+Invariants: responses arrive in the order of requests (a broker handles one request per connection at a time), so a
+wrong correlation id makes all later data unusable; a broker that throttles does not read from this connection for a
+while, so nothing is sent to it meanwhile (KIP-219); a session that may expire is re-authenticated on the same
+connection, with no other request in flight (KIP-368). A caller that no longer needs a response abandons its slot: the
+response still arrives in order, and is dropped.
 
 Tokens are not stored; no ``repr`` and no error shows one.
 """
@@ -47,9 +47,7 @@ MAX_IN_FLIGHT: Final = 5
 """Maximum requests in flight; more would only wait in the broker's socket buffer."""
 
 FIRST_ASKED: Final = 3
-"""First requested version of ApiVersions. Every broker with quotas supports it (Kafka 2.4); a higher one
-costs a round trip on brokers that refuse it and returns no further fields that are used.
-"""
+"""First requested version of ApiVersions; Kafka 2.4 has it. A higher one costs a round trip where it is refused."""
 
 _MAX_CORRELATION_ID: Final = 2**31 - 1
 
@@ -91,11 +89,11 @@ class BrokerSession:
     ) -> None:
         """Create an unconnected session.
 
-        ``client_id``: the client-id that brokers log and apply quotas to.
-        ``software_name``: see ``api_versions.ApiVersionsRequest``.
-        ``software_version``: see ``api_versions.ApiVersionsRequest``.
-        ``uses_sasl``: true if the listener authenticates by SASL.
-        ``limit``: largest response accepted, in bytes; a lower limit of the API has priority.
+        Args:
+            client_id: The client-id that brokers log and apply quotas to.
+            software_name, software_version: See ``api_versions.ApiVersionsRequest``.
+            uses_sasl: True if the listener authenticates by SASL.
+            limit: Largest response accepted, in bytes; a lower limit of the API has priority.
         """
         self._client_id = client_id
         self._request = api_versions.ApiVersionsRequest(
@@ -133,7 +131,8 @@ class BrokerSession:
     def version(self, api: KafkaApi) -> int:
         """Return the version of ``api`` to use on this connection.
 
-        Raises UnsupportedVersion if client and broker share none.
+        Raises:
+            UnsupportedVersion: Client and broker share none.
         """
         if self.offered is None:
             raise RuntimeError("the broker has not yet sent its API versions")
@@ -164,8 +163,9 @@ class BrokerSession:
     def authenticate(self, mechanism: Mechanism, *, fraction: float) -> None:
         """Start the SASL exchange.
 
-        ``fraction``: when to re-authenticate, as a part of the session's lifetime; Java chooses it at random from
-        0.85 to 0.95, so that clients do not re-authenticate all at once.
+        Args:
+            fraction: When to re-authenticate, as a part of the session's lifetime; Java chooses it at random from 0.85
+                to 0.95, so that clients do not re-authenticate all at once.
         """
         self._expect(SessionState.HANDSHAKE)
         self.state = SessionState.AUTHENTICATING

@@ -19,8 +19,10 @@ _ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
     """Return the unsigned varint at ``offset`` and the offset after it.
 
-    Over-long forms of small numbers are accepted, as in Java. Raises DecodeError if it is truncated, longer than five
-    bytes or above 2^31 - 1.
+    Over-long forms of small numbers are accepted, as in Java.
+
+    Raises:
+        DecodeError: It is truncated, longer than five bytes or above 2^31 - 1.
     """
     value = 0
     for index in range(MAX_VARINT_BYTES):
@@ -38,7 +40,8 @@ def read_varint(body: bytes | bytearray, offset: int) -> tuple[int, int]:
 def skip_tags(body: bytes | bytearray, offset: int) -> int:
     """Return the offset after a section of tagged fields, whatever their content.
 
-    Raises DecodeError if a field announces more bytes than remain.
+    Raises:
+        DecodeError: A field announces more bytes than remain.
     """
     count, offset = read_varint(body, offset)
     for _ in range(count):

@@ -39,10 +39,10 @@ def choose(api: KafkaApi, offered: OfferedVersions) -> int:
     """Return the highest version of ``api`` that both client and broker support.
 
     Raises:
-        ControllerUnavailable: if a KRaft broker omits AlterClientQuotas: it offers an API that it
+        ControllerUnavailable: A KRaft broker omits AlterClientQuotas: it offers an API that it
             forwards only in versions that the active controller supports, too
             (``ApiVersionsResponse.intersectForwardableApis``), so it is offered again once a controller is active.
-        UnsupportedVersion: if there is none for another reason.
+        UnsupportedVersion: There is none for another reason.
     """
     if offered.offers(api):
         return min(offered.ranges[api.key][1], api.highest)

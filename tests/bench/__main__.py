@@ -334,8 +334,9 @@ def written(text: str, tables: Mapping[str, str], measurements: list[use.Measure
 def measured_part(part: str, counts: list[int] | None) -> tuple[str, list[Row]]:
     """The table of a part, and its rows.
 
-    ``part``: name of the part.
-    ``counts``: columns of the operator's table; ``None`` = all.
+    Args:
+        part: Name of the part.
+        counts: Columns of the operator's table; ``None`` = all.
     """
     if part == REQUESTS:
         return request_sizes.table(harness.ROUNDS), []

@@ -113,11 +113,12 @@ def wall_of(
 ) -> Callable[[], Mapping[str, float]]:
     """A sample that is a whole command: wall and CPU seconds from start to exit.
 
-    ``command``: the command; it must exit with 0 and print ``expect``.
-    ``before``: prepares the state that the command needs; not timed.
-    ``env``: additional environment variables.
-    ``cwd``: working directory.
-    ``expect``: a text that the output must contain, so that a command without effect is not a sample.
+    Args:
+        command: The command; it must exit with 0 and print ``expect``.
+        before: Prepares the state that the command needs; not timed.
+        env: Additional environment variables.
+        cwd: Working directory.
+        expect: A text that the output must contain, so that a command without effect is not a sample.
     """
 
     def run() -> Mapping[str, float]:

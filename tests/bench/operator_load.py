@@ -291,7 +291,11 @@ def is_ready(obj: Mapping[str, Any]) -> bool:
 
 
 def until(claim: Callable[[], bool], what: str, *, pace: float = PACE) -> None:
-    """Poll at a fixed interval. Raises SystemExit if not in time."""
+    """Poll at a fixed interval.
+
+    Raises:
+        SystemExit: Not in time.
+    """
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):

@@ -45,9 +45,10 @@ def table(rows: Sequence[Row]) -> str:
 def curve(rows: Iterable[Row], works: Iterable[str], before: str = "") -> str:
     """Rows that differ only in size: a line for each work, a column for each size.
 
-    ``rows``: measured rows; the peer is the size, and after a comma the time and conditions.
-    ``works``: the lines, in order.
-    ``before``: the current table of the page; columns without new measurements stay.
+    Args:
+        rows: Measured rows; the peer is the size, and after a comma the time and conditions.
+        works: The lines, in order.
+        before: The current table of the page; columns without new measurements stay.
     """
     cells = _columns(before)
     for row in rows:
@@ -97,9 +98,10 @@ def use_table(
 ) -> str:
     """All targets in order: measured now, otherwise as on the page, otherwise marked as not measured.
 
-    ``measurements``: new measurements.
-    ``targets``: all targets with their titles.
-    ``before``: the current table of the page.
+    Args:
+        measurements: New measurements.
+        targets: All targets with their titles.
+        before: The current table of the page.
     """
     now: dict[str, list[str]] = {}
     for measurement in measurements:

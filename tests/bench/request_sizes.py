@@ -87,7 +87,8 @@ def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[b
 def send(connection: socket.socket, body: bytes) -> None:
     """Send one request; decode only the first error of the response.
 
-    Raises CallFailed if the first entity was refused.
+    Raises:
+        CallFailed: The first entity was refused.
     """
     answer = ping.exchange(connection, raw_quotas.ALTER, API_VERSION, body, flexible=True)
     (error,) = struct.unpack_from(">h", answer, 4 + _varint_size(answer, 4))

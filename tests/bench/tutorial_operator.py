@@ -30,7 +30,8 @@ async def connect(memo: kopf.Memo, **_: object) -> None:
 async def reconcile(body: kopf.Body, memo: kopf.Memo, patch: kopf.Patch, **_: object) -> None:
     """Apply the object's quotas to the broker and report it.
 
-    Raises kopf.PermanentError if the object cannot be read, or the broker refuses it.
+    Raises:
+        kopf.PermanentError: The object cannot be read, or the broker refuses it.
     """
     obj: dict[str, Any] = {
         "apiVersion": body["apiVersion"],

@@ -21,7 +21,8 @@ AFTER = "metadata:\n"
 def wrapped(text: str) -> str:
     """The template of a CRD: its text with the chart's annotations and labels, if CRDs are enabled.
 
-    Raises ValueError if the text contains template braces, or not exactly one unindented `metadata:`.
+    Raises:
+        ValueError: The text contains template braces, or not exactly one unindented `metadata:`.
     """
     if "{{" in text:
         raise ValueError("the text would be taken for a template")

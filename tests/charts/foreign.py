@@ -36,7 +36,8 @@ def pins() -> dict[str, tuple[str, str]]:
 def definitions() -> Path:
     """The folder with all of `FILES`, downloaded on first use.
 
-    Raises ServersUnavailable if go is missing, a module cannot be downloaded, or its hash differs.
+    Raises:
+        ServersUnavailable: Go is missing, a module cannot be downloaded, or its hash differs.
     """
     name = f"foreign-crds-{jars.digest(SUMS.read_text(encoding='utf-8'), repr(FILES))}"
     return jars.cached(name, _fill)

@@ -20,7 +20,8 @@ NEEDED = "Node.js with npm (for example the packages nodejs and npm)"
 def errors(objects: Sequence[Mapping[str, Any]]) -> list[str]:
     """Errors in objects of Argo CD or Flux, as sentences.
 
-    Raises ServersUnavailable if npm is missing or cannot download.
+    Raises:
+        ServersUnavailable: npm is missing or cannot download.
     """
     texts = [(SOURCES / name).read_text(encoding="utf-8") for name in FILES]
     folder = jars.cached(f"gitops-types-{jars.digest(*texts)}", _install)

@@ -23,8 +23,9 @@ class Step:
 def commands(page: str, *, with_operator: bool = False) -> list[Step]:
     """The commands of a page.
 
-    ``page``: one of `PAGES`.
-    ``with_operator``: include commands that need a running operator.
+    Args:
+        page: One of `PAGES`.
+        with_operator: Include commands that need a running operator.
     """
     text = (DOCS / page).read_text(encoding="utf-8")
     steps: list[Step] = []

@@ -73,9 +73,10 @@ def placed(
 ) -> Iterator[Placed]:
     """Apply everything except pods and CRDs; delete cluster-scoped objects at the end.
 
-    ``arguments``: additional arguments of `helm template`.
-    ``narrow``: whether one namespace is watched, instead of all.
-    ``with_pods``: whether `objects` includes objects that create pods, which are not applied.
+    Args:
+        arguments: Additional arguments of `helm template`.
+        narrow: Whether one namespace is watched, instead of all.
+        with_pods: Whether `objects` includes objects that create pods, which are not applied.
     """
     home, watched = kube.fresh_namespace(), kube.fresh_namespace()
     scope = ("--set", f"watch.namespaces={{{watched}}}") if narrow else ()

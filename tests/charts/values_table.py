@@ -39,7 +39,11 @@ def table() -> str:
 
 
 def page(text: str) -> str:
-    """The README with the current table. Raises ValueError if the README does not contain the two marks."""
+    """The README with the current table.
+
+    Raises:
+        ValueError: The README does not contain the two marks.
+    """
     head, begin, remaining_text = text.partition(BEGIN)
     _, end, tail = remaining_text.partition(END)
     if not begin or not end:

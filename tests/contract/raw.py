@@ -84,7 +84,11 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         self.socket.sendall(frame)
 
     def receive(self) -> bytes:
-        """One frame without its length. Raises Closed if the broker closed the connection."""
+        """One frame without its length.
+
+        Raises:
+            Closed: The broker closed the connection.
+        """
         return self._exactly(frames.frame_size(self._exactly(frames.LENGTH_BYTES)))
 
     def ask(

@@ -49,7 +49,8 @@ async def reconciled(
 async def converged(store: QuotaStore, inventory: Inventory, desired: DesiredState) -> Outcome:
     """Reconcile until everything is complete, and return that outcome.
 
-    Raises AssertionError if it is not complete within `CONVERGED_SECONDS`.
+    Raises:
+        AssertionError: It is not complete within `CONVERGED_SECONDS`.
     """
     clock = SystemClock()
     deadline = clock.monotonic() + CONVERGED_SECONDS

@@ -41,9 +41,10 @@ class Faults:
 class FakeCluster:
     """The cluster; see the module.
 
-    ``state``: quotas at the start.
-    ``brokers``: number of brokers, with ids from 1.
-    ``rights``: cluster operations that the client may use.
+    Args:
+        state: Quotas at the start.
+        brokers: Number of brokers, with ids from 1.
+        rights: Cluster operations that the client may use.
     """
 
     def __init__(

@@ -28,7 +28,8 @@ DESCRIPTION = "package/generated/api.github.com.json"
 def go_program(name: str) -> Path:
     """`act` or `actionlint`, built on first use (half a minute with a warm module cache).
 
-    Raises ServersUnavailable if go is missing, or its modules cannot be downloaded.
+    Raises:
+        ServersUnavailable: Go is missing, or its modules cannot be downloaded.
     """
     pins = (GO / "go.mod").read_text() + (GO / "go.sum").read_text()
     folder = cached(f"forge-tools-{digest(pins)}", _build)
@@ -67,7 +68,8 @@ def _build(folder: Path) -> None:
 def description() -> dict:
     """GitHub's own OpenAPI description of its REST API.
 
-    Raises ServersUnavailable if npm's registry cannot be reached, or the digest differs.
+    Raises:
+        ServersUnavailable: Npm's registry cannot be reached, or the digest differs.
     """
     folder = cached(f"octokit-openapi-{OPENAPI_VERSION}-{OPENAPI_SHA256[:16]}", _download)
     return json.loads((folder / "api.github.com.json").read_text(encoding="utf-8"))

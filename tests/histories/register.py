@@ -62,11 +62,12 @@ class _Step:
 class RegisterHistory:
     """Writes and reads of one register.
 
-    ``writes``: writes of all writers.
-    ``reads``: observer -> its reads, in order. Each observer follows the register separately.
-    ``initial``: the value before all writes.
-    ``log``: the observer that shows every change; "" = none.
-    ``most_steps``: maximum number of steps: without an order the search would try all subsets of the lost writes.
+    Args:
+        writes: Writes of all writers.
+        reads: Observer -> its reads, in order. Each observer follows the register separately.
+        initial: The value before all writes.
+        log: The observer that shows every change; "" = none.
+        most_steps: Maximum number of steps: without an order the search would try all subsets of the lost writes.
     """
 
     def __init__(

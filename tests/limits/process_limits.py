@@ -71,7 +71,8 @@ class Prepared:
     A run has the memory and CPU limits of a new program, without the time of its start. The memory of its parent
     counts for its peak, that of other runs does not.
 
-    ``program``: the text of a Python program with a function `main` whose arguments are strings.
+    Args:
+        program: The text of a Python program with a function `main` whose arguments are strings.
     """
 
     def __init__(self, program: str) -> None:

@@ -19,7 +19,11 @@ class Step(NamedTuple):
 
 
 def steps(text: str) -> list[Step]:
-    """The instructions of a Dockerfile. Raises ValueError if an instruction is not one of `KNOWN`."""
+    """The instructions of a Dockerfile.
+
+    Raises:
+        ValueError: An instruction is not one of `KNOWN`.
+    """
     lines = [
         line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
     ]

@@ -54,7 +54,7 @@ def typed(script: str, folder: Path, **environment: str) -> str:
 
 
 def base_image() -> Path:
-    """The root file system of the page's first command; cached. Raises ServersUnavailable."""
+    """The root file system of the page's first command; cached, or raise ServersUnavailable."""
     command = offline_commands()[0]
 
     def fill(folder: Path) -> None:

@@ -18,14 +18,15 @@ NEEDED = {"kerberos": ("krb5-config", "the header files of Kerberos (libkrb5-dev
 
 
 def build_tools() -> Path:
-    """The Python of a virtual environment with the locked build tools. Raises ServersUnavailable."""
+    """The Python of a virtual environment with the locked build tools, or raise ServersUnavailable."""
     return jars.cached(f"build-tools-{_digest('build')}", _fill_tools) / "bin" / "python"
 
 
 def wheel_folder(extra: str) -> Path:
     """A folder with the wheels of the locks `base`, `build` and `extra`; of the first two for the extra "".
 
-    Raises ServersUnavailable if a program is missing, or a download fails or has another hash.
+    Raises:
+        ServersUnavailable: A program is missing, or a download fails or has another hash.
     """
     if extra in NEEDED:
         jars.program(*NEEDED[extra])

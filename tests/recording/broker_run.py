@@ -87,7 +87,9 @@ class _Load:
 def record(run: Run, *, phase_seconds: int = PHASE_SECONDS, say: Any = print) -> Recorded:
     """Start a broker with the shipped agent and Prometheus with the shipped scrape job, and run both halves.
 
-    Raises ServersUnavailable if Java, Maven or Prometheus is missing; AssertionError if the driver or a limit failed.
+    Raises:
+        ServersUnavailable: Java, Maven or Prometheus is missing.
+        AssertionError: The driver or a limit failed.
     """
     users = {"admin": PASSWORD} | dict.fromkeys(_users(run), PASSWORD)
     listeners = (Listener.PLAINTEXT, Listener.SASL_PLAINTEXT)

@@ -76,10 +76,11 @@ def write(
 ) -> list[Path]:
     """Write the files of one run; the same run and key give the same bytes.
 
-    ``recorded``: the run.
-    ``key``: key of the pseudonyms; deleted after the recording.
-    ``folder``: folder of the files.
-    ``scrape_ms``: scrape step.
+    Args:
+        recorded: The run.
+        key: Key of the pseudonyms; deleted after the recording.
+        folder: Folder of the files.
+        scrape_ms: Scrape step.
     """
     rename, run = pseudonyms(key), recorded.run
     stem = f"run-{run.number}"

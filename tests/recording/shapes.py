@@ -77,12 +77,13 @@ def schedule(
 ) -> tuple[Schedule, ...]:
     """The records of each connection of a group.
 
-    ``shape``: one of `SHAPES`.
-    ``seed``: the same seed gives the same records.
-    ``mean``: mean bytes per second over all connections, if the shape is 1.
-    ``record``: bytes of a record, plus or minus half.
-    ``connections``: number of connections, to which records are assigned at random.
-    ``seconds``: Duration.
+    Args:
+        shape: One of `SHAPES`.
+        seed: The same seed gives the same records.
+        mean: Mean bytes per second over all connections, if the shape is 1.
+        record: Bytes of a record, plus or minus half.
+        connections: Number of connections, to which records are assigned at random.
+        seconds: Duration.
     """
     chance = random.Random(seed)
     level = SHAPES[shape](chance, seconds)

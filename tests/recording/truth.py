@@ -102,11 +102,12 @@ def samples(
 ) -> tuple[Sample, ...]:
     """The samples of a series after ingest.
 
-    ``kind``: measured quota type.
-    ``rates``: its points.
-    ``delays``: points of its throttle time; NaN = none.
-    ``scrapes``: the scrapes that count.
-    ``scrape_ms``: the scrape step.
+    Args:
+        kind: Measured quota type.
+        rates: Its points.
+        delays: Points of its throttle time; NaN = none.
+        scrapes: The scrapes that count.
+        scrape_ms: The scrape step.
     """
     moments = set(scrapes)
     throttle = {ts: 0 if value != value else round(value) for ts, value in delays}  # noqa: PLR0124 - true only for NaN

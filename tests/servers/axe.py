@@ -17,7 +17,11 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 
 
 def script() -> str:
-    """Return the text of axe.min.js. Raises ServersUnavailable if npm is missing or cannot download."""
+    """Return the text of axe.min.js.
+
+    Raises:
+        ServersUnavailable: npm is missing or cannot download.
+    """
     folder = jars.cached(f"axe-core-{VERSION}-{jars.digest(INTEGRITY)}", _download)
     return (folder / "axe.min.js").read_text(encoding="utf-8")
 

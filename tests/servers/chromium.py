@@ -103,7 +103,8 @@ class Browser:
 def chromium(size: tuple[int, int] = SIZE) -> Iterator[Browser]:
     """Start a browser with a temporary profile; stop and remove both afterwards.
 
-    Raises ServersUnavailable if chromium, its driver or selenium is missing.
+    Raises:
+        ServersUnavailable: Chromium, its driver or selenium is missing.
     """
     browser = jars.program("chromium", "Chromium (Debian: apt-get install chromium)")
     driver = jars.program("chromedriver", "its driver (Debian: apt-get install chromium-driver)")

@@ -26,7 +26,8 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 def agent() -> Path:
     """Return the agent's jar, downloaded on first use.
 
-    Raises ServersUnavailable if maven is missing or cannot download it, or the jar is not the pinned one.
+    Raises:
+        ServersUnavailable: Maven is missing or cannot download it, or the jar is not the pinned one.
     """
     name = f"jmx-agent-{ARTIFACT.rpartition(':')[2]}-{jars.digest(ARTIFACT, SHA256)}"
     return next(jars.cached(name, _download).glob("*.jar"))

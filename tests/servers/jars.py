@@ -122,7 +122,8 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
 def program(name: str, package: str) -> str:
     """Return the path of a program.
 
-    Raises ServersUnavailable if it is not installed; the message lists the `package` to install.
+    Raises:
+        ServersUnavailable: It is not installed; the message lists the `package` to install.
     """
     home = os.environ.get("JAVA_HOME") if name in {"java", "javac"} else None
     path = shutil.which(name, path=str(Path(home) / "bin")) if home else None
@@ -144,7 +145,8 @@ def javac() -> str:
 def java_identity() -> str:
     """Return the output of `java -version`, part of the names of cache folders that depend on the JVM.
 
-    Raises ServersUnavailable if there is no Java, it does not run, or it is older than 17.
+    Raises:
+        ServersUnavailable: There is no Java, it does not run, or it is older than 17.
     """
     answer = subprocess.run([java(), "-version"], capture_output=True, text=True, check=False)
     text = answer.stderr.strip()

@@ -64,18 +64,19 @@ class KafkaCluster:
     ) -> None:
         """Configure the cluster without starting it.
 
-        ``version``: one of `jars.VERSIONS`.
-        ``nodes``: 1, or 3 with a quorum of three.
-        ``listeners``: listeners for clients; see `Listener`.
-        ``users``: name -> password, for PLAIN and (from 3.5) SCRAM. `admin` is a super user.
-        ``acls``: enables the authorizer; ANONYMOUS (the plaintext listener) is a super user.
-        ``grants``: ACLs to create, with `acls`.
-        ``extra``: additional server properties for every node.
-        ``heap_megabytes``: per node; 768 or more for 100,000 entities.
-        ``callback``: a Java class for `client.quota.callback.class`.
-        ``advertised``: node -> listener -> advertised port, for proxies.
-        ``jvm``: JVM flags instead of those that share the class-data archive.
-        ``metrics``: configuration of the JMX agent, which then serves metrics at `metrics_port`.
+        Args:
+            version: One of `jars.VERSIONS`.
+            nodes: 1, or 3 with a quorum of three.
+            listeners: Listeners for clients; see `Listener`.
+            users: Name -> password, for PLAIN and (from 3.5) SCRAM. `admin` is a super user.
+            acls: Enables the authorizer; ANONYMOUS (the plaintext listener) is a super user.
+            grants: ACLs to create, with `acls`.
+            extra: Additional server properties for every node.
+            heap_megabytes: Per node; 768 or more for 100,000 entities.
+            callback: A Java class for `client.quota.callback.class`.
+            advertised: Node -> listener -> advertised port, for proxies.
+            jvm: JVM flags instead of those that share the class-data archive.
+            metrics: Configuration of the JMX agent, which then serves metrics at `metrics_port`.
         """
         self.version = version
         self.numbers = tuple(range(1, nodes + 1))

@@ -143,7 +143,8 @@ def quorum_leader(port: int, *, seconds: float = 1.0) -> int | None:
 def raise_metadata_version(port: int, *, seconds: float = CALL_SECONDS) -> int:
     """Send UpdateFeatures v1 until metadata.version is the newest that all nodes support; return its level.
 
-    Raises CallFailed if no level above that of 3.9 is supported.
+    Raises:
+        CallFailed: No level above that of 3.9 is supported.
     """
     name = b"metadata.version"
     refusals = []

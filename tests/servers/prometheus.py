@@ -64,7 +64,8 @@ class CheckFailed(AssertionError):
 def folder(package: Package) -> Path:
     """Return the folder with the package's programs.
 
-    Raises ServersUnavailable if the package cannot be downloaded, and the program is not installed.
+    Raises:
+        ServersUnavailable: The package cannot be downloaded, and the program is not installed.
     """
     name = f"{package.name}-{package.version}-{jars.digest(package.sha256, package.fixed)}"
     try:
@@ -79,7 +80,11 @@ def folder(package: Package) -> Path:
 
 
 def promtool(*arguments: str, stdin: str = "") -> str:
-    """Run `promtool`; return its output. Raises CheckFailed if it did not exit with 0; the message is its output."""
+    """Run `promtool`; return its output.
+
+    Raises:
+        CheckFailed: It did not exit with 0; the message is its output.
+    """
     return _checked([str(folder(PROMETHEUS) / "promtool"), *arguments], stdin)
 
 
@@ -122,7 +127,7 @@ def relocated(program: bytes, fixed: str) -> bytes:
 
 
 def check(file: Path, sha256: str) -> None:
-    """Check the digest of a download. Raises ServersUnavailable."""
+    """Check the digest of a download, or raise ServersUnavailable."""
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != sha256:
         raise ServersUnavailable(f"{file.name} has the SHA-256 {digest}, and {sha256} is pinned.")
@@ -263,7 +268,8 @@ def until(
 ) -> float:
     """Poll until `true()` is true; return the seconds that it took.
 
-    Raises AssertionError if it was not true within `seconds`; the message contains `doing` and `details()`.
+    Raises:
+        AssertionError: It was not true within `seconds`; the message contains `doing` and `details()`.
     """
     began = time.monotonic()
     while not true():

@@ -66,7 +66,11 @@ def entity(**parts: str | None) -> Entity:
 
 
 def describe(port: int, *, seconds: float = ping.CALL_SECONDS) -> Quotas:
-    """Return all client quotas of the broker at `port`. Raises CallFailed if the broker responded with an error."""
+    """Return all client quotas of the broker at `port`.
+
+    Raises:
+        CallFailed: The broker responded with an error.
+    """
     with ping.connected(port, seconds=seconds) as connection:
         return describe_over(connection)
 
@@ -118,7 +122,8 @@ def set_quotas(
 ) -> None:
     """Alter at the first port, and wait until every port shows the values.
 
-    Raises CallFailed if the broker refused an alteration, or a port did not show the values in time.
+    Raises:
+        CallFailed: The broker refused an alteration, or a port did not show the values in time.
     """
     everywhere = [ports] if isinstance(ports, int) else list(ports)
     refused = [answer for answer in alter(everywhere[0], changes) if answer.error != 0]
@@ -157,8 +162,10 @@ def _chunks(present: Quotas) -> Iterable[list[Entity]]:
 def wait_for(port: int, claim: Callable[[Quotas], bool]) -> None:
     """Wait until `claim` is true for the quotas of the broker at `port`.
 
-    Alterations become visible some milliseconds after the response, for many keys some seconds. Raises CallFailed if it
-    was not true within `VISIBLE_SECONDS`.
+    Alterations become visible some milliseconds after the response, for many keys some seconds.
+
+    Raises:
+        CallFailed: It was not true within `VISIBLE_SECONDS`.
     """
     deadline = time.monotonic() + VISIBLE_SECONDS
     never = threading.Event()

@@ -24,7 +24,11 @@ KEY: Final = "a-key"
 
 
 def installed() -> Path:
-    """Return the folder with moto and its dependencies. Raises ServersUnavailable if pip cannot install it."""
+    """Return the folder with moto and its dependencies.
+
+    Raises:
+        ServersUnavailable: pip cannot install it.
+    """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return jars.cached(f"moto-{jars.digest(version, *PINS)}", _install)
 

@@ -33,12 +33,14 @@ def screenshot(
 ) -> Screenshot:
     """Run a command in a terminal until it ends.
 
-    ``command``: the program and its arguments.
-    ``columns``: width of the terminal.
-    ``folder``: working directory.
-    ``environment``: environment variables to set.
+    Args:
+        command: The program and its arguments.
+        columns: Width of the terminal.
+        folder: Working directory.
+        environment: Environment variables to set.
 
-    Raises ServersUnavailable if tmux is not installed.
+    Raises:
+        ServersUnavailable: tmux is not installed.
     """
     tmux = [
         jars.program("tmux", "tmux (Debian: apt-get install tmux)"),

@@ -126,8 +126,9 @@ class Conversation:
     def ask(self, question: Mapping[str, object]) -> dict[str, Any]:
         """Send a request; return the program's response.
 
-        Raises JavaFailed if the program ended, did not respond within `ANSWER_SECONDS`, or responded with `{"failure":
-        ...}`.
+        Raises:
+            JavaFailed: The program ended, did not respond within `ANSWER_SECONDS`, or responded with `{"failure":
+                ...}`.
         """
         with self._lock:
             line = self._exchange(json.dumps(question).encode() + b"\n")

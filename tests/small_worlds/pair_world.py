@@ -146,7 +146,8 @@ result, and the request may be executed while its successor runs."""
 class Product:
     """One run of the product's functions. A broken variant overrides one of the steps.
 
-    ``rules``: configuration of the run.
+    Args:
+        rules: Configuration of the run.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -399,7 +400,8 @@ def explore(
 ) -> Exploration:
     """Explore every reachable state; each must converge.
 
-    Raises LawViolated if a law is violated; the message has the shortest history.
+    Raises:
+        LawViolated: A law is violated; the message has the shortest history.
     """
     table = actions(product, overrides=overrides)
     first = PairState()

@@ -40,7 +40,8 @@ def undeclared(
 def manifest_folder(target: ClusterTarget) -> Path:
     """Return the first folder of the project's manifests.
 
-    Raises UsageError if the target has no project, has policy Sync, or lists no folder.
+    Raises:
+        UsageError: The target has no project, has policy Sync, or lists no folder.
     """
     if target.project is None:
         raise UsageError(
@@ -64,7 +65,8 @@ def manifest_folder(target: ClusterTarget) -> Path:
 def declarations_of(target: ClusterTarget) -> tuple[Declaration, ...]:
     """Return the project's declarations; none if its manifests do not exist yet.
 
-    Raises ManifestErrors if a document is invalid.
+    Raises:
+        ManifestErrors: A document is invalid.
     """
     if not any((target.root / path).exists() for path in target.project_cluster.manifests):
         return load_loosely(target, (), FileTexts(files=(), problems=())).declarations

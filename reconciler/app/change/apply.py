@@ -195,8 +195,9 @@ async def prepared_run(
 ) -> AsyncIterator[ApplyRun]:
     """Lock the records, connect a client, and make a plan with ``prepare``.
 
-    ``command``: name of the command, for locks and the audit log.
-    ``outcome_path``: file of the outcome; ``None`` = named by time and cluster.
+    Args:
+        command: Name of the command, for locks and the audit log.
+        outcome_path: File of the outcome; ``None`` = named by time and cluster.
     """
     async with open_runtime(notices, target, records, command=command, writes=True) as runtime:
         options, prepared = await prepare(runtime)
@@ -213,7 +214,11 @@ async def prepared_run(
 
 
 def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedPlan) -> None:
-    """Check that the plan has the approved effect. Raises StalePlan if it has another effect."""
+    """Check that the plan has the approved effect.
+
+    Raises:
+        StalePlan: It has another effect.
+    """
     if request.saved is not None:
         now = runtime.ports.clock.now()
         check_fresh(request.saved, prepared.observation, now=now, max_age=request.max_age)

@@ -52,7 +52,8 @@ def recorded_use(simulation: "Simulation | None", preview: "Preview") -> "Record
 def address_of(target: "ClusterTarget", evidence_request: EvidenceRequest) -> str:
     """Return the address of a cluster's evidence; "" if there is none, or none that is trusted.
 
-    Raises ConfigError if the trusted configuration refers to a folder of the checkout.
+    Raises:
+        ConfigError: The trusted configuration refers to a folder of the checkout.
     """
     if evidence_request.no_evidence:
         return ""
@@ -88,7 +89,8 @@ def simulated(
 ) -> "Simulation | None":
     """Judge a plan by recorded use; ``None`` if evidence was not requested, or nothing changes.
 
-    ``callback``: the custom quota callback of the brokers, if they have one.
+    Args:
+        callback: The custom quota callback of the brokers, if they have one.
 
     Raises:
         UsageError: The extra ``usage`` is missing, and evidence was requested explicitly.
@@ -131,10 +133,12 @@ def what_if_policy(
 ) -> "WhatIfPolicy":
     """Return the what-if policy of ``spec.simulate``; warn about each unknown tier.
 
-    ``simulate_spec``: ``spec.simulate`` of a project; empty if there is none.
-    ``declared``: documents by cluster id, with the tiers that they refer to.
+    Args:
+        simulate_spec: ``spec.simulate`` of a project; empty if there is none.
+        declared: Documents by cluster id, with the tiers that they refer to.
 
-    Raises UsageError if the policy is invalid.
+    Raises:
+        UsageError: The policy is invalid.
     """
     from reconciler.manifest.project.simulation_policy import policy_of as simulation_policy_of
 

@@ -36,8 +36,9 @@ def keep_outcome(
 ) -> Path | None:
     """Write an outcome that changes something; return ``None`` with a warning if it could not be written.
 
-    ``outcome_path``: the file, also that of an earlier outcome of the same run; ``None`` = a new one below the
-    project's folder, named by time and cluster.
+    Args:
+        outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
+            project's folder, named by time and cluster.
     """
     if outcome_path is None and not outcome.pairs:
         return None

@@ -54,7 +54,8 @@ class OverrideChange:
     ) -> "OverrideChange":
         """Start overrides of one entity now.
 
-        ``values``: the limits; ``None`` removes one for that time.
+        Args:
+            values: The limits; ``None`` removes one for that time.
         """
         principal = current_principal()
 
@@ -131,7 +132,9 @@ async def override_run(
 ) -> AsyncIterator[ApplyRun]:
     """Prepare a plan of only these pairs, ready to be applied inside the context.
 
-    Raises PlanRefused if the policy in force writes nothing; WrongCluster if the change is for another cluster.
+    Raises:
+        PlanRefused: The policy in force writes nothing.
+        WrongCluster: The change is for another cluster.
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:

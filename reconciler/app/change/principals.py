@@ -22,9 +22,11 @@ COLUMNS: Final = ("user", "client_id", "ip")
 def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, ...]:
     """Return the clients of a CSV file, each once; ``-`` is standard input.
 
-    ``paths``: the other files of the command: standard input can be only one of them.
+    Args:
+        paths: The other files of the command: standard input can be only one of them.
 
-    Raises UsageError if it cannot be read, or is invalid; the message has the line.
+    Raises:
+        UsageError: It cannot be read, or is invalid; the message has the line.
     """
     if source == "-" and "-" in paths:
         raise UsageError("standard input is either the manifests or the principals, not both")

@@ -29,11 +29,13 @@ def reconcile_options(
 ) -> ReconcileOptions:
     """Return the options of this run: the trusted configuration, tightened or relaxed by typed options.
 
-    ``complete``: whether every configured document was read.
-    ``removals_known``: whether records or a revision show the owned limits.
-    ``desired``: the desired state, if only some documents were read: only their entities are written.
+    Args:
+        complete: Whether every configured document was read.
+        removals_known: Whether records or a revision show the owned limits.
+        desired: The desired state, if only some documents were read: only their entities are written.
 
-    Raises UsageError if ``--policy`` is looser than the configured policy.
+    Raises:
+        UsageError: ``--policy`` is looser than the configured policy.
     """
     settings = target.settings
     return ReconcileOptions(

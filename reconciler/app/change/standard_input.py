@@ -31,7 +31,8 @@ _FLAGS: Final = {
 def check_piped(task: "PlanTask", paths: "Sequence[str]") -> None:
     """Check that all flags that the documents of standard input need are set.
 
-    Raises PlanRefused if one is missing; the hint lists all missing flags.
+    Raises:
+        PlanRefused: One is missing; the hint lists all missing flags.
     """
     if STDIN not in paths:
         return

@@ -24,10 +24,11 @@ def changed_documents(
 ) -> frozenset[str] | None:
     """Return the documents that differ from the common ancestor of HEAD and the trusted revision.
 
-    ``target``: the cluster; its options contain the trusted revision.
-    ``typed_paths``: whether document paths are relative to the current folder, not to the project.
-
     Returns the names, or ``None`` if there is no trusted revision or the histories have no known common commit.
+
+    Args:
+        target: The cluster; its options contain the trusted revision.
+        typed_paths: Whether document paths are relative to the current folder, not to the project.
     """
     revision = target.options.config_from
     if revision is None:

@@ -29,8 +29,10 @@ def client_config(
 ) -> ClientConfig:
     """Return the settings from the options of Kafka's own tools; report warnings about the file.
 
-    References such as ``${env:PASSWORD}`` are resolved: the file belongs to the user of the command. Raises ConfigError
-    if the file or a setting is invalid, or there are no bootstrap servers.
+    References such as ``${env:PASSWORD}`` are resolved: the file belongs to the user of the command.
+
+    Raises:
+        ConfigError: The file or a setting is invalid, or there are no bootstrap servers.
     """
     overrides = overriding(bootstrap_server, timeout)
     if command_config is not None:

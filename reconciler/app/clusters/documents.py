@@ -45,8 +45,9 @@ def load(
 ) -> ClusterDocuments:
     """Load the manifests of a target.
 
-    ``paths``: typed paths, relative to the current folder; empty = those of the project.
-    ``progress``: called with the number of documents read so far.
+    Args:
+        paths: Typed paths, relative to the current folder; empty = those of the project.
+        progress: Called with the number of documents read so far.
 
     Raises:
         UsageError: No files are configured, or the cluster is ambiguous.
@@ -61,7 +62,11 @@ def load(
 
 
 def merged(loaded: LoadedManifests, name: str) -> DesiredState:
-    """Merge the documents of a cluster. Raises ManifestErrors if two of them claim one pair."""
+    """Merge the documents of a cluster.
+
+    Raises:
+        ManifestErrors: Two of them claim one pair.
+    """
     desired = merge(loaded.of(name))
     conflicts = conflict_problems(desired)
     if conflicts:
@@ -80,7 +85,8 @@ def load_loosely(
 ) -> LoadedManifests:
     """Load the manifests of a target with tenant grants and scope applied; problems are returned, not raised.
 
-    ``texts``: their texts, if they were read before (:func:`read_texts`).
+    Args:
+        texts: Their texts, if they were read before (:func:`read_texts`).
     """
     project = target.project
 
@@ -107,7 +113,11 @@ def load_loosely(
 
 
 def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
-    """Return the texts of the manifests of a target. Raises UsageError if no files are configured."""
+    """Return the texts of the manifests of a target.
+
+    Raises:
+        UsageError: No files are configured.
+    """
     if not paths and not target.project_cluster.manifests:
         raise UsageError(
             f"no manifests are configured for {target.display_name}",

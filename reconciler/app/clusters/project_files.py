@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Path:
     """Return the project file of a command, relative to the current folder if it was searched; it may not exist.
 
-    ``tree``: the trusted revision: then a file counts if the revision contains it.
+    Args:
+        tree: The trusted revision: then a file counts if the revision contains it.
     """
     if where.project is not None:
         return where.project
@@ -36,7 +37,8 @@ def project_path(where: "TargetRequest", tree: "CommitTree | None" = None) -> Pa
 def search_path(folder: Path) -> Sequence[Path]:
     """Return the possible places of a project file, the nearest first, relative to the folder.
 
-    ``folder``: current folder, absolute.
+    Args:
+        folder: Current folder, absolute.
     """
     return tuple(Path(os.path.relpath(above / FILE_NAME, folder)) for above in _folders(folder))
 
@@ -56,7 +58,8 @@ def read_tree(
 ) -> FileTexts:
     """Return the manifests that patterns match in a revision, without the project file.
 
-    ``folder``: base of patterns and names, as a path in the tree; ``.`` = the top.
+    Args:
+        folder: Base of patterns and names, as a path in the tree; ``.`` = the top.
     """
     base = "" if folder == "." else folder + "/"
     return read_blobs(

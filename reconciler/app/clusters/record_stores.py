@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def read_only_inventory(target: ClusterTarget, clock: Clock) -> Inventory:
     """Return the records of a target, without a lock; none if its configuration is not trusted.
 
-    Raises ConfigError if they are part of a commit that is not trusted.
+    Raises:
+        ConfigError: They are part of a commit that is not trusted.
     """
     place = target.project_cluster.inventory
     if not target.is_trusted:
@@ -83,11 +84,13 @@ def opened(
 ) -> Iterator[Inventory]:
     """Open the records of a target for writing; the lock is released at the end.
 
-    ``command``: name of the command, for the message to a second writer.
-    ``none``: keep no records at all (``--no-inventory``).
-    ``manages``, ``forgets``: see :class:`~reconciler.inventory.writers.InventoryWriter`.
+    Args:
+        command: Name of the command, for the message to a second writer.
+        none: Keep no records at all (``--no-inventory``).
+        manages, forgets: See :class:`~reconciler.inventory.writers.InventoryWriter`.
 
-    Raises ConfigError if they are in a checkout that is not trusted, or are part of a commit.
+    Raises:
+        ConfigError: They are in a checkout that is not trusted, or are part of a commit.
     """
     if none:
         yield MemoryInventory()

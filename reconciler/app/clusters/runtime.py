@@ -64,10 +64,12 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """Open everything that a run needs, and close it at the end.
 
-    ``command``: name of the command, for the lock and other writers.
-    ``writes``: whether records may be written; then they are locked before the first observation.
+    Args:
+        command: Name of the command, for the lock and other writers.
+        writes: Whether records may be written; then they are locked before the first observation.
 
-    Raises ConfigError if a client setting is invalid.
+    Raises:
+        ConfigError: A client setting is invalid.
     """
     clock = SystemClock()
     config = target.client_config(notices)
@@ -105,7 +107,8 @@ async def open_runtime(
 async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
     """Connect a client for the target; it is closed at the end in any case.
 
-    Raises ConfigError if its settings are invalid.
+    Raises:
+        ConfigError: Its settings are invalid.
     """
     async with QuotaClient(
         target.client_config(notices), events=connection_events(notices)
@@ -116,7 +119,9 @@ async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterat
 async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluster:
     """Return the cluster that answers, if it is the expected one.
 
-    Raises WrongCluster if the cluster id is not the expected one; ClientError if no broker answers.
+    Raises:
+        WrongCluster: The cluster id is not the expected one.
+        ClientError: No broker answers.
     """
     cluster = await client.cluster()
     expected = target.settings.expected_cluster_id

@@ -16,7 +16,8 @@ from reconciler.errors import ConfigError
 def own_path(root: Path, name: str | Path, *, content_name: str) -> Path:
     """Return the path of a file that kquota stores.
 
-    ``content_name``: its content, for the error.
+    Args:
+        content_name: Its content, for the error.
 
     Raises:
         ConfigError: Git tracks the file, a lock beside it, or a link on its path.

@@ -37,7 +37,8 @@ class SharedReads:
     def once(self, key: Hashable, read: Callable[[], Value]) -> Value:
         """Return the value of a key, read on first use. An error is not stored.
 
-        ``key``: what is read, and from where.
+        Args:
+            key: What is read, and from where.
         """
         if key not in self._values:
             self._values[key] = read()
@@ -86,7 +87,8 @@ class ClusterTarget:
     def command(self, *words: str, chooses_cluster: bool = True) -> str:
         """Return a ``kquota`` command about this cluster, for the current folder, quoted for a POSIX shell.
 
-        ``chooses_cluster``: whether the command needs an option to choose among the clusters of the project.
+        Args:
+            chooses_cluster: Whether the command needs an option to choose among the clusters of the project.
         """
         cluster_options, options = self.options, list[str]()
         if cluster_options.bootstrap_server is not None:
@@ -102,7 +104,8 @@ class ClusterTarget:
     def client_config(self, notices: TextReceiver) -> "ClientConfig":
         """Return the client configuration; report warnings about the settings.
 
-        Raises ConfigError if a setting or a file is invalid, or the configuration is not trusted.
+        Raises:
+            ConfigError: A setting or a file is invalid, or the configuration is not trusted.
         """
         if not self.is_trusted:
             raise ConfigError(
@@ -160,7 +163,8 @@ class ClusterTarget:
 def place_of(root: Path, address: str) -> str:
     """Resolve an address of a project file: a folder is relative to the project's base folder; "" stays empty.
 
-    ``address``: a path, or an address with a scheme, which is not changed.
+    Args:
+        address: A path, or an address with a scheme, which is not changed.
     """
     return str(root / address) if address and "://" not in address else address
 
@@ -170,7 +174,8 @@ def targets(
 ) -> tuple[ClusterTarget, ...]:
     """Return the clusters of a command line, in the order of the project file.
 
-    ``untrusted``: whether targets without a trusted configuration are allowed, because nothing is contacted.
+    Args:
+        untrusted: Whether targets without a trusted configuration are allowed, because nothing is contacted.
 
     Raises:
         UsageError: No cluster was given, or a project has several and none was chosen.

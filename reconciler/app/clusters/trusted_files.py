@@ -32,8 +32,8 @@ class TrustedFiles:
     def name_of(self, path: Path) -> str | None:
         """Return the name of a path in the tree; ``None`` if it is outside of the work tree.
 
-        Raises ConfigError if it is outside, but its path leads through the work tree, whose links the head revision
-        decides.
+        Raises:
+            ConfigError: It is outside, but its path leads through the work tree, whose links the head revision decides.
         """
         absolute = Path(os.path.normpath(path.absolute()))
         if is_inside(absolute, self.tree.top):
@@ -49,7 +49,8 @@ class TrustedFiles:
     def read(self, path: Path) -> bytes:
         """Return the bytes of a file, at most 4 MiB.
 
-        Raises ConfigError if the trusted revision does not contain it, or it cannot be read.
+        Raises:
+            ConfigError: The trusted revision does not contain it, or it cannot be read.
         """
         name = self.name_of(path)
         if name is None:
@@ -77,7 +78,8 @@ class TrustedFiles:
     def content(self, name: str) -> bytes | None:
         """Return the bytes of a file of the tree; ``None`` if it has no such file.
 
-        Raises ConfigError if it cannot be read, or is a link out of the repository.
+        Raises:
+            ConfigError: It cannot be read, or is a link out of the repository.
         """
         if name not in self.tree.entries:
             return None

@@ -24,7 +24,8 @@ MOST_BYTES: Final = 16 * 1024
 class DriftNotifications:
     """The receivers of one process and their notification state, which is stored in a file.
 
-    Raises ConfigError if an address, a key or the state cannot be read. No secret is shown.
+    Raises:
+        ConfigError: An address, a key or the state cannot be read. No secret is shown.
     """
 
     def __init__(

@@ -61,9 +61,12 @@ async def observe_drift(
 ) -> ObservedDrift:
     """Compare live limits with the records.
 
-    ``read_only``: whether the time at which drift was first observed is not recorded.
+    Args:
+        read_only: Whether the time at which drift was first observed is not recorded.
 
-    Raises InventoryError if the records cannot be read; ClientError if the cluster cannot be queried.
+    Raises:
+        InventoryError: The records cannot be read.
+        ClientError: The cluster cannot be queried.
     """
     options = observing_options(target)
     async with open_runtime(

@@ -34,9 +34,12 @@ async def watch_drift(
 ) -> None:
     """Observe repeatedly, until cancelled.
 
-    ``receiver``: receives new drift and the end of drift.
+    Args:
+        receiver: Receives new drift and the end of drift.
 
-    Raises UsageError if a typed option contradicts the configuration of a cluster; TaskDied if a loop ended or failed.
+    Raises:
+        UsageError: A typed option contradicts the configuration of a cluster.
+        TaskDied: A loop ended or failed.
     """
     clock = SystemClock()
     metrics = metrics_of(serving)

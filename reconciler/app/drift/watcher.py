@@ -56,11 +56,14 @@ class DriftWatchOptions:
 class DriftWatcher:
     """One cluster with its observations.
 
-    ``on_reconciled``: called with every successful observation, in order; awaited.
+    Args:
+        on_reconciled: Called with every successful observation, in order; awaited.
 
-    ``interval``: seconds between observations.
+    Attributes:
+        interval: Seconds between observations.
 
-    Raises UsageError if corrections were requested, and the cluster's configuration does not allow them.
+    Raises:
+        UsageError: Corrections were requested, and the cluster's configuration does not allow them.
     """
 
     def __init__(

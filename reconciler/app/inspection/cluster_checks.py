@@ -109,10 +109,11 @@ async def examine(
 ) -> Checkup:
     """Run all checks with a client of this configuration.
 
-    ``patience``: seconds for one check.
-    ``expected``: the cluster id that must answer; ``None`` = any.
-    ``configured``: whether there is a configuration in which an expected id could be set.
-    ``records``: further checks of the cluster that answered.
+    Args:
+        patience: Seconds for one check.
+        expected: The cluster id that must answer; ``None`` = any.
+        configured: Whether there is a configuration in which an expected id could be set.
+        records: Further checks of the cluster that answered.
     """
     checks = [_ok("configuration", _described(config))]
     checks += [check async for check in _addresses(config)]

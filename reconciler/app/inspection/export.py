@@ -26,7 +26,11 @@ async def live_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState
 
 
 def teams_of(layout: ExportLayout) -> tuple[Team, ...]:
-    """Parse the values of ``--team``. Raises UsageError if one is not PREFIX=NAMESPACE."""
+    """Parse the values of ``--team``.
+
+    Raises:
+        UsageError: One is not PREFIX=NAMESPACE.
+    """
     teams: list[Team] = []
     for text in layout.team:
         prefix, _, namespace = text.rpartition("=")
@@ -50,7 +54,8 @@ def exported_state(
 ) -> ExportResult:
     """Convert quotas to documents for the target.
 
-    ``progress``: called with a phase, its finished and its total number.
+    Args:
+        progress: Called with a phase, its finished and its total number.
     """
     return writer.export(
         state,

@@ -39,7 +39,9 @@ async def report_cluster(
 ) -> ClusterPage:
     """Return the page of a cluster.
 
-    Raises UsageError if the request contradicts itself; ClientError if the cluster cannot be queried.
+    Raises:
+        UsageError: The request contradicts itself.
+        ClientError: The cluster cannot be queried.
     """
     declared = bool(request.paths or target.project_cluster.manifests)
     if not declared and request.sources.since is not None:

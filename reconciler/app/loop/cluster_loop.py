@@ -53,10 +53,11 @@ class ClusterLoop:
     because the change may correct it; ``gap`` limits the rate, and the failures still count. A terminal failure waits
     for a key or the resync.
 
-    ``mailbox``: wakes the loop.
-    ``work``: one reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
-    bug.
-    ``pace``: returns the intervals; called before each wait.
+    Args:
+        mailbox: Wakes the loop.
+        work: One reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
+            bug.
+        pace: Returns the intervals; called before each wait.
     """
 
     def __init__(
@@ -97,7 +98,8 @@ class ClusterLoop:
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile repeatedly until ``stop`` is set; a running reconciliation is then cancelled and awaited.
 
-        Raises Exception if the work raised something other than a ``KquotaError``: a bug.
+        Raises:
+            Exception: The work raised something other than a ``KquotaError``: a bug.
         """
         while not stop.is_set():
             trigger = await unless(stop, self._next())

@@ -26,7 +26,8 @@ GRACE_SECONDS: Final = 120.0
 def hung_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
     """Return the loops whose reconciliation does not end, for liveness probes.
 
-    ``now``: seconds since the epoch.
+    Args:
+        now: Seconds since the epoch.
     """
     return [
         f"{loop.name}: a reconciliation has lasted for {now - loop.last_started:.0f} s"
@@ -42,7 +43,8 @@ def late_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
 
     A running reconciliation is not late: its duration is a matter of health.
 
-    ``now``: seconds since the epoch.
+    Args:
+        now: Seconds since the epoch.
     """
     problems: list[str] = []
     for loop in loops:

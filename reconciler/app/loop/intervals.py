@@ -16,7 +16,11 @@ _MOST_DOUBLINGS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopIntervals:
-    """The intervals of one loop; all times in seconds. Raises ConfigError if a number is NaN or out of range."""
+    """The intervals of one loop; all times in seconds.
+
+    Raises:
+        ConfigError: A number is NaN or out of range.
+    """
 
     interval: float = 120.0  # between two resyncs, which compare everything
     # Fraction by which a wait varies either way, so that many loops are not synchronised.

@@ -25,8 +25,9 @@ class KeyBatch:
 class Mailbox:
     """A bounded set of keys for one reader. All methods belong to one event loop.
 
-    ``clock``: for lingering and timeouts.
-    ``limit``: maximum number of keys; beyond it all keys are dropped and "everything" is set.
+    Args:
+        clock: For lingering and timeouts.
+        limit: Maximum number of keys; beyond it all keys are dropped and "everything" is set.
     """
 
     def __init__(self, *, clock: Clock, limit: int = 10_000) -> None:
@@ -65,11 +66,12 @@ class Mailbox:
 
         A reconciliation compares everything anyway, so all keys are returned: ``max_keys`` only ends the lingering.
 
-        ``linger``: seconds to wait for more after the first key.
-        ``max_keys``: number of keys at which lingering ends.
-        ``timeout``: seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
-
         Returns the keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
+
+        Args:
+            linger: Seconds to wait for more after the first key.
+            max_keys: Number of keys at which lingering ends.
+            timeout: Seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
         """
         if await passes_or(self._clock, timeout, self._arrived):
             self._most = max_keys

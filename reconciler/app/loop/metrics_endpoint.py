@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 def metrics_of(serving: MetricsRequest) -> "Metrics | None":
-    """Return the metrics, if an address was typed. Raises UsageError if the extra is not installed."""
+    """Return the metrics, if an address was typed.
+
+    Raises:
+        UsageError: The extra is not installed.
+    """
     if serving.address is None:
         return None
     from reconciler.base.installation import needs
@@ -34,7 +38,8 @@ async def served(
 ) -> AsyncIterator[None]:
     """Run the server while the context lasts; do nothing if no address was typed.
 
-    Raises ConfigError if it cannot listen there.
+    Raises:
+        ConfigError: It cannot listen there.
     """
     if metrics is None or serving.address is None:
         yield

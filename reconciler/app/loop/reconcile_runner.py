@@ -39,9 +39,10 @@ class CorrectionStore(Protocol):
 class ReconcileRunner:
     """Runs all reconciliations of one cluster, one after the other.
 
-    ``window``: removals of the window; may be replaced between reconciliations when its length changes.
-    ``tracker``: drift observations; the attribute has those after the latest reconciliation.
-    ``corrections``: stores corrections beyond the process; ``None`` = not stored.
+    Args:
+        window: Removals of the window; may be replaced between reconciliations when its length changes.
+        tracker: Drift observations; the attribute has those after the latest reconciliation.
+        corrections: Stores corrections beyond the process; ``None`` = not stored.
     """
 
     def __init__(
@@ -74,11 +75,12 @@ class ReconcileRunner:
     ) -> Reconciliation:
         """Reconcile once. Errors are returned in the result, never raised.
 
-        ``desired``: the desired state of all documents, without conflicts.
-        ``counts_drift``: whether differences count as drift now; not while an earlier leader's writes may take effect.
-        ``refuses_removals``: returns why no removal of a plan is allowed now; "" = allowed.
-
         Returns the reconciliation with the drift observations. A window that cannot be read or written is its error.
+
+        Args:
+            desired: The desired state of all documents, without conflicts.
+            counts_drift: Whether differences count as drift now; not while an earlier leader's writes may take effect.
+            refuses_removals: Returns why no removal of a plan is allowed now; "" = allowed.
         """
         at = self._clock.now()
         try:

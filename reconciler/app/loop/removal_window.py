@@ -19,7 +19,8 @@ class RemovalStore(Protocol):
     async def load(self) -> Sequence[RemovalCount]:
         """Return all counts; empty if none were ever stored.
 
-        Raises KquotaError if they exist and cannot be read; an empty result is never returned instead.
+        Raises:
+            KquotaError: They exist and cannot be read; an empty result is never returned instead.
         """
         ...
 

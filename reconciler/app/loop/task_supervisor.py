@@ -22,10 +22,12 @@ async def supervise(
     A task that ends or fails before that sets ``stop``. The others are then cancelled and awaited; those that do not
     end in time are cancelled once more, and then abandoned.
 
-    ``stop``: set from outside (a signal) or by the first task that ends.
-    ``patience``: seconds for all to end after they were cancelled.
+    Args:
+        stop: Set from outside (a signal) or by the first task that ends.
+        patience: Seconds for all to end after they were cancelled.
 
-    Raises TaskDied if a task ended unexpectedly, failed, or did not end; ``__cause__`` is its exception.
+    Raises:
+        TaskDied: A task ended unexpectedly, failed, or did not end; ``__cause__`` is its exception.
     """
     running = {asyncio.ensure_future(work): name for name, work in tasks.items()}
     stopping = asyncio.ensure_future(stop.wait())

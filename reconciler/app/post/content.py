@@ -62,8 +62,9 @@ class PostContent:
 def content_of(request: PostRequest, *, foreign: bool = False, untrusted: str = "") -> PostContent:
     """Read the document and return its content.
 
-    ``foreign``: whether another run wrote the document.
-    ``untrusted``: the fork whose run wrote the document; "" = the repository itself.
+    Args:
+        foreign: Whether another run wrote the document.
+        untrusted: The fork whose run wrote the document; "" = the repository itself.
 
     Raises:
         ConfigError: It is truncated, edited or of an unknown kind.
@@ -107,7 +108,10 @@ def _foreign(
 ) -> PostContent:
     """Return the content of a document from a run of a fork: a plan or a failed plan, marked with the fork.
 
-    Raises ConfigError if it is another document. Outcomes and drift come from a cluster, to which no fork has access.
+    Outcomes and drift come from a cluster, to which no fork has access.
+
+    Raises:
+        ConfigError: It is another document.
     """
     kind = kind_of(text, location)
     if kind == plan_codec.KIND:
@@ -282,12 +286,20 @@ def _titled(label: str) -> str:
 
 
 def run_link(url: str) -> str:
-    """Return a Markdown link; "" without a URL. Raises UsageError if the URL could end the link."""
+    """Return a Markdown link; "" without a URL.
+
+    Raises:
+        UsageError: The URL could end the link.
+    """
     return f"[The run]({address}) has the full output." if (address := _address(url)) else ""
 
 
 def _address(url: str, option: str = "--details-url") -> str:
-    """Check that a URL cannot end a Markdown link; "" stays "". Raises UsageError if it could end the link."""
+    """Check that a URL cannot end a Markdown link; "" stays "".
+
+    Raises:
+        UsageError: It could end the link.
+    """
     if url and not _URL.fullmatch(url):
         raise UsageError(f"{url!r} is not a plain web address", hint=f"{option} https://...")
     return url
@@ -296,7 +308,8 @@ def _address(url: str, option: str = "--details-url") -> str:
 def _context(request: PostRequest, marker: Marker) -> CommentContext:
     """Return label, title, marker and links of a comment from the typed options.
 
-    Raises UsageError if a URL could end its link.
+    Raises:
+        UsageError: A URL could end its link.
     """
     return CommentContext(
         label=request.label,

@@ -45,7 +45,8 @@ def fork_of(place: PullRequestChoice) -> str:
 def write_summary(content: PostContent) -> None:
     """Write the text as job summary, shortened to the runner's limit.
 
-    Raises UsageError if this is not a step of a workflow.
+    Raises:
+        UsageError: This is not a step of a workflow.
     """
     path = _file("GITHUB_STEP_SUMMARY", "--summary")
     room = github_runner.room_in(path)
@@ -69,7 +70,11 @@ def _findings(content: PostContent, prefix: str) -> tuple[SarifResult, ...]:
 
 
 def write_sarif(content: PostContent, path: Path, *, prefix: str) -> None:
-    """Write the findings as SARIF, for code scanning. Raises UsageError if the file cannot be written."""
+    """Write the findings as SARIF, for code scanning.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
     write_text(path, dump(sarif_document(_findings(content, prefix), tool_version=__version__)))
 
 
@@ -89,7 +94,11 @@ def annotation_lines(content: PostContent, *, prefix: str) -> Iterable[str]:
 
 
 def write_outputs(facts: Mapping[str, str]) -> None:
-    """Write outputs for the next step. Raises UsageError if this is not a step of a workflow."""
+    """Write outputs for the next step.
+
+    Raises:
+        UsageError: This is not a step of a workflow.
+    """
     github_runner.write_outputs(_file("GITHUB_OUTPUT", "--outputs"), facts)
 
 

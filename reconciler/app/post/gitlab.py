@@ -31,7 +31,8 @@ def connected(api_url: str) -> RestClient:
 def write_reports(content: PostContent, *, terraform: Path | None, quality: Path | None) -> None:
     """Write the files of ``artifacts: reports: terraform`` and ``codequality``.
 
-    Raises UsageError if the document is not a plan, or a file cannot be written.
+    Raises:
+        UsageError: The document is not a plan, or a file cannot be written.
     """
     if terraform is None and quality is None:
         return

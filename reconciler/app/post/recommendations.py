@@ -55,7 +55,8 @@ _NOTES: Final[dict[PullRequestAction, str]] = {
 def proposal_of(request: RecommendationsRequest, *, limit: int) -> Proposal:
     """Read the report and the files, and render the text of the pull request.
 
-    ``limit``: maximum number of characters of the text.
+    Args:
+        limit: Maximum number of characters of the text.
 
     Raises:
         ConfigError: The report is edited, truncated or not from ``spark recommend``.
@@ -127,7 +128,8 @@ async def _update(
 def _own_files(folder: Path) -> dict[str, str]:
     """Return the files of recommendations in a folder by name; {} if there is no folder.
 
-    Raises UsageError if the folder or a file cannot be read.
+    Raises:
+        UsageError: The folder or a file cannot be read.
     """
     try:
         names = sorted(path.name for path in folder.iterdir() if path.suffix == ".yaml")

@@ -13,7 +13,11 @@ from reconciler.render.markdown.comment import MOST_ROWS
 
 
 def token_of(variable: str) -> Secret:
-    """Return the token from the environment. Raises ForgeError if it is not set, as in a CI job of a fork."""
+    """Return the token from the environment.
+
+    Raises:
+        ForgeError: It is not set, as in a CI job of a fork.
+    """
     text = os.environ.get(variable, "")
     if not text.strip():
         raise ForgeError(
@@ -28,7 +32,8 @@ async def update_comment(
 ) -> CommentResult:
     """Create, update or recreate the comment with the content's marker.
 
-    ``name``: prefix of the note.
+    Args:
+        name: Prefix of the note.
     """
     result = await post(
         thread,

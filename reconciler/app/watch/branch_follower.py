@@ -54,8 +54,9 @@ class BranchMirror(Protocol):
 class BranchFollower:
     """The work of a loop over one branch.
 
-    ``take``: called with each newly applied revision.
-    ``telemetry``: receives the applied revision, and whether a newer one was refused.
+    Args:
+        take: Called with each newly applied revision.
+        telemetry: Receives the applied revision, and whether a newer one was refused.
 
     Attributes:
         in_force: The last good revision; ``None`` = there never was one.

@@ -41,8 +41,9 @@ Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[Cluste
 class WatchedCluster:
     """The work of the loop over one cluster.
 
-    ``revision``: returns the applied revision; called for each reconciliation.
-    ``principal``: who runs this, for the audit log.
+    Args:
+        revision: Returns the applied revision; called for each reconciliation.
+        principal: Who runs this, for the audit log.
 
     Attributes:
         last: The latest reconciliation; ``None`` = none yet.

@@ -24,9 +24,11 @@ class WatchedFleet:
 
     Drift observations survive a change of the settings; connections do not.
 
-    ``principal``: who runs this, for the audit log.
+    Args:
+        principal: Who runs this, for the audit log.
 
-    ``clusters``: the present clusters, by name.
+    Attributes:
+        clusters: The present clusters, by name.
     """
 
     def __init__(
@@ -66,7 +68,11 @@ class WatchedFleet:
             self._telemetry.queue(name, loop.mailbox.depth)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Reconcile the clusters until ``stop`` is set. Raises TaskDied if a loop ended unexpectedly."""
+        """Reconcile the clusters until ``stop`` is set.
+
+        Raises:
+            TaskDied: A loop ended unexpectedly.
+        """
         while not stop.is_set():
             await first_of(stop.wait(), self._renewed.wait())
             if stop.is_set():

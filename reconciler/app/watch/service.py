@@ -72,8 +72,9 @@ def watch_branch(notices: TextReceiver, options: WatchOptions) -> signal.Signals
 class BranchWatch:
     """The loops of one branch and of the clusters of its applied revision.
 
-    ``interval``: seconds between two fetches of the branch.
-    ``principal``: who runs this, for the audit log.
+    Args:
+        interval: Seconds between two fetches of the branch.
+        principal: Who runs this, for the audit log.
     """
 
     def __init__(
@@ -209,7 +210,8 @@ class _WatchService:
 class ClusterSessions:
     """Opens connections and records of clusters.
 
-    ``state_dir``: base of relative paths of the project.
+    Args:
+        state_dir: Base of relative paths of the project.
     """
 
     def __init__(self, state_dir: Path, *, clock: Clock, telemetry: WatchMetrics) -> None:
@@ -219,7 +221,9 @@ class ClusterSessions:
     async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
         """Open a session with one cluster.
 
-        Raises ConfigError if a client setting is invalid; InventoryError if a folder cannot be created.
+        Raises:
+            ConfigError: A client setting is invalid.
+            InventoryError: A folder cannot be created.
         """
         config = revision.client_config(name)
         for warning in config.warnings:

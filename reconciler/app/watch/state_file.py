@@ -17,9 +17,11 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 class WatchState:
     """The state file, read once and replaced as a whole. Only one process may use it; the caller locks it.
 
-    ``path``: the file; created by the first change.
+    Args:
+        path: The file; created by the first change.
 
-    Raises InventoryError if it exists and cannot be read; an empty state is never used instead.
+    Raises:
+        InventoryError: It exists and cannot be read; an empty state is never used instead.
     """
 
     def __init__(self, path: Path, *, files: DurableFiles = DISK) -> None:
@@ -34,7 +36,8 @@ class WatchState:
     def remember(self, **changed: Any) -> None:  # noqa: ANN401 - fields of WatchStateContent, checked by it
         """Change some fields, durably before this returns; an unchanged state is not written.
 
-        Raises InventoryError if the file cannot be written; then the state is unchanged.
+        Raises:
+            InventoryError: The file cannot be written; then the state is unchanged.
         """
         after = replace(self._now, **changed)
         if after != self._now:

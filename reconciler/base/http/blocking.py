@@ -24,9 +24,10 @@ def send(
 ) -> HttpResponse | NoResponse:
     """Send a request once, through the proxy of the environment.
 
-    ``request``: the request, to a URL whose scheme was checked.
-    ``seconds``: maximum time from connecting to the last byte.
-    ``tls``: ``None`` = the authorities of the machine.
+    Args:
+        request: The request, to a URL whose scheme was checked.
+        seconds: Maximum time from connecting to the last byte.
+        tls: ``None`` = the authorities of the machine.
     """
     with HttpDeadline(seconds) as deadline:
         response = _exchange(request, seconds, deadline, tls)

@@ -35,9 +35,10 @@ class Route:
 class HttpClient:
     """HTTP connections, opened by the first request, closed by :meth:`close` or the context.
 
-    ``seconds``: maximum time of one attempt, from connecting to the last byte; ``None`` = the caller limits each
-    attempt.
-    ``connections``: maximum number of connections; 0 = unlimited.
+    Args:
+        seconds: Maximum time of one attempt, from connecting to the last byte; ``None`` = the caller limits each
+            attempt.
+        connections: Maximum number of connections; 0 = unlimited.
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class HttpClient:
     ) -> HttpResponse | NoResponse:
         """Send a request once.
 
-        ``seconds``: time limit of this attempt, if it differs from the client's.
+        Args:
+            seconds: Time limit of this attempt, if it differs from the client's.
         """
         limit = self._seconds if seconds is None else max(seconds, 0.001)
         try:

@@ -28,7 +28,11 @@ class HttpDeadline:
         self._timer.cancel()
 
     def watch(self, opened: socket.socket) -> None:
-        """Shut this socket down at the deadline. Raises TimeoutError if the deadline has passed."""
+        """Shut this socket down at the deadline.
+
+        Raises:
+            TimeoutError: The deadline has passed.
+        """
         with self._lock:
             self._socket = opened
             if self.passed:

@@ -49,7 +49,8 @@ class HttpResponse:
     def retry_after(self, now: float) -> float | None:
         """Return the seconds of ``Retry-After`` (RFC 9110 section 10.2.3); ``None`` if it is missing or invalid.
 
-        ``now``: seconds since the epoch; a date is relative to it.
+        Args:
+            now: Seconds since the epoch; a date is relative to it.
         """
         text = self.headers.get("retry-after", "").strip()
         if text.isascii() and text.isdigit():

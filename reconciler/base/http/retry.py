@@ -81,12 +81,14 @@ async def with_retries(
 ) -> T:
     """Return the result of the first successful attempt.
 
-    ``attempt``: one attempt; its argument is the remaining seconds of the policy's total.
-    ``uniform``: returns a random number in [0, 1).
-    ``before_retry``: called before each pause, for example to count it.
-    ``final_error``: returns the error to raise; by default the last failure's own.
+    Args:
+        attempt: One attempt; its argument is the remaining seconds of the policy's total.
+        uniform: Returns a random number in [0, 1).
+        before_retry: Called before each pause, for example to count it.
+        final_error: Returns the error to raise; by default the last failure's own.
 
-    Raises KquotaError if no attempt succeeded.
+    Raises:
+        KquotaError: No attempt succeeded.
     """
     began = clock.monotonic()
     tries, used = 0, 0

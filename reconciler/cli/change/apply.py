@@ -156,7 +156,9 @@ def apply(
 def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]":
     """Read the saved plan if the first path is one (``*.json``); return it and the other paths.
 
-    Raises UsageError if it cannot be read; ConfigError if it is not a plan of a supported format.
+    Raises:
+        UsageError: It cannot be read.
+        ConfigError: It is not a plan of a supported format.
     """
     if not paths or not paths[0].endswith(".json"):
         return None, paths
@@ -169,7 +171,8 @@ def saved_plan(paths: Sequence[str]) -> "tuple[SavedPlan | None, Sequence[str]]"
 def _check_trust(console: Console, saved: "SavedPlan | None") -> None:
     """Refuse ``--trust-plan`` unless a person can review the plan on a terminal.
 
-    Raises UsageError if there is no plan or no terminal, or ``CI`` is set.
+    Raises:
+        UsageError: There is no plan or no terminal, or ``CI`` is set.
     """
     if saved is None:
         raise UsageError("--trust-plan needs a saved plan")

@@ -96,7 +96,8 @@ def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput
 def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOutput) -> None:
     """Check that every cluster can be written to, unless ``--continue-on-error`` applies.
 
-    Raises UsageError if a cluster has no plan or a refused one; the table of all clusters is shown before.
+    Raises:
+        UsageError: A cluster has no plan or a refused one; the table of all clusters is shown before.
     """
     if display.continue_on_error or len(prepared) == 1:
         return
@@ -161,7 +162,8 @@ def _report(
 ) -> ExitCode:
     """Show the outcomes; return the exit code with the highest precedence.
 
-    Raises Interrupted if the run was interrupted.
+    Raises:
+        Interrupted: The run was interrupted.
     """
     runs = [result.value for result in prepared if result.value is not None]
     outcomes = [_outcome_of(result) for result in applied]

@@ -68,7 +68,8 @@ def ledger_work(
 ) -> Result:
     """Call ``work`` with the operator's override ledger of the selected cluster; return its result.
 
-    Raises UsageError if no cluster is selected, or options for brokers or project files are given.
+    Raises:
+        UsageError: No cluster is selected, or options for brokers or project files are given.
     """
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock

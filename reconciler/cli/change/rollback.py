@@ -88,7 +88,8 @@ def _target(
 ) -> "ClusterTarget":
     """Return the selected cluster, or else the cluster of the outcome.
 
-    Raises UsageError if the project has several clusters, and none has the name or id of the outcome's cluster.
+    Raises:
+        UsageError: The project has several clusters, and none has the name or id of the outcome's cluster.
     """
     from reconciler.app.clusters.targets import read_project, target
 

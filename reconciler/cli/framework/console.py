@@ -117,7 +117,11 @@ class Console:
         )
 
     def fact(self, text: str) -> None:
-        """Print a result to standard output. Raises BrokenPipeError if the reader has closed the pipe."""
+        """Print a result to standard output.
+
+        Raises:
+            BrokenPipeError: The reader has closed the pipe.
+        """
         self.stdout.write(_leaving(_line(text), colours=self.colour))
 
     def fact_in(self, path: Path | None, text: str) -> None:
@@ -176,7 +180,8 @@ class Console:
     def check_can_ask(self, *, yes: bool) -> None:
         """Check that ``--yes`` was given or a question can be asked.
 
-        Raises UsageError if stdin is not a terminal, and ``yes`` is false.
+        Raises:
+            UsageError: Standard input is not a terminal, and ``yes`` is false.
         """
         if not (yes or self.asks):
             raise UsageError("stdin is not a terminal", hint="pass --yes to confirm")

@@ -62,7 +62,8 @@ def _time(record: logging.LogRecord) -> str:
 def log_to_stderr(form: str, *, level: int = logging.INFO) -> None:
     """Send all log records to standard error; replaces existing handlers.
 
-    ``form``: ``text`` or ``json``.
+    Args:
+        form: ``text`` or ``json``.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLogFormatter() if form == "json" else TextLogFormatter())

@@ -182,7 +182,8 @@ def _settings(**option_values: Any) -> Callable[[], "OperatorSettings"]:  # noqa
 def operator_namespace(configured: str | None) -> str:
     """Return the operator's namespace: the configured one, or the pod's.
 
-    Raises UsageError if it is not configured, and this is not a pod.
+    Raises:
+        UsageError: It is not configured, and this is not a pod.
     """
     if configured:
         return configured

@@ -92,7 +92,8 @@ def project_option(*, required: bool) -> Callable[[Any], Any]:
 def warn_of_failure(console: Console, error: KquotaError, *, required: bool) -> ExitCode:
     """Print an error of the code host as a warning, unless posting is required.
 
-    Raises KquotaError if posting is required, or the error does not come from the code host.
+    Raises:
+        KquotaError: Posting is required, or the error does not come from the code host.
     """
     if required or not isinstance(error, ForgeError):
         raise error
@@ -106,7 +107,8 @@ def post_to_host(
 ) -> ExitCode:
     """Post, and print an error of the code host as a warning, unless posting is required.
 
-    Raises KquotaError if posting is required, or the error does not come from the code host.
+    Raises:
+        KquotaError: Posting is required, or the error does not come from the code host.
     """
     from reconciler.app.event_loop import run
 

@@ -79,7 +79,8 @@ def where_options(
 ) -> OptionPack:
     """Return the options that select clusters.
 
-    ``contacts``: whether clusters are contacted; with ``many``, adds ``--concurrency``.
+    Args:
+        contacts: Whether clusters are contacted; with ``many``, adds ``--concurrency``.
     """
     options: list[Callable[[Any], Any]] = [
         click.option(

@@ -80,7 +80,8 @@ def duration_option(
 ) -> Callable[[F], F]:
     """Return an option whose value is a duration; the command receives seconds.
 
-    ``names``: the flag, and the name of the command's parameter if it differs.
+    Args:
+        names: The flag, and the name of the command's parameter if it differs.
     """
     default_settings: dict[str, Any] = (
         {} if default is None else {"default": default, "show_default": True}
@@ -129,7 +130,11 @@ ENTITY_PARTS: Final = _EntityText(read_parts)
 
 
 def key_named(name: str, *, hint: str = "") -> Key:
-    """Return the key with this name of Kafka or of the manifest field. Raises UsageError if there is none."""
+    """Return the key with this name of Kafka or of the manifest field.
+
+    Raises:
+        UsageError: There is none.
+    """
     names = {key.value: key for key in Key} | FIELDS
     if name not in names:
         raise UsageError(f"unknown key {name!r}", hint=f"the keys are {', '.join(Key)}{hint}")
@@ -139,7 +144,8 @@ def key_named(name: str, *, hint: str = "") -> Key:
 def _decimal(text: str) -> float:
     """Return the value of a key that takes fractions and no suffix: 5Mi would be five million percent.
 
-    Raises QuotaValueError if the text is not a plain decimal number.
+    Raises:
+        QuotaValueError: The text is not a plain decimal number.
     """
     if _DECIMAL.fullmatch(text) is None:
         raise QuotaValueError(f"{text[:64]!r} is not a decimal number without suffix, such as 50.5")
@@ -149,7 +155,8 @@ def _decimal(text: str) -> float:
 def limit(text: str) -> tuple[Key, float]:
     """Parse ``key=value``: a key by Kafka's name or the manifest field, and a value as in a manifest.
 
-    Raises UsageError if the text is not of that form, the key is unknown, or Kafka would refuse the value.
+    Raises:
+        UsageError: The text is not of that form, the key is unknown, or Kafka would refuse the value.
     """
     name, equals, right = text.partition("=")
     example = "; for example producer_byte_rate=10Mi"

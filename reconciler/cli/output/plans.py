@@ -44,7 +44,8 @@ def show_plans(
 ) -> None:
     """Print the plans of a run: one document in JSON and SARIF, one section per plan in text and Markdown.
 
-    ``rows``: all clusters of a run over several, failed ones included; printed as a summary.
+    Args:
+        rows: All clusters of a run over several, failed ones included; printed as a summary.
     """
     if output == "json":
         console.document(_plan_documents(plans, rows))

@@ -211,7 +211,8 @@ def _watch(
 class ConsoleReceiver:
     """A receiver of notifications that prints them on standard output.
 
-    ``output``: ``text``: a headline and a line per quota key; ``json``: one message per line.
+    Args:
+        output: ``text``: a headline and a line per quota key; ``json``: one message per line.
     """
 
     name = "standard output"

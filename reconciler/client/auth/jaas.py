@@ -97,8 +97,9 @@ class _JaasToken:
 def parse(text: str, *, location: str = "") -> LoginModule:
     """Parse the one login module of ``sasl.jaas.config``.
 
-    Raises ConfigError if the text is not one module, a flag, options and a semicolon. The message contains no other
-    words of the text than names in :data:`OPTIONS`: if a quote is missing, any other word may belong to a password.
+    Raises:
+        ConfigError: The text is not one module, a flag, options and a semicolon. The message contains no other words of
+            the text than names in :data:`OPTIONS`: if a quote is missing, any other word may belong to a password.
     """
     tokens = list(_tokens(text, location))
     name, flag = (_expect_word(tokens, at, location) for at in (0, 1))

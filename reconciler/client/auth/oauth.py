@@ -48,7 +48,8 @@ _MSK_HOST: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:amazon
 def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker:
     """Return the factory of the token source for OAUTHBEARER.
 
-    Raises ConfigError if a handler class has no equivalent here, or a required setting is missing.
+    Raises:
+        ConfigError: A handler class has no equivalent here, or a required setting is missing.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     equivalent = _equivalent_key(settings)
@@ -64,7 +65,8 @@ def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker
 def refuse_handlers(settings: ClientSettings) -> None:
     """Refuse handler classes for mechanisms that need none: a class could log in as another principal.
 
-    Raises ConfigError if a handler class is set.
+    Raises:
+        ConfigError: A handler class is set.
     """
     for key in (*_HANDLERS, "sasl.login.class"):
         if settings.text(key):
@@ -78,7 +80,8 @@ def refuse_handlers(settings: ClientSettings) -> None:
 def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
     """Return the factory of the token source for Amazon MSK with IAM; needs the extra ``msk``.
 
-    Raises ConfigError if the extra is not installed, or no region is configured.
+    Raises:
+        ConfigError: The extra is not installed, or no region is configured.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
     try:

@@ -89,7 +89,8 @@ class OidcTokens:
     async def __call__(self) -> BearerToken:
         """Return a token that is valid now.
 
-        Raises AuthenticationError if the endpoint refused, or returned no usable token in time.
+        Raises:
+            AuthenticationError: The endpoint refused, or returned no usable token in time.
         """
         async with self._busy:
             if self._token is None or self._clock.now() >= self._keep_until:
@@ -188,7 +189,7 @@ def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken | Fai
 def _parsed(body: bytes) -> dict[str, object]:
     """Parse the fields of the response; empty if it is not a JSON object.
 
-    Raises nothing: an error could contain what the endpoint sent.
+    Never raises: an error could contain what the endpoint sent.
     """
     try:
         answer = bounded_json.parse(body, most_bytes=_MAX_ANSWER)
@@ -200,7 +201,8 @@ def _parsed(body: bytes) -> dict[str, object]:
 def _expiry(value: str, life: object, now: float) -> float | None:
     """Return when the token expires: ``expires_in``, else the JWT's ``exp``, else None; at most a day from now.
 
-    Raises ConfigError if ``expires_in`` is not a number of seconds.
+    Raises:
+        ConfigError: ``expires_in`` is not a number of seconds.
     """
     if life is None:
         end = _claimed_end(value)

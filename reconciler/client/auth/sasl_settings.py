@@ -32,10 +32,12 @@ MECHANISMS: Final = tuple(name for names in _MODULES.values() for name in names)
 def from_settings(settings: ClientSettings, token: TokenSource | None) -> Sasl:
     """Return the mechanism that the ``sasl.*`` settings describe.
 
-    ``token``: the caller's own source for OAUTHBEARER; it has priority over the settings.
+    Args:
+        token: The caller's own source for OAUTHBEARER; it has priority over the settings.
 
-    Raises ConfigError if ``sasl.mechanism`` is missing or unknown, does not match the login module, or a required
-    setting is missing.
+    Raises:
+        ConfigError: ``sasl.mechanism`` is missing or unknown, does not match the login module, or a required setting is
+            missing.
     """
     module = _module(settings)
     mechanism = _mechanism(settings, module)

@@ -20,8 +20,9 @@ _RESERVED: Final = "auth"
 class BearerToken:
     """A bearer token.
 
-    ``expires_at``: seconds since the epoch; None = unknown, so it is fetched again for every connection.
-    ``extensions``: SASL extensions (KIP-342), for example ``logicalCluster`` of a cloud.
+    Attributes:
+        expires_at: Seconds since the epoch; None = unknown, so it is fetched again for every connection.
+        extensions: SASL extensions (KIP-342), for example ``logicalCluster`` of a cloud.
     """
 
     value: Secret
@@ -54,7 +55,8 @@ class CachedTokenSource(Protocol):
 def check_extensions(extensions: Mapping[str, str]) -> None:
     """Check the syntax of SASL extensions (RFC 7628, KIP-342).
 
-    Raises ConfigError if a name does not consist of letters or is ``auth``, or a value has control characters.
+    Raises:
+        ConfigError: A name does not consist of letters or is ``auth``, or a value has control characters.
     """
     for name, value in extensions.items():
         if not _NAME.fullmatch(name) or name == _RESERVED:

@@ -32,7 +32,11 @@ class UnsecuredTokens:
     def __init__(
         self, options: Mapping[str, Secret], extensions: Mapping[str, str], clock: Clock
     ) -> None:
-        """Read the options. Raises ConfigError if a value is not a number, or the claim of the principal is missing."""
+        """Read the options.
+
+        Raises:
+            ConfigError: A value is not a number, or the claim of the principal is missing.
+        """
         self._claims: dict[str, object] = {}
         for name, secret in options.items():
             text = secret.reveal()

@@ -15,13 +15,18 @@ class ConfigFiles(Protocol):
     """Reads the files in settings."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, at most 4 MiB. Raises ConfigError if it cannot be read."""
+        """Return the bytes of a file, at most 4 MiB.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
         ...
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:
         """Return the files of a folder, sorted; ``None`` if the path is not a folder.
 
-        Raises ConfigError if the folder cannot be listed.
+        Raises:
+            ConfigError: The folder cannot be listed.
         """
         ...
 
@@ -30,7 +35,11 @@ class DiskFiles:
     """The files of this machine. Implements ``ConfigFiles``."""
 
     def read(self, path: Path) -> bytes:
-        """Return the bytes of a file, at most 4 MiB. Raises ConfigError if it cannot be read."""
+        """Return the bytes of a file, at most 4 MiB.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
         return properties.read_bytes(path)
 
     def list_folder(self, path: Path) -> Sequence[Path] | None:

@@ -23,9 +23,10 @@ _REFERENCE: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*?):)?([^}:]*)
 class AllowedReferences:
     """What references may read.
 
-    ``variables``: pattern that the whole name of an environment variable must match; None = no variable.
-    ``paths``: files, and directories with everything below them, that may be read. Links are resolved before the
-    comparison.
+    Attributes:
+        variables: Pattern that the whole name of an environment variable must match; None = no variable.
+        paths: Files, and directories with everything below them, that may be read. Links are resolved before the
+            comparison.
     """
 
     variables: str | None = None
@@ -58,9 +59,10 @@ def resolve(
 ) -> str:
     """Return ``value`` with its references replaced, once: replaced text is not searched again.
 
-    ``allowed``: what may be read.
-    ``environment``: used instead of the process's own.
-    ``values``: receives the text of each reference, because it may be a secret under any key.
+    Args:
+        allowed: What may be read.
+        environment: Used instead of the process's own.
+        values: Receives the text of each reference, because it may be a secret under any key.
 
     Raises:
         ConfigError: A reference is not allowed, or its target does not exist.

@@ -109,12 +109,14 @@ def collect(
 
     A later setting replaces an earlier one of the same name, as in a Java properties file.
 
-    ``allowed``: what references may read.
-    ``location``: the file or "", for errors about missing keys.
-    ``values``: receives the text of every reference.
+    Args:
+        allowed: What references may read.
+        location: The file or "", for errors about missing keys.
+        values: Receives the text of every reference.
 
-    Raises ConfigError if a key is refused, an alias contradicts its canonical name, a reference cannot be resolved, or
-    a value cannot be read.
+    Raises:
+        ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be resolved, or a
+            value cannot be read.
     """
     last = {setting.name: setting for setting in settings}
     warnings: list[str] = []

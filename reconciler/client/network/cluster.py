@@ -56,8 +56,9 @@ _LOGIN_HINT: Final = (
 class ClusterConnections:
     """The connections of one client.
 
-    ``login_error``: the final refusal of its login.
-    ``other_cluster``: set after its addresses led to another cluster than before.
+    Attributes:
+        login_error: The final refusal of its login.
+        other_cluster: Set after its addresses led to another cluster than before.
     """
 
     def __init__(self, config: ClientConfig, *, events: ClientEvents, clock: Clock) -> None:
@@ -99,9 +100,7 @@ class ClusterConnections:
     async def call(
         self, ask: ClientRequest[Answer], *, deadline: Deadline, node: int | None = None
     ) -> Answer:
-        """Send a request to any broker, or to ``node``, and return the decoded response.
-
-        ``node``: id of the broker that must answer.
+        """Send a request to any broker, or to the one with the id ``node``; return the decoded response.
 
         Raises:
             ClientError: No usable response was received; ``attempt`` is the number of attempts.

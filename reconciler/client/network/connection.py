@@ -103,7 +103,8 @@ class Connection:
     async def ask(self, ask: ClientRequest[Answer], *, seconds: float) -> Answer:
         """Send one request and return the decoded response.
 
-        ``seconds``: timeout, the wait for a free slot included.
+        Args:
+            seconds: Timeout, the wait for a free slot included.
 
         Raises:
             RequestFailed: No usable response was received; ``written`` is whether a byte was sent.

@@ -15,8 +15,9 @@ RequestSeconds = Mapping[ClientRequest[Any], float]
 class FirstFlight:
     """The requests in flight on a new connection; the first caller of each gets its response.
 
-    ``requests``: requests to send after the first request of the next connection.
-    ``remaining``: returns the remaining seconds of the call when they are sent.
+    Args:
+        requests: Requests to send after the first request of the next connection.
+        remaining: Returns the remaining seconds of the call when they are sent.
     """
 
     def __init__(

@@ -54,9 +54,11 @@ class Login:
     async def stepper(self, server_name: str) -> Mechanism:
         """Return a new mechanism for one exchange.
 
-        ``server_name``: the broker's host name, which is part of the Kerberos service principal.
+        Args:
+            server_name: The broker's host name, which is part of the Kerberos service principal.
 
-        Raises AuthenticationError if no token is available.
+        Raises:
+            AuthenticationError: No token is available.
         """
         match self._sasl:
             case Plain(username=user, password=password):

@@ -62,7 +62,8 @@ class ClientRequest(Generic[Answer]):
 class RequestFailed(Exception):
     """A request ended without a usable response. Never leaves the package.
 
-    ``is_written``: whether a byte of the request may have been sent, so that the broker may apply it.
+    Args:
+        is_written: Whether a byte of the request may have been sent, so that the broker may apply it.
     """
 
     def __init__(self, error: ClientError, *, is_written: bool) -> None:

@@ -19,7 +19,8 @@ _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_RE
 def can_help(error: ClientError, vague: int) -> bool:
     """Whether a retry can help.
 
-    ``vague``: number of attempts of this call with UNKNOWN_SERVER_ERROR.
+    Args:
+        vague: Number of attempts of this call with UNKNOWN_SERVER_ERROR.
     """
     if isinstance(error, BrokerError):
         return error.code in _TRANSIENT or (

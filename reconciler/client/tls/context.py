@@ -38,7 +38,8 @@ class Tls:
     def context(self) -> ssl.SSLContext:
         """Return a new client context.
 
-        Raises ConfigError if OpenSSL refuses the certificates, the key, its password or the ciphers.
+        Raises:
+            ConfigError: OpenSSL refuses the certificates, the key, its password or the ciphers.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.check_name and self.verify
@@ -60,7 +61,8 @@ class Tls:
 def from_settings(settings: ClientSettings) -> Tls:
     """Return the TLS configuration of the ``ssl.*`` settings; reads the files.
 
-    Raises ConfigError if a file cannot be read, or settings contradict each other; the message has key and file.
+    Raises:
+        ConfigError: A file cannot be read, or settings contradict each other; the message has key and file.
     """
     lowest, highest = _versions(settings)
     tls = Tls(

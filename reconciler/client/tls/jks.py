@@ -78,9 +78,11 @@ class _Cursor:
 def load(content: bytes, password: Secret | None) -> KeyStore:
     """Parse a key store.
 
-    ``password``: of the store; None skips the integrity check, as Java does for trust stores.
+    Args:
+        password: Of the store; None skips the integrity check, as Java does for trust stores.
 
-    Raises JksError if the content is no JKS, is truncated, or the password is wrong.
+    Raises:
+        JksError: The content is no JKS, is truncated, or the password is wrong.
     """
     if not content.startswith(MAGIC) or len(content) < 12 + _DIGEST_BYTES:
         raise JksError("the file is not a JKS key store")
@@ -114,7 +116,8 @@ def load(content: bytes, password: Secret | None) -> KeyStore:
 def unprotect(entry: KeyEntry, password: Secret) -> bytes:
     """Return the PKCS#8 bytes of a private key.
 
-    Raises JksError if the key has another protection, or the key password is wrong.
+    Raises:
+        JksError: The key has another protection, or the key password is wrong.
     """
     wrapped = _wrapped_bytes(entry.protected)
     salt, secret = wrapped[:_DIGEST_BYTES], _utf16(password)

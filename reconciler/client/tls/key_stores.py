@@ -43,7 +43,8 @@ class StoreConfig:
     def form(self) -> str:
         """``PEM``, ``JKS`` or ``PKCS12``.
 
-        Raises ConfigError if the bytes have another format, or not the configured one.
+        Raises:
+            ConfigError: The bytes have another format, or not the configured one.
         """
         form = _form(self.content)
         if not form:
@@ -63,7 +64,8 @@ class StoreConfig:
 def trusted(store: StoreConfig) -> str:
     """Return the trusted certificates of a store as PEM.
 
-    Raises ConfigError if the store cannot be read, the password is wrong, or it contains no certificate.
+    Raises:
+        ConfigError: The store cannot be read, the password is wrong, or it contains no certificate.
     """
     match store.form:
         case "PEM":
@@ -81,8 +83,9 @@ def trusted(store: StoreConfig) -> str:
 def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
     """Return the private key of a store, with its chain.
 
-    ``store``: with exactly one private key.
-    ``key_password``: ``ssl.key.password``; without it the store's password is tried, as in Java.
+    Args:
+        store: With exactly one private key.
+        key_password: ``ssl.key.password``; without it the store's password is tried, as in Java.
 
     Raises:
         ConfigError: As for :func:`trusted`, or there is not exactly one private key.
@@ -99,7 +102,8 @@ def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
 def pem_identity(chain: str, key: str, password: Secret | None, source: StoreConfig) -> Identity:
     """Return an identity from PEM texts.
 
-    Raises ConfigError if a certificate or exactly one key is missing, or an encrypted key has no password.
+    Raises:
+        ConfigError: A certificate or exactly one key is missing, or an encrypted key has no password.
     """
     certificates, keys = pem.certificates(chain), pem.private_keys(key)
     if not certificates:

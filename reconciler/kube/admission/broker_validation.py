@@ -32,10 +32,11 @@ ASK_SECONDS: Final = 4.0
 class LiveBrokerValidator:
     """Implements :class:`reconciler.kube.admission.review.BrokerValidator`.
 
-    ``clients``: connected clients.
-    ``operator_class``: only QuotaClusters of this class are used.
-    ``allow_references``: whether custom resources may refer to files and variables.
-    ``from_file``: QuotaClusters of a file, by name; ``None`` = they are custom resources.
+    Args:
+        clients: Connected clients.
+        operator_class: Only QuotaClusters of this class are used.
+        allow_references: Whether custom resources may refer to files and variables.
+        from_file: QuotaClusters of a file, by name; ``None`` = they are custom resources.
     """
 
     def __init__(

@@ -58,13 +58,18 @@ class BrokerValidator(Protocol):
     """Validation against the Kafka clusters."""
 
     async def clusters(self) -> Mapping[str, Obj]:
-        """Return all QuotaClusters as resources, by name. Raises KquotaError if they cannot be listed."""
+        """Return all QuotaClusters as resources, by name.
+
+        Raises:
+            KquotaError: They cannot be listed.
+        """
         ...
 
     async def cluster(self, name: str) -> QuotaCluster | None:
         """Return a usable QuotaCluster; ``None`` = there is none of this name.
 
-        Raises KquotaError if it cannot be read, or is invalid.
+        Raises:
+            KquotaError: It cannot be read, or is invalid.
         """
         ...
 
@@ -73,7 +78,8 @@ class BrokerValidator(Protocol):
     ) -> ValidationResult:
         """Validate alterations with validate-only; by Kafka's rules if the operator lacks the permission to query the broker.
 
-        Raises KquotaError if the broker cannot be queried.
+        Raises:
+            KquotaError: The broker cannot be queried.
         """
         ...
 
@@ -98,7 +104,11 @@ class AdmissionRequest:
 
 
 def parse(review: object) -> AdmissionRequest:
-    """Return the request of an AdmissionReview. Raises MalformedReview if the body is not a valid AdmissionReview."""
+    """Return the request of an AdmissionReview.
+
+    Raises:
+        MalformedReview: The body is not a valid AdmissionReview.
+    """
     if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
         raise MalformedReview("the body is not an AdmissionReview")
     if review.get("apiVersion") != API_VERSION:

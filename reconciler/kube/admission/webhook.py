@@ -101,12 +101,14 @@ async def serving(
 class Certificate:
     """A TLS context that reloads its certificate when cert-manager or the kubelet replaces the files.
 
-    ``chain``: PEM certificates, the server's first.
-    ``key``: its PEM key.
-    ``client_ca``: PEM certificates; only callers with a certificate of one of these authorities are accepted. ``None``
-    = anyone.
+    Args:
+        chain: PEM certificates, the server's first.
+        key: Its PEM key.
+        client_ca: PEM certificates; only callers with a certificate of one of these authorities are accepted. ``None``
+            = anyone.
 
-    Raises ConfigError if they cannot be used.
+    Raises:
+        ConfigError: They cannot be used.
     """
 
     def __init__(self, *, chain: Path, key: Path, client_ca: Path | None = None) -> None:
@@ -188,9 +190,10 @@ def _closing(status: int, words: str) -> web.Response:
 class Webhook:
     """The server. Use it as a context.
 
-    ``broker``: validates documents.
-    ``budget``: seconds for one request: for its body, and again for the response.
-    ``idle``: seconds that a connection may be open without a request.
+    Args:
+        broker: Validates documents.
+        budget: Seconds for one request: for its body, and again for the response.
+        idle: Seconds that a connection may be open without a request.
     """
 
     def __init__(

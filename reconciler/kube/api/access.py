@@ -42,10 +42,12 @@ class ApiAccess:
 async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER) -> ApiAccess:
     """Load API server credentials from the same places as kubectl: a given file, ``KUBECONFIG``, ``~/.kube/config``, the pod.
 
-    ``kubeconfig``: a file to use instead.
-    ``pod_folder``: folder of the pod's service account token.
+    Args:
+        kubeconfig: A file to use instead.
+        pod_folder: Folder of the pod's service account token.
 
-    Raises ConfigError if there are none, or they cannot be read.
+    Raises:
+        ConfigError: There are none, or they cannot be read.
     """
     path = kubeconfig or _usual_kubeconfig()
 
@@ -63,7 +65,8 @@ async def load(kubeconfig: Path | None = None, *, pod_folder: Path = POD_FOLDER)
 def _of_pod(folder: Path, reload: Callable[[], Awaitable[ApiAccess]]) -> ApiAccess:
     """Return access by the pod's service account.
 
-    Raises ConfigError if the process does not run in a pod with a service account.
+    Raises:
+        ConfigError: The process does not run in a pod with a service account.
     """
     host, authority = pod_host(), folder / "ca.crt"
     if not host or not authority.is_file():

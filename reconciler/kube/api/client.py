@@ -88,7 +88,8 @@ class KubernetesApi:
     ) -> Self:
         """Create a client from a kubeconfig or the pod's service account, see :func:`access.load`. Sends nothing yet.
 
-        Raises ConfigError if there are no credentials, or they cannot be read.
+        Raises:
+            ConfigError: There are no credentials, or they cannot be read.
         """
         access = await ways.load(kubeconfig)
         return cls(access, clock=clock, on_request=on_request, patience=patience)
@@ -128,12 +129,13 @@ class KubernetesApi:
     ) -> ListResult:
         """List a whole collection; raises an error instead of returning a part.
 
-        ``namespace``: the namespace; ``None`` = all namespaces.
-        ``limit``: objects per page, fewer if they are large.
-        ``labels``: label selector.
-        ``keep``: returns what is kept of each object; the rest of a page is freed before the next one is read.
-        ``cached``: list what the API server has in memory, which may lack the last changes. Without ``limit``.
-        ``memory``: the pages of an earlier listing, which are not parsed again; ``None`` = every page is parsed.
+        Args:
+            namespace: The namespace; ``None`` = all namespaces.
+            limit: Objects per page, fewer if they are large.
+            labels: Label selector.
+            keep: Returns what is kept of each object; the rest of a page is freed before the next one is read.
+            cached: List what the API server has in memory, which may lack the last changes. Without ``limit``.
+            memory: The pages of an earlier listing, which are not parsed again; ``None`` = every page is parsed.
         """
         query = {"labelSelector": labels} if labels else {}
         request = ApiRequest(verb="list", resource=resource, namespace=namespace, query=query)
@@ -191,7 +193,8 @@ class KubernetesApi:
     async def create(self, resource: ApiResource, namespace: str | None, body: Obj) -> Obj:
         """Create an object. Not repeated if the first attempt may have been executed.
 
-        Raises KubernetesConflict if it exists (``reason`` is ``AlreadyExists``).
+        Raises:
+            KubernetesConflict: It exists (``reason`` is ``AlreadyExists``).
         """
         request = ApiRequest(
             verb="create", resource=resource, namespace=namespace, repeatable=False
@@ -225,9 +228,10 @@ class KubernetesApi:
     ) -> Obj:
         """Write the status with server-side apply; fields are taken over from other managers.
 
-        ``body``: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With ``metadata.resourceVersion``
-        it is refused (KubernetesConflict) if the object changed since; a uid is not checked.
-        ``field_manager``: owner of the fields.
+        Args:
+            body: ``apiVersion``, ``kind``, ``metadata`` with the name and ``status``. With ``metadata.resourceVersion``
+                it is refused (KubernetesConflict) if the object changed since; a uid is not checked.
+            field_manager: Owner of the fields.
         """
         request = ApiRequest(
             verb="apply",
@@ -279,7 +283,8 @@ class KubernetesApi:
     async def delete(self, resource: ApiResource, namespace: str | None, name: str) -> None:
         """Delete an object; with finalizers, start its deletion.
 
-        Raises NotFound if it does not exist; perhaps an earlier attempt deleted it.
+        Raises:
+            NotFound: It does not exist; perhaps an earlier attempt deleted it.
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions"}
         request = ApiRequest(
@@ -301,13 +306,14 @@ class KubernetesApi:
     ) -> Obj:
         """Create an Event (events.k8s.io); for a cluster-scoped object in the namespace ``default``.
 
-        ``regarding``: the object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
-        ``kind``: ``Normal`` or ``Warning``.
-        ``reason``: one word.
-        ``action``: the action, one word.
-        ``note``: a sentence; the server refuses more than 1,024 bytes.
-        ``at``: RFC 3339 with microseconds.
-        ``instance``: name of this process.
+        Args:
+            regarding: The object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
+            kind: ``Normal`` or ``Warning``.
+            reason: One word.
+            action: The action, one word.
+            note: A sentence; the server refuses more than 1,024 bytes.
+            at: RFC 3339 with microseconds.
+            instance: Name of this process.
         """
         metadata = regarding.get("metadata", {})
         namespace = str(metadata.get("namespace") or "default")

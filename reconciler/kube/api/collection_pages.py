@@ -57,12 +57,13 @@ async def read_collection(
 ) -> tuple[list[Obj], str]:
     """Return all objects of a collection at one moment, and its resource version.
 
-    ``answer``: sends one request; returns the body of the response.
-    ``parse``: parses a body; the nesting is checked here.
-    ``request``: the listing.
-    ``limit``: objects per page; fewer if they are large.
-    ``keep``: returns what is kept of each object.
-    ``memory``: the pages of an earlier listing; ``None`` = every page is parsed.
+    Args:
+        answer: Sends one request; returns the body of the response.
+        parse: Parses a body; the nesting is checked here.
+        request: The listing.
+        limit: Objects per page; fewer if they are large.
+        keep: Returns what is kept of each object.
+        memory: The pages of an earlier listing; ``None`` = every page is parsed.
 
     Raises:
         Gone: The continue token expired in each attempt.
@@ -140,11 +141,12 @@ async def read_cached(
     It takes the API server a fifth of the CPU of pages that it reads from etcd, but memory has no pages: the objects
     are parsed while they are received.
 
-    ``answer``: sends one request, once; returns the part of the body that :attr:`ApiRequest.on_part` did not get.
-    ``request``: the listing.
-    ``keep``: returns what is kept of each object.
-
     Returns ``None`` if the collection is too large, or there is no response that can be read.
+
+    Args:
+        answer: Sends one request, once; returns the part of the body that :attr:`ApiRequest.on_part` did not get.
+        request: The listing.
+        keep: Returns what is kept of each object.
     """
     parser = ListingParser(keep)
     query = {**request.query, "resourceVersion": "0"}

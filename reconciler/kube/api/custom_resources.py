@@ -122,7 +122,8 @@ def few_finalizers(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def finalizer_place(obj: Obj) -> int:
     """Return the position of the operator's finalizer in the list when the object was read.
 
-    Raises ValueError if the object does not have it.
+    Raises:
+        ValueError: The object does not have it.
     """
     metadata = metadata_of(obj)
     place = metadata.get(FINALIZER_PLACE)

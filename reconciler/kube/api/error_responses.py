@@ -35,8 +35,9 @@ _HINTS: Final = {
 def refusal(action: str, status: int, body: bytes) -> KubernetesError:
     """Return the error for a response of 300 or more.
 
-    ``action``: the request in words, for example ``get secrets kafka/prod``.
-    ``body``: the body, in any format.
+    Args:
+        action: The request in words, for example ``get secrets kafka/prod``.
+        body: The body, in any format.
     """
     status_fields = _status_object(body)
     words = " ".join(str(status_fields.get("message") or "").split())[:LONGEST_MESSAGE]

@@ -103,8 +103,9 @@ class HttpTransport(Protocol):
 class HttpExchange:
     """Connections to one API server. Create it inside a running loop.
 
-    ``on_request``: called after every attempt.
-    ``transport``: sends requests; ``None`` = over HTTP.
+    Args:
+        on_request: Called after every attempt.
+        transport: Sends requests; ``None`` = over HTTP.
     """
 
     def __init__(

@@ -51,7 +51,9 @@ async def request(
 ) -> str:
     """Request a reconciliation; return the value that the status will have once it is handled.
 
-    Raises NotFound if there is no such resource; Forbidden if we may not patch it.
+    Raises:
+        NotFound: There is no such resource.
+        Forbidden: We may not patch it.
     """
     # The time is for people; the rest distinguishes two requests of the same second.
     at = datetime.fromtimestamp(clock.now(), UTC).isoformat(timespec="milliseconds")
@@ -74,11 +76,14 @@ async def wait(
 ) -> RequestStatus:
     """Poll until the request is handled, or the time is up.
 
-    ``value``: from :func:`request`.
-    ``seconds``: maximum time.
-    ``looked``: called with the resource after each read.
+    Args:
+        value: From :func:`request`.
+        seconds: Maximum time.
+        looked: Called with the resource after each read.
 
-    Raises NotFound if it was deleted meanwhile; KubernetesError if it cannot be read.
+    Raises:
+        NotFound: It was deleted meanwhile.
+        KubernetesError: It cannot be read.
     """
     deadline = clock.monotonic() + seconds
     while True:

@@ -29,9 +29,10 @@ class ApiResource:
     def path(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Return the path of an object or, without a name, of a collection.
 
-        ``namespace``: "" = all namespaces, or cluster-scoped.
-        ``name``: "" = the collection.
-        ``subresource``: for example ``status``; only with a name.
+        Args:
+            namespace: "" = all namespaces, or cluster-scoped.
+            name: "" = the collection.
+            subresource: For example ``status``; only with a name.
         """
         parts = ["apis", self.group] if self.group else ["api"]
         parts.append(self.version)

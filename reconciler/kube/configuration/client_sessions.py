@@ -74,9 +74,10 @@ class _RetiredClient:
 class SessionKeeper:
     """Keeps a client per QuotaCluster. Implements ``operator_context.SessionProvider``. Use it as a context, or close it.
 
-    ``api``: reads Secrets.
-    ``settings``: namespace of the Secrets, and whether references are allowed.
-    ``metrics``: receives each request to a broker; ``None`` = no metrics.
+    Args:
+        api: Reads Secrets.
+        settings: Namespace of the Secrets, and whether references are allowed.
+        metrics: Receives each request to a broker; ``None`` = no metrics.
     """
 
     def __init__(
@@ -225,7 +226,8 @@ class SessionKeeper:
     def _unless_refused(self, cluster: QuotaCluster, session: _ClientSession) -> QuotaClient:
         """Return the client, unless its login was refused recently; later a new client tries the same credentials.
 
-        Raises AuthenticationError if it was refused recently.
+        Raises:
+            AuthenticationError: It was refused recently.
         """
         refusal = session.client.login_error
         if refusal is None:

@@ -42,7 +42,8 @@ def _problems(name: str, spec: str) -> tuple[str, ...]:
 def refused_references(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
     """Return the refused references of a QuotaCluster, by field; values are never quoted.
 
-    ``allow_references``: whether the operator was started to allow references, file paths and token URLs.
+    Args:
+        allow_references: Whether the operator was started to allow references, file paths and token URLs.
     """
     spec = spec_of(obj)
     faults: list[str] = []

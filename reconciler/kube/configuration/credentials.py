@@ -92,7 +92,8 @@ class SecretWithdrawn(CredentialsError):
 def credentials_of(obj: Mapping[str, Any]) -> Credentials:
     """Return the client properties of a Secret.
 
-    Raises CredentialsError if a value is not UTF-8 text or not valid base64; the message lists the keys.
+    Raises:
+        CredentialsError: A value is not UTF-8 text or not valid base64; the message lists the keys.
     """
     metadata = obj.get("metadata") or {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
@@ -122,7 +123,9 @@ def granted_credentials(obj: Mapping[str, Any], cluster: str) -> Credentials:
 
     The author of a QuotaCluster chooses the Secret and the broker, so only the Secret itself can grant its use.
 
-    Raises SecretWithdrawn if the annotation does not list the QuotaCluster; CredentialsError if a value cannot be used.
+    Raises:
+        SecretWithdrawn: The annotation does not list the QuotaCluster.
+        CredentialsError: A value cannot be used.
     """
     metadata = obj.get("metadata") or {}
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
@@ -175,9 +178,10 @@ def client_config(
 ) -> ClientConfig:
     """Return the client configuration of a cluster.
 
-    ``cluster``: the configuration; its references were checked before (``cluster_references``).
-    ``credentials``: :data:`NONE` if there is no Secret.
-    ``allow_references``: whether file paths and ``${file:...}`` on the operator's own disk are resolved.
+    Args:
+        cluster: The configuration; its references were checked before (``cluster_references``).
+        credentials: :data:`NONE` if there is no Secret.
+        allow_references: Whether file paths and ``${file:...}`` on the operator's own disk are resolved.
 
     Raises:
         CredentialsError: A key of the Secret is missing or cannot be used. No value is quoted.
@@ -207,7 +211,8 @@ def client_config(
 def _refuse_readable_secrets(config: ClientConfig) -> None:
     """Require verified TLS, including the host name, for mechanisms that send passwords or tokens.
 
-    Raises ConfigError if the mechanism sends the secret itself, and the connection is not verified TLS.
+    Raises:
+        ConfigError: The mechanism sends the secret itself, and the connection is not verified TLS.
     """
     mechanism = "" if config.sasl is None else config.sasl.mechanism
     if mechanism not in {"PLAIN", "OAUTHBEARER"}:

@@ -30,7 +30,11 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceLimits:
-    """The limits of one namespace. Raises ValueError if a limit is below 1."""
+    """The limits of one namespace.
+
+    Raises:
+        ValueError: A limit is below 1.
+    """
 
     documents: int = 10_000  # maximum number of ClientQuotas
     size: int = 16 * MIB  # maximum bytes of their specs and labels, see `size_of`

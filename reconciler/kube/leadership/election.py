@@ -133,9 +133,11 @@ class Leader:
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.
 
-        ``resign``: set it only after all work has ended: from then on another candidate leads.
+        Args:
+            resign: Set it only after all work has ended: from then on another candidate leads.
 
-        Raises LeaseLost if this process led and is no longer certain to lead; ``leadership_lost`` is set.
+        Raises:
+            LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.
         """
         if not await self._campaign(resign):
             return
@@ -249,7 +251,11 @@ class Leader:
                 return
 
     def _pause_leading(self) -> None:
-        """Stop leading until the Lease is renewed. Raises LeaseLost if a write to Kafka may be in flight."""
+        """Stop leading until the Lease is renewed.
+
+        Raises:
+            LeaseLost: A write to Kafka may be in flight.
+        """
         message = (
             f"the Lease {self._election.namespace}/{self._election.name} was not renewed"
             f" for {self._election.deadline:g} s"
@@ -336,7 +342,8 @@ class Leader:
     async def _within(self, seconds: float, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of ``work`` if it ends in time, by the clock that the deadlines use.
 
-        Raises KubernetesError if the time is up.
+        Raises:
+            KubernetesError: The time is up.
         """
         task = asyncio.ensure_future(work())
         timer = asyncio.ensure_future(self._clock.sleep(seconds))

@@ -29,11 +29,12 @@ Connect = Callable[[], Awaitable[AbstractAsyncContextManager[KubernetesApi]]]
 class LeaseThread:
     """A candidate that may become the leader once, with the events and times of a :class:`Leader`.
 
-    ``connect``: opens the connection; called in the thread.
-    ``election``: the Lease and its timing.
-    ``clock``: time; used by both loops.
-    ``report``: called in the caller's loop with whether this process leads, whenever that changes.
-    ``is_writing``: whether a write to Kafka may be in flight; called in the thread.
+    Args:
+        connect: Opens the connection; called in the thread.
+        election: The Lease and its timing.
+        clock: Time; used by both loops.
+        report: Called in the caller's loop with whether this process leads, whenever that changes.
+        is_writing: Whether a write to Kafka may be in flight; called in the thread.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class LeaseThread:
     async def run(self, resign: asyncio.Event) -> None:
         """Stand by, lead, and release the Lease when ``resign`` is set. If cancelled, it does not release the Lease.
 
-        ``resign``: set it only after all work has ended: from then on another candidate leads.
+        Args:
+            resign: Set it only after all work has ended: from then on another candidate leads.
 
         Raises:
             LeaseLost: This process led and is no longer certain to lead; ``leadership_lost`` is set.

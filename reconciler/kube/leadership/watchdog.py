@@ -35,10 +35,11 @@ class Watchdog:
     ) -> None:
         """Do not start yet; the context starts the thread.
 
-        ``certain_until``: ``Leader.certain_until``; ``None`` while this process does not lead.
-        ``clock``: monotonic time.
-        ``grace``: seconds for ending in order. Together with the deadline it must stay below the Lease's duration.
-        ``end``: ends the process.
+        Args:
+            certain_until: ``Leader.certain_until``; ``None`` while this process does not lead.
+            clock: Monotonic time.
+            grace: Seconds for ending in order. Together with the deadline it must stay below the Lease's duration.
+            end: Ends the process.
         """
         self._certain_until = certain_until
         self._clock = clock

@@ -29,7 +29,8 @@ def document_names(
 ) -> dict[Entity, str]:
     """Return the names of several entities, with a digest only if two readable names are equal.
 
-    ``subjects``: all entities, in any order; the names do not depend on it.
+    Args:
+        subjects: All entities, in any order; the names do not depend on it.
     """
     other_names = frozenset(existing_names)
     groups: dict[str, list[tuple[Entity, bool]]] = defaultdict(list)

@@ -46,7 +46,8 @@ class Split(StrEnum):
 class Team:
     """A group of users (or of client-ids without a user).
 
-    Raises QuotaValueError if the prefix is empty or the namespace is not a DNS label.
+    Raises:
+        QuotaValueError: The prefix is empty or the namespace is not a DNS label.
     """
 
     prefix: str
@@ -76,7 +77,8 @@ def file_names(
 ) -> tuple[str, ...]:
     """Return the file of each declaration, relative to the folder of the export.
 
-    ``teams``: their documents are in a folder of the team.
+    Args:
+        teams: Their documents are in a folder of the team.
     """
     shared = Counter(_prefix(declaration.entity) for declaration in declarations)
 

@@ -74,9 +74,11 @@ class ImportedLimit:
     def value(self) -> float:
         """Return the number.
 
-        A printed float64 is parsed as the original float64. A typed whole number stays exact, so
-        that one without an exact float64 is detected. Raises QuotaValueError if it is not a number, or readers parse it
-        differently (``017``).
+        A printed float64 is parsed as the original float64. A typed whole number stays exact, so that one without an
+        exact float64 is detected.
+
+        Raises:
+            QuotaValueError: It is not a number, or readers parse it differently (``017``).
         """
         match = _NUMBER.fullmatch(self.text) if len(self.text) <= MAX_DIGITS else None
         if match is None:

@@ -117,7 +117,8 @@ def all_documents(files: Files) -> Iterator[DocumentTree]:
 def documents(path: str, text: str) -> list[DocumentTree]:
     """Return the documents of a YAML file, or the one of a JSON file.
 
-    Raises ManifestErrors if the text is invalid; contains all problems.
+    Raises:
+        ManifestErrors: The text is invalid; contains all problems.
     """
     if json_nodes.looks_like_json(text):
         return [DocumentTree(path=path, node=json_nodes.read(text, path))]
@@ -139,9 +140,10 @@ def limits(
 ) -> list[ImportedLimit]:
     """Return the limits in a mapping, without nulls.
 
-    ``tree``: the mapping; ``None`` = there is none.
-    ``keys``: the limits that the tool supports, its name to Kafka's; ``None`` = any, with Kafka's names.
-    ``live``: whether the numbers are printed float64s.
+    Args:
+        tree: The mapping; ``None`` = there is none.
+        keys: The limits that the tool supports, its name to Kafka's; ``None`` = any, with Kafka's names.
+        live: Whether the numbers are printed float64s.
     """
     return [
         read_limit(field, value, keys, live=live)
@@ -170,9 +172,10 @@ def only_cluster(
 ) -> None:
     """Refuse to mix the quotas of several clusters.
 
-    ``places_by_cluster``: cluster (with the tool's name) to a place where it occurs.
-    ``subject``: the tool's term for such a cluster.
-    ``must_choose``: whether even a single one must be chosen, because the tool requires it.
+    Args:
+        places_by_cluster: Cluster (with the tool's name) to a place where it occurs.
+        subject: The tool's term for such a cluster.
+        must_choose: Whether even a single one must be chosen, because the tool requires it.
 
     Raises:
         ManifestErrors: Several and none chosen, or the chosen one is not among them.

@@ -178,7 +178,8 @@ MOST_DEPTH: Final = 100
 def resources(text: str, path: str) -> list[ResourceBlock]:
     """Return every top-level ``resource`` block.
 
-    Raises ManifestErrors if the text is not HCL, as far as it must be read.
+    Raises:
+        ManifestErrors: The text is not HCL, as far as it must be read.
     """
     return _HclParser(list(tokens(text.removeprefix("\ufeff"), path)), path).resources()
 

@@ -32,8 +32,9 @@ _KEYS: Final = {
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Read every quota.
 
-    ``files``: the configuration, its list of quotas, or both.
-    ``cluster``: cluster whose overrides apply; ``None`` = these are not files for several clusters.
+    Args:
+        files: The configuration, its list of quotas, or both.
+        cluster: Cluster whose overrides apply; ``None`` = these are not files for several clusters.
     """
     lists: list[DocumentTree] = []
     configuration: DocumentTree | None = None

@@ -29,7 +29,11 @@ def looks_like_json(text: str) -> bool:
 
 
 def read(text: str, path: str) -> Node:
-    """Parse a JSON text. Raises ManifestErrors if it is not JSON, has a duplicate key, or is nested too deep."""
+    """Parse a JSON text.
+
+    Raises:
+        ManifestErrors: It is not JSON, has a duplicate key, or is nested too deep.
+    """
     reading = _JsonParser(text.removeprefix("\ufeff"), path)
     root, at = reading.value(0, 0)
     at = reading.skip(at)

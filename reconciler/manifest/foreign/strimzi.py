@@ -34,7 +34,8 @@ _KEYS: Final = {
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Read the quotas of every KafkaUser and Kafka; other resources are skipped.
 
-    ``cluster``: only resources of this Strimzi cluster; ``None`` = there must be only one.
+    Args:
+        cluster: Only resources of this Strimzi cluster; ``None`` = there must be only one.
     """
     cluster_resources: list[tuple[str, DocumentTree]] = []
     places: dict[str, DocumentTree] = {}

@@ -28,8 +28,9 @@ _UNALIASED: Final = "kafka"
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
     """Read every quota resource; those of other types are skipped.
 
-    ``files``: HCL, or the JSON of a state or plan.
-    ``cluster``: only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
+    Args:
+        files: HCL, or the JSON of a state or plan.
+        cluster: Only resources with this ``provider`` (``kafka.prod``); ``None`` = there must be only one.
     """
     located_resources: list[tuple[str, hcl.ResourceBlock]] = []
     providers: dict[str, FileLine] = {}

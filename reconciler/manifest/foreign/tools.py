@@ -58,9 +58,10 @@ def read_files(
 ) -> ImportResult:
     """Read the files of a tool.
 
-    ``tool``: a name in :data:`TOOLS`.
-    ``files``: ``(path, text)``; the path is only for display.
-    ``source_cluster``: one of the tool's clusters, if its files are for several.
+    Args:
+        tool: A name in :data:`TOOLS`.
+        files: ``(path, text)``; the path is only for display.
+        source_cluster: One of the tool's clusters, if its files are for several.
 
     Raises:
         ManifestErrors: A text does not have the tool's format.

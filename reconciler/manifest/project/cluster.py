@@ -80,10 +80,11 @@ class QuotaCluster:
     ) -> Rules:
         """Return the rules of the planner; a suspended cluster is only observed, whatever the arguments.
 
-        ``policy``: replaces the configured one; the caller has checked that it is stricter.
-        ``complete``: whether every configured path was read.
-        ``removals_known``: whether an inventory or a revision records the owned pairs.
-        ``force``: also remove pairs that another writer changed.
+        Args:
+            policy: Replaces the configured one; the caller has checked that it is stricter.
+            complete: Whether every configured path was read.
+            removals_known: Whether an inventory or a revision records the owned pairs.
+            force: Also remove pairs that another writer changed.
         """
         requested = self.policy if policy is None else policy
         return Rules(

@@ -96,7 +96,11 @@ class Project:
         return {cluster.name: cluster.labels for cluster in self.clusters}
 
     def cluster(self, name: str) -> ProjectCluster:
-        """Return the cluster with this name. Raises ConfigError if there is none; the message has the nearest name."""
+        """Return the cluster with this name.
+
+        Raises:
+            ConfigError: There is none; the message has the nearest name.
+        """
         for project_cluster in self.clusters:
             if project_cluster.name == name:
                 return project_cluster

@@ -17,7 +17,8 @@ def for_cluster(
 ) -> LoadedManifests:
     """Return the effective declarations for one cluster; those that grants and scope refuse become problems.
 
-    ``located``: maps the displayed path of a document to its path relative to the project file, which grants use.
+    Args:
+        located: Maps the displayed path of a document to its path relative to the project file, which grants use.
     """
     problems = list(loaded.problems)
     warnings = list(loaded.warnings)

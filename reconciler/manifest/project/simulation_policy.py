@@ -44,10 +44,12 @@ def policy_of(
 ) -> WhatIfPolicy:
     """Return the what-if policy.
 
-    ``simulate``: ``spec.simulate`` of the trusted configuration; empty = everything is reported, nothing refused.
-    ``declarations``: documents by cluster id, for their labels.
+    Args:
+        simulate: ``spec.simulate`` of the trusted configuration; empty = everything is reported, nothing refused.
+        declarations: Documents by cluster id, for their labels.
 
-    Raises QuotaValueError if a pattern, a tier or the name of the usual tier is invalid.
+    Raises:
+        QuotaValueError: A pattern, a tier or the name of the usual tier is invalid.
     """
     everywhere = _tolerance(simulate.get("failOn", {}), Tolerance())
     rules: list[TierRule] = []

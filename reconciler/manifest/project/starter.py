@@ -83,8 +83,9 @@ def starter_files(
 ) -> dict[str, str]:
     """Return the texts of a new project by path, relative to its folder.
 
-    ``policy``: one of :data:`POLICIES`.
-    ``properties_file``: client properties, relative to the project file; ``None`` = none.
+    Args:
+        policy: One of :data:`POLICIES`.
+        properties_file: Client properties, relative to the project file; ``None`` = none.
     """
     connection = (
         _CONNECTION if properties_file is None else f"  propertiesFile: {scalar(properties_file)}\n"

@@ -129,9 +129,11 @@ def _requirement_broken(requirement: Json) -> str | None:
 def rate(key: Key, value: Json) -> float:
     """Return the float64 of a limit in a manifest.
 
-    ``value``: ``str`` for a quantity, else the number in the document.
+    Args:
+        value: ``str`` for a quantity, else the number in the document.
 
-    Raises QuotaValueError if the value is invalid; the message has a valid one if it is known.
+    Raises:
+        QuotaValueError: The value is invalid; the message has a valid one if it is known.
     """
     rule = RULES[key]
     if not rule.is_integer:

@@ -68,7 +68,8 @@ def to_json(node: Node) -> Json:
 def from_json(value: object) -> Node:
     """Return a tree for a value without YAML text, such as a custom resource; every place is 0.
 
-    Raises TypeError if a value has no JSON form.
+    Raises:
+        TypeError: A value has no JSON form.
     """
     match value:
         case dict():

@@ -150,7 +150,8 @@ def read(
 ) -> list[Node]:
     """Return the documents of a piece, without empty ones. Problems are added to ``problems``.
 
-    ``budget``: number of nodes that may be read; ``None`` = the maximum of one file.
+    Args:
+        budget: Number of nodes that may be read; ``None`` = the maximum of one file.
     """
     budget = NodeBudget() if budget is None else budget
     match = _FORBIDDEN.search(piece.text)

@@ -49,11 +49,12 @@ def resolve_claims(
 
     A document that loses a pair neither claims nor freezes it; its other pairs are unaffected.
 
-    ``claims``: the documents that may claim; suspended ones are treated as frozen.
-    ``owned``: the records with the current owner of each pair.
-    ``frozen``: documents that exist and must not claim anything (invalid, not granted, suspended).
-    ``halted``: pairs that frozen documents declare, as far as they are readable.
-    ``other_documents``: documents that exist but neither claim nor freeze (terminating ones that were released).
+    Args:
+        claims: The documents that may claim; suspended ones are treated as frozen.
+        owned: The records with the current owner of each pair.
+        frozen: Documents that exist and must not claim anything (invalid, not granted, suspended).
+        halted: Pairs that frozen documents declare, as far as they are readable.
+        other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).
     """
     everything = tuple(claims)
     by_entity: dict[Entity, list[Claim]] = {}

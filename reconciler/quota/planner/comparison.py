@@ -50,10 +50,11 @@ def compare(
 ) -> Plan:
     """Return the plan for one cluster.
 
-    ``desired``: all documents. Pairs in conflict are not changed.
-    ``live``: the live quotas from one describe.
-    ``rules``: policy, drift mode, scope and other rules, from the trusted configuration.
-    ``now``: seconds since the epoch, for overrides, ignore rules, drift times and intents of unknown outcome.
+    Args:
+        desired: All documents. Pairs in conflict are not changed.
+        live: The live quotas from one describe.
+        rules: Policy, drift mode, scope and other rules, from the trusted configuration.
+        now: Seconds since the epoch, for overrides, ignore rules, drift times and intents of unknown outcome.
     """
     comparison = _Comparison(desired=desired, owned=owned, live=live, rules=rules, now=now)
     comparison.run()

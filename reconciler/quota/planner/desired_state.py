@@ -64,7 +64,8 @@ class DeclarationConflict:
 class DesiredState:
     """The limits that all documents together declare.
 
-    Raises ValueError if an entity has limits without a claim, or a claim without limits.
+    Raises:
+        ValueError: An entity has limits without a claim, or a claim without limits.
     """
 
     # Per entity, in columns. A pair in conflict is omitted.
@@ -104,8 +105,9 @@ class DesiredState:
 def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> DesiredState:
     """Merge documents into one desired state; their order has no effect on the limits.
 
-    ``declarations``: valid documents; suspended ones are treated as frozen.
-    ``frozen``: names of other documents that exist but must not claim anything.
+    Args:
+        declarations: Valid documents; suspended ones are treated as frozen.
+        frozen: Names of other documents that exist but must not claim anything.
     """
     everything = tuple(declarations)
     silent = {candidate.document for candidate in everything if candidate.suspended}

@@ -46,8 +46,9 @@ def change_factor(before: float | None, after: float | None) -> float | None:
 def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tuple[LimitEffect, ...]:
     """Return the effect on each kind of client of the changed entity, the most common first; never empty.
 
-    ``live``: the state before.
-    ``after``: the state after the whole plan.
+    Args:
+        live: The state before.
+        after: The state after the whole plan.
     """
     subject = change.entity
     effects: list[LimitEffect] = []

@@ -89,7 +89,8 @@ class LabelRule:
 class Guards:
     """The bounds on one plan, from the trusted configuration.
 
-    Raises QuotaValueError if a limit is below its minimum or NaN, with which every comparison is false.
+    Raises:
+        QuotaValueError: A limit is below its minimum or NaN, with which every comparison is false.
     """
 
     # Maximum removals of one plan; in a loop, of one tenant within the window.
@@ -181,8 +182,9 @@ def nothing_declared(
 def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Violation]:
     """Return the violations of a number of removals. Takes only counts, so that Spark can call it for a fleet.
 
-    ``planned``: removals of the plan, without those that begin or end an override.
-    ``owned_pairs``: number of owned pairs before the plan.
+    Args:
+        planned: Removals of the plan, without those that begin or end an override.
+        owned_pairs: Number of owned pairs before the plan.
     """
     if not planned:
         return []

@@ -168,8 +168,9 @@ def assess(
 ) -> Impact:
     """Compute the impact of a plan on a live state.
 
-    ``known_principals``: principals to resolve: users with quotas, SCRAM users, a configured list, recorded usage.
-    ``desired``: all documents, for the places of limits that orphans hide.
+    Args:
+        known_principals: Principals to resolve: users with quotas, SCRAM users, a configured list, recorded usage.
+        desired: All documents, for the places of limits that orphans hide.
     """
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}

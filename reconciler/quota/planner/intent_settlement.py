@@ -46,8 +46,9 @@ class Settlement:
 def settle_intents(owned: OwnershipRecords, live: QuotaState, *, now: float) -> Settlement:
     """Settle every intent that the describe decides.
 
-    ``live``: the answer of one describe.
-    ``now``: when that describe began, in seconds since the epoch.
+    Args:
+        live: The answer of one describe.
+        now: When that describe began, in seconds since the epoch.
     """
     if not owned.intents:
         return Settlement(owned=owned)

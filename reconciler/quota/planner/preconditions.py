@@ -98,8 +98,9 @@ def contradicting_overrides(
 ) -> tuple[Override, ...]:
     """Return the overrides that ended, or began, after these changes were planned, and that need another value now.
 
-    ``planned_at``: when the plan was computed, in seconds since the epoch.
-    ``now``: the present, in seconds since the epoch.
+    Args:
+        planned_at: When the plan was computed, in seconds since the epoch.
+        now: The present, in seconds since the epoch.
     """
     if not overrides:
         return ()

@@ -31,9 +31,10 @@ def classify(
 ) -> Cause | None:
     """Return the row of the table for a pair; ``None`` if all three values are unset.
 
-    ``key``: the quota key; values of integral keys near a whole number equal that number.
-    ``applied``: the recorded value that was applied last.
-    ``is_pending``: whether a write of kquota may still take effect.
+    Args:
+        key: The quota key; values of integral keys near a whole number equal that number.
+        applied: The recorded value that was applied last.
+        is_pending: Whether a write of kquota may still take effect.
     """
     if desired is None:
         return _undeclared(key, applied, live, is_pending=is_pending)

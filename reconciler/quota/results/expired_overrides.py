@@ -28,9 +28,10 @@ def expired_overrides(
 ) -> tuple[ExpiredOverride, ...]:
     """Return the expired overrides that a plan reports or reverts, in plan order; without ignored pairs.
 
-    ``plan``: the comparison of one observation.
-    ``owned``: the records that the plan was computed from.
-    ``reverted``: pairs that were written since.
+    Args:
+        plan: The comparison of one observation.
+        owned: The records that the plan was computed from.
+        reverted: Pairs that were written since.
     """
     ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
     rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []

@@ -19,8 +19,9 @@ FRAME: Final = "frame.html"
 def framed(frame: str, *, title: str, style: str, body: str, script: str = "") -> str:
     """Return a page.
 
-    ``title``: plain text.
-    ``script``: the JavaScript in the body, which the policy allows; "" = none.
+    Args:
+        title: Plain text.
+        script: The JavaScript in the body, which the policy allows; "" = none.
     """
     allowed = f"script-src '{_hash(script)}'; " if script else ""
     policy = (

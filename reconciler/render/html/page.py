@@ -50,8 +50,9 @@ def page_html(
 ) -> str:
     """Return a page.
 
-    ``page``: ``plan`` or ``report``.
-    ``made_at``: creation time, in seconds since the epoch.
+    Args:
+        page: ``plan`` or ``report``.
+        made_at: Creation time, in seconds since the epoch.
     """
     document = page_document(cluster_pages, page=page, made_at=made_at, tool_version=tool_version)
     # In Python rather than in the page: one scope for all files, nothing left on `window`.

@@ -117,9 +117,10 @@ def fitted(
 ) -> str:
     """Return the whole text, with as many rows as fit.
 
-    ``table``: its two lines of headings.
-    ``total``: number of all rows, those not in ``rows`` included.
-    ``remainder``: where the omitted rows are.
+    Args:
+        table: Its two lines of headings.
+        total: Number of all rows, those not in ``rows`` included.
+        remainder: Where the omitted rows are.
     """
     room = limit - size([*head, *table, *footer_lines]) - len(remainder) - 40
     visible_rows = fitting(rows, room)

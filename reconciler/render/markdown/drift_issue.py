@@ -63,8 +63,9 @@ def issue_title(label: str, report: DriftReport) -> str:
 def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, details: str) -> str:
     """Return the text of the issue.
 
-    ``head``: hidden lines at its begin.
-    ``details``: a Markdown link to the run, or "".
+    Args:
+        head: Hidden lines at its begin.
+        details: A Markdown link to the run, or "".
     """
     opening = [
         head,

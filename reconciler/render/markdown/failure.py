@@ -58,9 +58,10 @@ def failure_markdown(
 ) -> str:
     """Return a failure as Markdown of at most ``limit`` characters.
 
-    ``title``: heading; escaped here.
-    ``marker``: hidden line at its begin.
-    ``details``: a Markdown link to the run, or "".
+    Args:
+        title: Heading; escaped here.
+        marker: Hidden line at its begin.
+        details: A Markdown link to the run, or "".
     """
     sentence = f"**{SENTENCES[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
     banner = (

@@ -57,7 +57,8 @@ def fleet_markdown(
 ) -> str:
     """Return the comment, of at most ``limit`` characters unless the table alone is longer.
 
-    ``max_rows``: maximum number of rows of the table of one plan.
+    Args:
+        max_rows: Maximum number of rows of the table of one plan.
     """
     outcomes = {row.outcome for row in fleet.rows}
     icon, words = Icon.READY, "Ready"

@@ -60,8 +60,9 @@ def plan_markdown(
 ) -> str:
     """Return a plan as Markdown of at most ``limit`` characters, unless its first lines alone are longer.
 
-    ``max_rows``: maximum number of rows of the table of changes; ``None`` = all.
-    ``recorded``: the effect by recorded use; ``None`` = not requested.
+    Args:
+        max_rows: Maximum number of rows of the table of changes; ``None`` = all.
+        recorded: The effect by recorded use; ``None`` = not requested.
     """
     comment_context = context or CommentContext()
     refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
@@ -297,7 +298,8 @@ def outcome_markdown(
 ) -> str:
     """Return an outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
 
-    ``max_rows``: maximum number of rows; changes that were not applied are selected first.
+    Args:
+        max_rows: Maximum number of rows; changes that were not applied are selected first.
     """
     comment_context = context or CommentContext()
     icon, words = _outcome_verdict(outcome)

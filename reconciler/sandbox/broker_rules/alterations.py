@@ -94,9 +94,10 @@ def alter(
 ) -> AlterationVerdicts:
     """Return the active controller's verdicts on one request.
 
-    ``alterations``: as on the wire, duplicates and invalid ones included.
-    ``resolvable``: those of :func:`names_to_resolve` that could be resolved.
-    ``validate_only``: whether the request only validates; the caller drops the records.
+    Args:
+        alterations: As on the wire, duplicates and invalid ones included.
+        resolvable: Those of :func:`names_to_resolve` that could be resolved.
+        validate_only: Whether the request only validates; the caller drops the records.
     """
     results: dict[Names, BrokerFailure | None] = {}
     records: list[QuotaRecord] = []

@@ -22,8 +22,9 @@ def validate(
     Every entity is validated in a separate request, so the limit of 10,000 records per request does not apply: the
     sender divides a plan into requests. No check of brokers depends on the cluster's present quotas.
 
-    ``alterations``: the alterations; a duplicate entity is refused as brokers refuse it.
-    ``resolvable``: host names of ip entities that count as known; there is no lookup.
+    Args:
+        alterations: The alterations; a duplicate entity is refused as brokers refuse it.
+        resolvable: Host names of ip entities that count as known; there is no lookup.
     """
     alterations_by_entity: dict[Entity, list[Alteration]] = {}
     for alteration in alterations:

@@ -167,7 +167,11 @@ NEWEST: Final = LINE_4
 
 
 def profile_named(name: str) -> BrokerProfile:
-    """Return the profile of that name. Raises ConfigError if there is none; the hint lists all names."""
+    """Return the profile of that name.
+
+    Raises:
+        ConfigError: There is none; the hint lists all names.
+    """
     try:
         return REDPANDA if name == REDPANDA.name else PROFILES[ALIASES.get(name, name)]
     except KeyError as unknown:

@@ -49,9 +49,11 @@ class AlterClientQuotasResponse(NamedTuple):
 def encode_entries(version: int, alterations: Iterable[Alteration]) -> list[bytes]:
     """Return one encoded entry per alteration, for ``join_entries``.
 
-    The bytes between two variable parts (names and numbers) are constant for each type, key and
-    length, so they are computed once and then looked up. Raises EncodeError if a name or key has more than 32,767 bytes
-    or cannot be UTF-8.
+    The bytes between two variable parts (names and numbers) are constant for each type, key and length, so they are
+    computed once and then looked up.
+
+    Raises:
+        EncodeError: A name or key has more than 32,767 bytes or cannot be UTF-8.
     """
     flexible = ALTER_CLIENT_QUOTAS.is_flexible(version)
     lookup = _ConstantBytes(flexible=flexible)
@@ -193,8 +195,9 @@ def _count(count: int, *, flexible: bool) -> bytes:
 def join_entries(version: int, entries: Sequence[bytes], *, validate_only: bool) -> bytes:
     """Encode the body of a request with these entries.
 
-    Raises EncodeError if there are no entries: an empty request is answered without any result, so that a failure of
-    the whole request could not be detected.
+    Raises:
+        EncodeError: There are no entries: an empty request is answered without any result, so that a failure of the
+            whole request could not be detected.
     """
     if not entries:
         raise EncodeError("a request without entries would be answered without a result")
@@ -209,7 +212,7 @@ def encode_request(
     """Encode the body of a request.
 
     Raises:
-        EncodeError: as in ``encode_entries`` and ``join_entries``.
+        EncodeError: As in ``encode_entries`` and ``join_entries``.
     """
     return join_entries(version, encode_entries(version, alterations), validate_only=validate_only)
 

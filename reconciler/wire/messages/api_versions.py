@@ -69,7 +69,11 @@ def is_valid_software(text: str) -> bool:
 
 
 def encode_request(version: int, request: ApiVersionsRequest) -> bytes:
-    """Encode the body of a request. Raises EncodeError if brokers would refuse the software's name or version."""
+    """Encode the body of a request.
+
+    Raises:
+        EncodeError: Brokers would refuse the software's name or version.
+    """
     writer = WireWriter(flexible=API_VERSIONS.is_flexible(version))
     if version >= 3:
         for text in (request.software_name, request.software_version):

@@ -160,8 +160,8 @@ def decode_response(
     would each look like removed quotas.
 
     Raises:
-        TooManyItems: if it announces more than ``most_entities``; none of them has been read.
-        DecodeError: if a byte is not as Kafka sends it; the whole response is discarded then.
+        TooManyItems: It announces more than ``most_entities``; none of them has been read.
+        DecodeError: A byte is not as Kafka sends it; the whole response is discarded then.
     """
     flexible = DESCRIBE_CLIENT_QUOTAS.is_flexible(version)
     reader = WireReader(body, flexible=flexible, items=MAX_VARINT)

@@ -52,7 +52,11 @@ class DescribeClusterResponse(NamedTuple):
 
 
 def encode_request(version: int, request: DescribeClusterRequest) -> bytes:
-    """Encode the body of a request. Raises EncodeError if ``version`` does not support an option."""
+    """Encode the body of a request.
+
+    Raises:
+        EncodeError: ``version`` does not support an option.
+    """
     if version < 1 and request.endpoint_type != BROKERS:
         raise EncodeError(f"DescribeCluster v{version} cannot ask for controllers")
     if version < 2 and request.include_fenced:

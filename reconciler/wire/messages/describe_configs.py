@@ -73,7 +73,11 @@ class DescribeConfigsResponse(NamedTuple):
 
 
 def encode_request(version: int, request: DescribeConfigsRequest) -> bytes:
-    """Encode the body of a request. Raises EncodeError if documentation is requested below version 3."""
+    """Encode the body of a request.
+
+    Raises:
+        EncodeError: Documentation is requested below version 3.
+    """
     if version < 3 and request.include_documentation:
         raise EncodeError(f"DescribeConfigs v{version} cannot ask for documentation")
     writer = WireWriter(flexible=DESCRIBE_CONFIGS.is_flexible(version))

@@ -75,8 +75,8 @@ class EntryCollection:
         """Add one entry that was read at ``offset``.
 
         Raises:
-            DecodeError: if it has no component, or a type, a key or the entity itself occurs twice.
-            TooManyItems: if there are too many verbatim items.
+            DecodeError: It has no component, or a type, a key or the entity itself occurs twice.
+            TooManyItems: There are too many verbatim items.
         """
         names = dict(parts)
         numbers = dict(values)

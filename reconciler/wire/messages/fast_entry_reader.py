@@ -65,8 +65,9 @@ def read_entries(  # noqa: C901, PLR0912, PLR0915 - one loop: a call per entry w
 
     An entity that occurs twice may pass here; the caller detects it by the number of entities.
 
-    ``count``: number of entries; already checked against the size.
-    ``read_any``: reads the entry at an offset into the collection, and returns the offset after it.
+    Args:
+        count: Number of entries; already checked against the size.
+        read_any: Reads the entry at an offset into the collection, and returns the offset after it.
     """
     entries = gathering.entries
     heads = _heads(gathering.layout)
@@ -198,7 +199,8 @@ class _RowReader:
     def read(self, body: bytes, offset: int) -> tuple[Row, int]:
         """Return the row of the section at ``offset``, and the offset after it.
 
-        Raises KeyError if the section is not ordinary.
+        Raises:
+            KeyError: The section is not ordinary.
         """
         columns = self._columns
         cells = self._blank.copy()

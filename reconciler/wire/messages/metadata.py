@@ -79,7 +79,11 @@ class MetadataResponse(NamedTuple):
 
 
 def encode_request(version: int, request: MetadataRequest) -> bytes:
-    """Encode the body of a request. Raises EncodeError if ``version`` does not support an option."""
+    """Encode the body of a request.
+
+    Raises:
+        EncodeError: ``version`` does not support an option.
+    """
     _check_request(version, request)
     writer = WireWriter(flexible=METADATA.is_flexible(version))
 

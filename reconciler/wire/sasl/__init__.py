@@ -43,6 +43,6 @@ class Mechanism(Protocol):
         has proved what the mechanism requires.
 
         Raises:
-            AuthenticationError: if the mechanism does not allow this challenge.
+            AuthenticationError: The mechanism does not allow this challenge.
         """
         ...

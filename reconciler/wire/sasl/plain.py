@@ -35,7 +35,8 @@ class PlainClient:
 def read_plain(token: bytes) -> tuple[str, str]:
     """Return user and password from a client's token, for a server.
 
-    Raises AuthenticationError if it is malformed, or requests another user's identity (``PlainSaslServer``).
+    Raises:
+        AuthenticationError: It is malformed, or requests another user's identity (``PlainSaslServer``).
     """
     try:
         parts = token.decode().split("\x00")

@@ -66,7 +66,11 @@ def escape(user: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Unescape a user name of SCRAM. Raises AuthenticationError if an ``=`` is not part of an escape."""
+    """Unescape a user name of SCRAM.
+
+    Raises:
+        AuthenticationError: An ``=`` is not part of an escape.
+    """
     if re.search("=(?!2C|3D)", text):
         raise AuthenticationError("the SCRAM user name is not escaped as RFC 5802 requires")
     return text.replace("=2C", ",").replace("=3D", "=")
@@ -82,10 +86,11 @@ class ScramClient:
     def __init__(self, mechanism: str, *, user: str, password: str, nonce: str) -> None:
         """Start an exchange.
 
-        ``mechanism``: ``SHA_256`` or ``SHA_512``.
-        ``user``: any text except "".
-        ``password``: any text except "".
-        ``nonce``: printable ASCII without a comma, new and unpredictable.
+        Args:
+            mechanism: ``SHA_256`` or ``SHA_512``.
+            user: Any text except "".
+            password: Any text except "".
+            nonce: Printable ASCII without a comma, new and unpredictable.
         """
         if not user or not password:
             raise EncodeError(f"{mechanism} needs a user and a password")
@@ -172,9 +177,10 @@ class ScramServer:
     ) -> None:
         """Start an exchange.
 
-        ``mechanism``: ``SHA_256`` or ``SHA_512``.
-        ``lookup``: returns the credential of a user, None for an unknown one.
-        ``nonce``: the server's part of the nonce.
+        Args:
+            mechanism: ``SHA_256`` or ``SHA_512``.
+            lookup: Returns the credential of a user, None for an unknown one.
+            nonce: The server's part of the nonce.
         """
         self._mechanism = mechanism
         self._lookup = lookup
@@ -190,7 +196,8 @@ class ScramServer:
     def receive(self, token: bytes) -> bytes:
         """Return the response to the client's first or final message.
 
-        Raises AuthenticationError if the message is malformed, the user unknown or the proof wrong.
+        Raises:
+            AuthenticationError: The message is malformed, the user unknown or the proof wrong.
         """
         text = _text(token)
         return self._final(text) if self._first else self._challenge(text)

@@ -49,7 +49,11 @@ class Answer:
         return str(body["message"]) if isinstance(body, dict) and "message" in body else self.text
 
     def need(self) -> Any:
-        """Return the JSON of a success. Raises ApiRefused if the status is 400 or more."""
+        """Return the JSON of a success.
+
+        Raises:
+            ApiRefused: The status is 400 or more.
+        """
         if not self.ok:
             raise ApiRefused(f"{self.status}: {self.message}")
         return self.body
@@ -77,11 +81,12 @@ class Api:
     ) -> Answer:
         """Send a request; return the response with any status.
 
-        ``method``: GET, POST, PUT, PATCH or DELETE.
-        ``path``: from the root, for example `/api/v1/namespaces`.
-        ``body``: sent as JSON; text and bytes are sent unchanged.
-        ``kind``: the content type of the body: `JSON`, `MERGE_PATCH`, `JSON_PATCH`, `APPLY_PATCH`.
-        ``query``: parameters, for example `{"dryRun": "All"}`.
+        Args:
+            method: GET, POST, PUT, PATCH or DELETE.
+            path: From the root, for example `/api/v1/namespaces`.
+            body: Sent as JSON; text and bytes are sent unchanged.
+            kind: The content type of the body: `JSON`, `MERGE_PATCH`, `JSON_PATCH`, `APPLY_PATCH`.
+            query: Parameters, for example `{"dryRun": "All"}`.
 
         Raises:
             OSError, http.client.HTTPException: the connection is refused or lost.

@@ -34,11 +34,13 @@ def as_pod(
 ) -> tuple[list[str], dict[str, str]]:
     """Return the prefix of a command and its environment. The command keeps the process id.
 
-    ``folder``: folder for the account's files, from which they are copied.
-    ``namespace``: namespace of the service account.
-    ``account``: name of the service account.
+    Args:
+        folder: Folder for the account's files, from which they are copied.
+        namespace: Namespace of the service account.
+        account: Name of the service account.
 
-    Raises ServersUnavailable if mounting is not permitted on this machine.
+    Raises:
+        ServersUnavailable: Mounting is not permitted on this machine.
     """
     view = _view()
     place = folder / f"{namespace}-{account}"

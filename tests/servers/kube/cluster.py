@@ -159,7 +159,8 @@ class KubeCluster:
     ) -> None:
         """Poll `claim`; a refused connection counts as false. Fail early if a server ends.
 
-        Raises ServerFailed if the cluster did not `verb` in time; the message has the ends of the logs.
+        Raises:
+            ServerFailed: The cluster did not `verb` in time; the message has the ends of the logs.
         """
         deadline = time.monotonic() + seconds
         watched = [child for child in self._children.values() if child.running]
@@ -253,7 +254,8 @@ class KubeCluster:
     ) -> "subprocess.CompletedProcess[str]":
         """Run kubectl, as the administrator unless a `kubeconfig` is given.
 
-        Raises ToolFailed if the exit code is not 0, unless `check` is False.
+        Raises:
+            ToolFailed: The exit code is not 0, unless `check` is False.
         """
         whose = kubeconfig or self.kubeconfig
         return self._run([str(programs.kubectl()), *arguments], input, check=check, whose=whose)

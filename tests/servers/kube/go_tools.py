@@ -22,7 +22,9 @@ class GoToolFailed(Exception):
 def ask(tool: programs.GoModule, question: object) -> Any:
     """Run the program `tool`, built on first use; return its output.
 
-    Raises GoToolFailed if it refuses the input; ServersUnavailable if it cannot be built on this machine.
+    Raises:
+        GoToolFailed: It refuses the input.
+        ServersUnavailable: It cannot be built on this machine.
     """
     program = programs.go_programs(tool) / tool.name
     answer = subprocess.run(

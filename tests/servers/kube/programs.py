@@ -111,29 +111,30 @@ ETCD = DebianPackage(
 
 
 def apiserver() -> Path:
-    """Return `kube-apiserver`, built on first use. Raises ServersUnavailable."""
+    """Return `kube-apiserver`, built on first use, or raise ServersUnavailable."""
     return go_programs(SERVERS) / "kube-apiserver"
 
 
 def controller_manager() -> Path:
-    """Return `kube-controller-manager`, built together with the API server. Raises ServersUnavailable."""
+    """Return `kube-controller-manager`, built together with the API server, or raise ServersUnavailable."""
     return go_programs(SERVERS) / "kube-controller-manager"
 
 
 def kubectl() -> Path:
-    """Return `kubectl`, downloaded on first use. Raises ServersUnavailable."""
+    """Return `kubectl`, downloaded on first use, or raise ServersUnavailable."""
     return _clients() / "kubectl"
 
 
 def helm() -> Path:
-    """Return `helm`, downloaded on first use. Raises ServersUnavailable."""
+    """Return `helm`, downloaded on first use, or raise ServersUnavailable."""
     return _clients() / "helm"
 
 
 def etcd() -> Path:
     """Return `etcd` from the pinned Debian package, unpacked without installation, else from PATH.
 
-    Raises ServersUnavailable if neither is available; the message says what to install.
+    Raises:
+        ServersUnavailable: Neither is available; the message says what to install.
     """
     name = f"etcd-{ETCD.version}-{ETCD.sha256[:16]}"
     try:
@@ -150,7 +151,8 @@ def etcd() -> Path:
 def go_programs(module: GoModule) -> Path:
     """Return the folder with the programs of `module`, each named after the last part of its package.
 
-    Raises ServersUnavailable if go is missing or too old, or a module could not be downloaded or built.
+    Raises:
+        ServersUnavailable: Go is missing or too old, or a module could not be downloaded or built.
     """
     return jars.cached(folder_name(module), lambda folder: _build(module, folder))
 
@@ -254,7 +256,11 @@ def _unpack_etcd(folder: Path) -> None:
 
 
 def check(file: Path, sha256: str) -> None:
-    """Check the digest of a download. Raises ServersUnavailable if the content has another SHA-256."""
+    """Check the digest of a download.
+
+    Raises:
+        ServersUnavailable: The content has another SHA-256.
+    """
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     if digest != sha256:
         raise ServersUnavailable(f"{file.name} has the SHA-256 {digest}, and {sha256} is pinned.")

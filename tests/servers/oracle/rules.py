@@ -62,7 +62,8 @@ class RulesOracle:
     def alter(self, entries: Iterable[Entry], *, validate_only: bool = False) -> list[Answer]:
         """Validate and commit entries; return the results, in hash order as from a broker.
 
-        Raises BatchRefused if the entries result in more than 10,000 records.
+        Raises:
+            BatchRefused: The entries result in more than 10,000 records.
         """
         question = {
             "ask": "alter",

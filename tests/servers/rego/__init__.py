@@ -18,7 +18,8 @@ CONFTEST = programs.GoModule(
 def verdicts(policy: Path, document: str) -> dict[str, list[str]]:
     """Check a JSON document against the policies of a folder; return ``failures`` and ``warnings``, sorted.
 
-    Raises ServersUnavailable if conftest cannot be built here.
+    Raises:
+        ServersUnavailable: Conftest cannot be built here.
     """
     program = programs.go_programs(CONFTEST) / "conftest"
     words = [
