@@ -50,7 +50,7 @@ pipeline: env  ## recorded use on Spark, from a recording to the text of a pull 
 
 test: env  ## the main claims in ten minutes, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
 	@mkdir -p build
-	$(TESTS) -m 'story or not (integration or thorough)' --junitxml=build/test.xml
+	HYPOTHESIS_PROFILE=quick $(TESTS) -m 'story or not (integration or thorough)' --junitxml=build/test.xml
 
 test-all: env  ## everything, on five versions of Kafka
 	@mkdir -p build

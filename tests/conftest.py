@@ -14,11 +14,10 @@ import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tests import groups, server_logs
+from tests import groups, hypothesis_profiles, server_logs
 from tests.servers import jars, raw_quotas
 from tests.servers.cluster_pool import SharedClusters
 from tests.servers.kafka import KafkaCluster, StartKafka
@@ -31,18 +30,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     # nohup ignores SIGHUP in the same way.
     _ = signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-hypothesis.settings.register_profile("fast", derandomize=True, max_examples=25, deadline=None)
-# Hypothesis' examples depend on the modules that a process has imported, so the coverage that `make coverage` requires
-# comes from explicit examples, and from the first and simplest one of each property.
-hypothesis.settings.register_profile(
-    "simplest",
-    derandomize=True,
-    max_examples=1,
-    deadline=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
-hypothesis.settings.register_profile("deep", max_examples=1000, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+hypothesis_profiles.load()
 
 NOT_RUN = "NOT RUN: "
 """Prefix of the reason of a skip if a server cannot be started on this machine."""
@@ -158,11 +146,11 @@ def pytest_runtest_makereport(
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m story`, skip files without stories."""
-    if config.option.markexpr != "story" or collection_path.suffix != ".py":
+    """With the marks of `make test` or `make stories`, skip files of which these run no test."""
+    if collection_path.suffix != ".py":
         return None
     path = collection_path.relative_to(groups.ROOT).as_posix()
-    return True if not groups.may_hold_stories(path) else None
+    return True if groups.is_excluded(path, config.option.markexpr) else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -170,7 +158,7 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
     """Mark stories and thorough tests before `-m` selects; then sort the tests by the table of groups."""
-    if config.args == config.getini("testpaths") and config.option.markexpr != "story":
+    if config.args == config.getini("testpaths") and not config.option.markexpr:
         missing = groups.patterns_without_tests([item.nodeid for item in items])
         if missing:
             raise pytest.UsageError(f"tests/groups.py: no test matches {', '.join(missing)}")

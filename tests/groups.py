@@ -17,6 +17,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[1]
 WITHOUT_SERVERS = "without servers"
+STORIES_ALONE = "story"
+MAIN_CLAIMS = "story or not (integration or thorough)"
+"""The tests of `make stories` and of `make test`, as the Makefile selects them by `-m`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,35 @@ def is_thorough(node: str) -> bool:
 def may_hold_stories(path: str) -> bool:
     """Whether the pattern of a story can match a test of a file."""
     return any(re.match(pattern.partition("::")[0].partition(".*")[0], path) for pattern in STORIES)
+
+
+def is_excluded(path: str, marks: str) -> bool:
+    """Whether `-m` selects no test of a file, which then need not be imported.
+
+    Args:
+        path: Path of the file below the root.
+        marks: Expression of `-m`.
+    """
+    if marks not in (STORIES_ALONE, MAIN_CLAIMS) or may_hold_stories(path):
+        return False
+    return marks == STORIES_ALONE or needs_servers_throughout(path) or is_thorough_throughout(path)
+
+
+def needs_servers_throughout(path: str) -> bool:
+    """Whether a test file marks all its tests as integration tests."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return (
+        re.search(r"^pytestmark = \[?pytest\.mark\.integration\b", text, re.MULTILINE) is not None
+    )
+
+
+def is_thorough_throughout(path: str) -> bool:
+    """Whether a pattern of a thorough test matches all tests of a file."""
+    return any(
+        re.match(pattern, path)
+        for pattern in THOROUGH
+        if "::" not in pattern and ".*" not in pattern
+    )
 
 
 def patterns_without_tests(nodes: list[str]) -> list[str]:

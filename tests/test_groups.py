@@ -31,6 +31,31 @@ def test_a_run_of_the_stories_imports_only_their_files(pattern: str) -> None:
     assert len(story_paths) < len(paths) / 4
 
 
+def test_files_without_selected_tests_are_not_imported() -> None:
+    def excluded(marks: str) -> list[str]:
+        names = (
+            "kube/e2e/test_drift",
+            "kube/e2e/test_life",
+            "limits/test_webhook",
+            "quota/test_grants",
+        )
+        return [name for name in names if groups.is_excluded(f"tests/{name}.py", marks)]
+
+    assert excluded(groups.MAIN_CLAIMS) == ["kube/e2e/test_drift", "limits/test_webhook"]
+    assert excluded(groups.STORIES_ALONE) == [
+        "kube/e2e/test_drift",
+        "limits/test_webhook",
+        "quota/test_grants",
+    ]
+    assert excluded("integration") == excluded("") == []
+
+
+def test_make_selects_the_main_claims_and_the_stories_by_these_marks() -> None:
+    makefile = (groups.ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"-m '{groups.MAIN_CLAIMS}'" in makefile
+    assert f"-m {groups.STORIES_ALONE} " in makefile
+
+
 def test_a_file_without_servers_is_a_unit_beside_a_group_of_the_same_folder() -> None:
     path = "tests/kube/test_crash_at_every_step.py"
     assert groups.unit_of_work(f"{path}::test[1]") == path

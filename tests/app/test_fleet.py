@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.app.clusters.targets import ClusterTarget
@@ -38,7 +38,6 @@ def named(*names: str) -> list[ClusterTarget]:
     return [target(name) for name in names]
 
 
-@settings(max_examples=30)
 @given(turns=st.lists(st.integers(0, 5), min_size=1, max_size=20), concurrency=st.integers(1, 6))
 def test_results_have_the_order_of_the_targets_and_concurrency_stays_within_the_bound(
     turns: list[int], concurrency: int

@@ -25,6 +25,7 @@ from reconciler.forge.pull_request import (
 from tests.forge.git_store import GitStore
 from tests.forge.github_api import BOT, Account, Refusal
 from tests.forge.gitlab_api import GitLabMergeRequest
+from tests.hypothesis_profiles import count_examples
 
 MARK = "# Proposed by kquota"
 BRANCH = "kquota/recommendations-prod"
@@ -399,7 +400,7 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150))
 @given(remote=st.dictionaries(PATHS, TEXTS), runs=RUNS)
 def test_only_files_of_kquota_in_the_folder_are_ever_written(
     remote: dict[str, str], runs: list[dict[str, str]]

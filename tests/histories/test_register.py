@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.histories.register import Read, RegisterHistory, Value, Write, WriteOutcome
+from tests.hypothesis_profiles import count_examples
 
 DONE, REFUSED, UNKNOWN = WriteOutcome.DONE, WriteOutcome.REFUSED, WriteOutcome.UNKNOWN
 
@@ -196,7 +197,7 @@ def explains(order: Sequence[int], writes: Sequence[Write], reads: Sequence[Read
     return True
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(st.lists(small_writes(), max_size=3), small_reads(), small_reads())
 def test_the_search_agrees_with_a_check_of_all_orders(
     writes: list[Write], first: list[Read], second: list[Read]

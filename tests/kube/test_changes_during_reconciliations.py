@@ -87,7 +87,7 @@ class ChangingWorld(WatchedWorld):
             _ = self.reconcile(resync=True)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, min_size=1, max_size=6), policy=st.sampled_from(("Upsert", "Sync")))
 def test_nothing_is_removed_without_a_deletion_and_the_final_state_is_the_declared_one(
     steps: list[tuple[list[tuple[Any, ...]], int, list[tuple[Any, ...]]]], policy: str

@@ -24,6 +24,7 @@ from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, OverrideSet, OwnershipRecords
+from tests.hypothesis_profiles import count_examples
 from tests.kube.run.test_cluster_reconciler import RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
@@ -362,7 +363,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60))
 @given(_STEPS, st.sampled_from(["Upsert", "Sync"]))
 def test_a_document_without_a_grant_never_removes_anything(
     steps: list[tuple[Any, ...]], policy: str

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.planner.guards import Guards
 from reconciler.reconcile import NewOverride
+from tests.hypothesis_profiles import count_examples
 from tests.kube.worlds import KubeWorld, resource
 from tests.reconcile.scenarios import OPEN, RATE, SHARE
 
@@ -63,7 +64,7 @@ def quotas(draw):
 FAULTS = st.sampled_from(["none", "reject", "meddle", "delete", "lag", "lost"])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=count_examples(80))
 @given(quotas(), FAULTS, st.sampled_from([OPEN, None, Guards(max_removals=0)]), st.booleans())
 def test_no_text_of_a_tenant_names_the_other_tenant(documents, fault, guards, observes):
     world = KubeWorld(

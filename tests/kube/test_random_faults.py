@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
+from tests.hypothesis_profiles import count_examples
 from tests.kube.faulty_worlds import CUT, FATES, KEYS, KILL, REFUSE, Fault, FaultyWorld
 
 VALUES = (2048, 4096, 8192)
@@ -58,8 +59,7 @@ def act(world: FaultyWorld, action: tuple[Any, ...]) -> None:
 
 
 @settings(
-    max_examples=4 * settings.default.max_examples,
-    deadline=None,
+    max_examples=count_examples(100),
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(actions, min_size=4, max_size=24))

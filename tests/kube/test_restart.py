@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.status.reasons import Reason
 from tests.fakes.cluster import LANDED, LOST
+from tests.hypothesis_profiles import count_examples
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CREATED, kube_world, meddle
 from tests.kube.worlds import KubeWorld, resource
@@ -101,7 +102,7 @@ def _ran(documents, spec, happenings):
     return world
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=count_examples(50))
 @given(documents(), SPECS, EVENTS)
 def test_after_any_history_a_restart_writes_nothing(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
@@ -119,7 +120,7 @@ def test_after_any_history_a_restart_writes_nothing(documents, spec, happenings)
     assert world.happened == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=count_examples(50))
 @given(documents(), SPECS, EVENTS)
 def test_the_stored_records_equal_those_of_the_process(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
@@ -143,7 +144,6 @@ def _values(owned):
     }
 
 
-@settings(max_examples=30, deadline=None)
 @given(documents(), SPECS, EVENTS)
 def test_the_api_server_accepts_every_status(documents, spec, happenings):
     world = _ran(documents, spec, happenings)
@@ -152,7 +152,6 @@ def test_the_api_server_accepts_every_status(documents, spec, happenings):
     assert faults("QuotaCluster", world.obj["status"]) == []
 
 
-@settings(max_examples=30, deadline=None)
 @given(documents(), EVENTS)
 def test_a_crash_before_statuses_are_written_loses_no_ownership(documents, happenings):
     """After the reconciliation only its intents are recorded, which were written before anything was sent."""

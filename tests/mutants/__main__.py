@@ -79,7 +79,7 @@ UNSHRUNK = """
 from hypothesis import Phase  # a failure is all that is asked for: the smallest example is not read
 
 hypothesis.settings.register_profile(
-    "mutants", hypothesis.settings.get_profile("fast"), phases=[Phase.explicit, Phase.generate]
+    "mutants", hypothesis.settings.get_profile("thorough"), phases=[Phase.explicit, Phase.generate]
 )
 hypothesis.settings.load_profile("mutants")
 """

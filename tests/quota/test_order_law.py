@@ -16,6 +16,7 @@ from reconciler.quota.planner import send_order
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule
 from reconciler.quota.state import QuotaState
+from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
     ALL_WELL,
     CHANCES,
@@ -28,7 +29,7 @@ from tests.quota.log_model import (
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=count_examples(400))
 @given(PLANS, CHANCES)
 def test_in_every_state_of_the_log_each_limit_has_its_value_from_before_or_after(plan, chances):
     changes = changes_between(*plan)

@@ -22,6 +22,7 @@ from reconciler.quota.precedence import (
     unranked_parts,
 )
 from reconciler.quota.state import QuotaState, limits_of
+from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import CLIENTS, CROWD, STRANGER, USERS, seat, states
 
 RATE = Key.PRODUCER_BYTE_RATE
@@ -77,7 +78,7 @@ def test_the_closest_of_any_levels_applies_and_the_others_are_overridden_in_orde
         )
 
 
-@settings(max_examples=100)
+@settings(max_examples=count_examples(100))
 @given(states())
 def test_random_states_are_resolved_as_by_an_independent_implementation(state):
     for user, client in itertools.product((*filter(None, USERS), STRANGER), (*CLIENTS, STRANGER)):

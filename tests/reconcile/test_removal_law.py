@@ -30,6 +30,7 @@ from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.reconcile import apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.hypothesis_profiles import count_examples
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, declared
 
 NO_CRASH, BEFORE_RECORD, AFTER_RECORD, BEFORE_ALTER, AFTER_ALTER = range(5)
@@ -218,7 +219,7 @@ WITHDRAWN = Documents(())
 BOB_4000 = Documents(((BOB, 4000.0, None),))
 
 
-@settings(max_examples=max(200, settings().max_examples))
+@settings(max_examples=count_examples(200))
 @example(
     [
         Foreign(BOB, 3000.0),

@@ -19,6 +19,7 @@ from reconciler.quota.precedence import Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import _bucket  # including the words that the page uses
 from reconciler.render.json_values import value_json
+from tests.hypothesis_profiles import count_examples
 from tests.quota import strategies
 from tests.render.pages import hostile_look, large_look, look, looked, page, recorded
 from tests.servers import axe
@@ -441,7 +442,7 @@ def expected(state: QuotaState, principal: Principal) -> list:
     ]
 
 
-@settings(max_examples=20)
+@settings(max_examples=count_examples(20))
 @given(
     cases=st.lists(
         st.tuples(

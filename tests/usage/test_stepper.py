@@ -14,7 +14,7 @@ import itertools
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.usage.kernel import throttling
@@ -118,7 +118,6 @@ def test_a_token_bucket_underestimates_throttling(truths):
     assert bucket < true
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 2**31),
     st.floats(0.1, 1.2),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import DecodeError, EncodeError
 from reconciler.wire.apis import KafkaApi
+from tests.hypothesis_profiles import count_examples
 from tests.wire.message_modules import MODULES, REQUESTS, RESPONSES, VERSIONS
 
 every_version = pytest.mark.parametrize(
@@ -17,7 +18,7 @@ every_version = pytest.mark.parametrize(
 
 
 @every_version
-@settings(max_examples=10)
+@settings(max_examples=count_examples(10))
 @given(draw=st.data())
 def test_a_request_is_read_back_or_refused(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
@@ -33,7 +34,7 @@ def test_a_request_is_read_back_or_refused(
 
 
 @every_version
-@settings(max_examples=10)
+@settings(max_examples=count_examples(10))
 @given(draw=st.data())
 def test_a_response_is_read_back(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
@@ -48,7 +49,7 @@ def test_a_response_is_read_back(
 
 
 @every_version
-@settings(max_examples=3)
+@settings(max_examples=count_examples(3))
 @given(draw=st.data())
 def test_every_truncation_and_every_trailing_byte_is_refused(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int
@@ -68,7 +69,7 @@ def test_every_truncation_and_every_trailing_byte_is_refused(
 
 
 @every_version
-@settings(max_examples=10)
+@settings(max_examples=count_examples(10))
 @given(draw=st.data())
 def test_damaged_bytes_are_decoded_or_raise_a_decode_error(
     draw: st.DataObject, api: KafkaApi, module: ModuleType, version: int

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
@@ -109,7 +109,6 @@ def test_an_interrupted_fetch_continues_after_the_last_stored_chunk() -> None:
     assert fetched([*first, *second]) == stored(server, T, T + 3 * WINDOW)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 30),
     st.lists(

@@ -30,6 +30,7 @@ from tests.evidence.ingest.point_rows import (
     times,
 )
 from tests.fakes.clock import FakeClock
+from tests.hypothesis_profiles import count_examples
 
 HOUR = 3_600_000
 DAY_MS = 86_400_000
@@ -111,7 +112,7 @@ def in_one_go():
 # ---- the same rows, in whatever order readings come ----------------------------------------------
 
 
-@settings(max_examples=8)
+@settings(max_examples=count_examples(8))
 @given(data=st.data())
 def test_fragments_in_any_order_and_a_complete_reading_give_the_same_days(data):
     rows = around_midnight()

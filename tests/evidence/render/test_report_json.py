@@ -14,6 +14,7 @@ from reconciler.usage.recommendation.limit_sizes import Advice, SizingRule
 from reconciler.usage.reports.usage import UsageReport
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
+from tests.hypothesis_profiles import count_examples
 from tests.render.use_reports import EVIDENCE, EVIL, RECOMMENDATION, whole_report
 
 REPORT = UsageReport(
@@ -36,7 +37,7 @@ def test_a_report_is_read_as_it_was_written() -> None:
     assert read_recommendations(dump(report_document(REPORT)), location="r.json") == REPORT
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=count_examples(80))
 @given(st.data())
 def test_every_row_is_read_back(data: st.DataObject) -> None:
     row = replace(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.hypothesis_profiles import count_examples
 from tests.kube.crds import documents, judging
 from tests.kube.crds.documents import PLACES, Step, put, schema_of
 from tests.kube.crds.resources import in_default
@@ -68,7 +69,7 @@ def test_generated_documents_have_the_same_verdict_in_all_validators(
 ) -> None:
     verdicts: Counter[bool] = Counter()
 
-    @settings(max_examples=EXAMPLES)
+    @settings(max_examples=count_examples(EXAMPLES))
     @given(documents.documents(kind))
     def judged(document: dict[str, Any]) -> None:
         verdicts[judging.judge(kube.api, document)] += 1
@@ -105,7 +106,7 @@ def test_every_field_has_the_same_verdict_in_all_validators_for_each_of_its_valu
 
 @pytest.mark.parametrize("kind", CRDS)
 def test_correct_documents_are_accepted(kube: KubeCluster, kind: str) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=count_examples(50))
     @given(documents.RIGHT[kind])
     def accepted(document: dict[str, Any]) -> None:
         assert judging.judge(kube.api, document), judging.dry_run(kube.api, document).message

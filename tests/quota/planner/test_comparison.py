@@ -21,10 +21,11 @@ from reconciler.quota.planner.desired_state import Declaration, DesiredState, me
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
 from reconciler.quota.state import QuotaState
+from tests.hypothesis_profiles import count_examples
 from tests.quota.reference import target_of
 from tests.quota.strategies import ENTITIES, NOW, World, declarations, states, worlds
 
-MANY = settings(max_examples=max(60, settings().max_examples))
+MANY = settings(max_examples=count_examples(60))
 
 
 def plan_of(world: World) -> Plan:

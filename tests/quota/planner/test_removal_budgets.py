@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.codecs.loop_memory import read_removals, removal_rows
@@ -205,7 +205,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(GUARDS, STEPS)
 def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
     guards: Guards, steps: list[tuple[str, int, float, bool]]
@@ -231,7 +230,6 @@ def test_no_window_ever_has_more_removals_of_a_tenant_than_its_budget(
         )
 
 
-@settings(deadline=None)
 @given(GUARDS, STEPS)
 def test_a_persistent_removal_is_finally_executed_at_the_announced_time(
     guards: Guards, steps: list[tuple[str, int, float, bool]]
@@ -248,7 +246,6 @@ def test_a_persistent_removal_is_finally_executed_at_the_announced_time(
         assert cluster.turn(max(min(times) - cluster.at, 0.0)) >= 1
 
 
-@settings(deadline=None)
 @given(GUARDS, STEPS)
 def test_two_tenants_never_delay_a_third(
     guards: Guards, steps: list[tuple[str, int, float, bool]]

@@ -21,6 +21,7 @@ from reconciler.quota.planner.send_order import (
     chunks,
 )
 from reconciler.quota.policy import Cause
+from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
     CHANCES,
     CROWD,
@@ -261,7 +262,7 @@ def drive(before, changes, chances, run) -> tuple[Log, dict]:
     return log, results
 
 
-@settings(max_examples=max(150, settings().max_examples))
+@settings(max_examples=count_examples(150))
 @given(PLANS, CHANCES, RUNS)
 def test_the_order_law_holds_with_lagging_brokers_and_stopped_senders(plan, chances, run):
     changes = changes_between(*plan)
@@ -281,7 +282,7 @@ def test_the_order_law_holds_with_lagging_brokers_and_stopped_senders(plan, chan
             assert failed or (removes and not all(run.looks))
 
 
-@settings(max_examples=max(300, settings().max_examples))
+@settings(max_examples=count_examples(300))
 @given(PLANS, CHANCES, st.randoms())
 def test_the_order_law_holds_with_withheld_changes(plan, chances, random):
     changes = changes_between(*plan)

@@ -17,6 +17,7 @@ from reconciler.usage.impact.bucket_mapping import (
     regroup,
 )
 from reconciler.usage.tags import GroupKind, KeyLimits, book, bucket_of, limit_of, tags_of
+from tests.hypothesis_profiles import count_examples
 
 RATE = Key.PRODUCER_BYTE_RATE
 
@@ -267,7 +268,7 @@ fleets = st.dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=count_examples(400))
 @given(changes(), fleets)
 def test_exact_results_are_exact_bounds_hold_and_every_used_bucket_has_a_result(change, fleet):
     before, after = change
@@ -315,7 +316,7 @@ def fits(mapping, bucket) -> bool:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200))
 @given(books, fleets)
 def test_without_a_change_every_bucket_is_exact_and_unchanged(rules, fleet):
     buckets = {tags_of(rules, user, client) for user, client in fleet}

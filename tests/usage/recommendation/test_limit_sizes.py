@@ -20,6 +20,7 @@ from reconciler.usage.recommendation.limit_sizes import (
 )
 from reconciler.usage.recommendation.trial import ThrottlePromise
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType
+from tests.hypothesis_profiles import count_examples
 from tests.usage.recorded import SizingCase, recommend, trial
 from tests.usage.reference import Sample
 
@@ -375,7 +376,7 @@ def test_a_tier_with_an_invalid_promise_is_rejected(wrong):
         replace(PLAIN, **wrong)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40))
 @given(
     st.lists(st.integers(0, 1000), min_size=30, max_size=30),
     st.integers(1, 1200),

@@ -16,6 +16,7 @@ from reconciler.wire.sasl.scram import (
     make_credential,
     unescape,
 )
+from tests.hypothesis_profiles import count_examples
 
 NONCE, PENCIL = "rOprNGfwEbeRWgbNEkqO", "pencil"
 FIRST = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -61,7 +62,7 @@ def test_the_server_side_of_rfc_7677_is_reproduced() -> None:
         server.receive(PROOF.encode())
 
 
-@settings(max_examples=10)
+@settings(max_examples=count_examples(10))
 @given(st.sampled_from([SHA_256, SHA_512]), st.text(min_size=1), st.text(min_size=1))
 def test_any_user_and_password_are_encoded_unchanged(
     mechanism: str, user: str, password: str
