@@ -102,7 +102,10 @@ THOROUGH = {
     r"tests/evidence/ingest/test_file_import\.py::test_an_ingest_that_is_killed": "kill -9 at each step of an ingest",
     r"tests/kube/leadership/test_lease_thread\.py": "leases of real seconds",
     r"tests/small_worlds/": "every history of a small world",
-    r"tests/contract/.*test_ten_thousand_records.*\[sandbox": "the largest request, against each version of the rules",
+    r"tests/contract/.*(ten_thousand_records|rejected_entities_do_not_count|removal_counts|many_entities_are).*\[sandbox": "the largest request, against each version of the rules",
+    r"tests/simulation/.*(same_trace|is_minimised|finds_sets|counted_as_missed|unknown_fault)": "the search for broken laws, which is a tool",
+    r"tests/wire/.*every_mutation_at_every_offset": "random damage is compared with the same reference",
+    r"tests/test_vocabulary\.py.*names_in_tests": "reads all tests",
     r"tests/docs/.*(quick_start|every_example_of_a_document)": "each example of the documents, run",
 }
 """Tests without servers that only `make test-all` runs: patterns of node ids, and the reason for their duration."""

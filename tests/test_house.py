@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tools import unused_names
-
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
@@ -181,10 +179,6 @@ def test_every_module_has_a_test_module_of_its_name_or_a_listed_one() -> None:
     assert mirrored == set(), "these have a test module of their own: delete their rows"
     assert {name for name in proofs.values() if not (ROOT / "tests" / name).is_file()} == set()
     assert len(alone) <= MOST_PROOFS
-
-
-def test_every_public_name_is_used_outside_of_tests() -> None:
-    assert unused_names.unused() == []
 
 
 SUPPRESSIONS = {

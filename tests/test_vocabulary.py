@@ -4,7 +4,6 @@ import ast
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tools import clarity
@@ -75,7 +74,8 @@ def test_every_function_of_the_walks_is_in_the_module_before_it() -> None:
     wrong: list[str] = []
     for module, names in re.findall(r"`([\w/]+\.py)`((?:[ ,→]+`[\w.]+`)*)", walks):
         path = architecture_path(module)
-        defined = set(defined_names(ast.parse(path.read_text("utf-8")))) if path else set()
+        tree = ast.parse(path.read_text(encoding="utf-8") if path else "")
+        defined = {clarity.defined_name(node) for node in ast.walk(tree)}
         wrong += [
             f"{module}: {name}"
             for name in re.findall(r"`([\w.]+)`", names)
@@ -95,31 +95,8 @@ def banned_by_the_glossary() -> frozenset[str]:
     )
 
 
-def defined_names(tree: ast.AST) -> Iterator[str]:
-    """Names of functions, classes, parameters, variables and attributes that a module defines or assigns."""
-    for node in ast.walk(tree):
-        match node:
-            case (
-                ast.FunctionDef(name=name)
-                | ast.AsyncFunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                yield name
-            case (
-                ast.arg(arg=name)
-                | ast.Name(id=name, ctx=ast.Store())
-                | ast.Attribute(attr=name, ctx=ast.Store())
-            ):
-                yield name
-
-
 def test_the_number_of_banned_identifiers_only_decreases() -> None:
     banned = banned_by_the_glossary()
     assert len(banned) > 40
-    used = Counter(
-        name
-        for path in clarity.PACKAGE.rglob("*.py")
-        for name in defined_names(ast.parse(path.read_text(encoding="utf-8")))
-        if name in banned
-    )
+    used = Counter({name: figures().defined[name] for name in banned})
     assert used.total() <= BANNED_LEFT, used.most_common()

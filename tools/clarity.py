@@ -6,7 +6,6 @@ names no kind of value.
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -82,6 +81,7 @@ class ClarityFigures:
         lines: Lines of Python in the package.
         bindings: All bindings.
         vague: Vague names and how often each is bound.
+        defined: Names of functions, classes, parameters, variables and attributes, and how often each is defined or assigned.
         classes: Class names, without leading underscores, and the files that define each.
         folders: Folders and their numbers of modules, without `__init__`.
     """
@@ -89,6 +89,7 @@ class ClarityFigures:
     lines: int
     bindings: int
     vague: Counter[str]
+    defined: Counter[str]
     classes: dict[str, list[str]]
     folders: Counter[str]
 
@@ -107,6 +108,7 @@ def count(package: Path = PACKAGE) -> ClarityFigures:
     """Count the names, classes and modules below a folder."""
     lines = 0
     names: Counter[str] = Counter()
+    defined: Counter[str] = Counter()
     classes: defaultdict[str, list[str]] = defaultdict(list)
     folders: Counter[str] = Counter()
     for path in sorted(package.rglob("*.py")):
@@ -115,26 +117,37 @@ def count(package: Path = PACKAGE) -> ClarityFigures:
         if path.name != "__init__.py":
             folders[str(path.parent.relative_to(package.parent))] += 1
         for node in ast.walk(ast.parse(source)):
-            names.update(_bound_names(node))
+            name = defined_name(node)
+            defined[name] += 1
+            if isinstance(node, ast.Name | ast.arg) and name not in {"self", "cls", "_"}:
+                names[name.lstrip("_")] += 1
             if isinstance(node, ast.ClassDef):
-                classes[node.name.lstrip("_")].append(str(path.relative_to(package.parent)))
+                classes[name.lstrip("_")].append(str(path.relative_to(package.parent)))
+    del defined[""], names[""]
     return ClarityFigures(
         lines=lines,
         bindings=names.total(),
         vague=Counter({name: names[name] for name in VAGUE if names[name]}),
+        defined=defined,
         classes=dict(classes),
         folders=folders,
     )
 
 
-def _bound_names(node: ast.AST) -> Iterator[str]:
+def defined_name(node: ast.AST) -> str:
+    """The function, class, parameter, variable or attribute that a node defines or assigns; empty for other nodes."""
     match node:
-        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name not in {
-            "self",
-            "cls",
-            "_",
-        }:
-            yield name.lstrip("_")
+        case (
+            ast.Name(id=name, ctx=ast.Store())
+            | ast.arg(arg=name)
+            | ast.Attribute(attr=name, ctx=ast.Store())
+            | ast.FunctionDef(name=name)
+            | ast.AsyncFunctionDef(name=name)
+            | ast.ClassDef(name=name)
+        ):
+            return name
+        case _:
+            return ""
 
 
 def main() -> None:

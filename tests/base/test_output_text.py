@@ -173,12 +173,12 @@ def acting(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_no_output_surface_prints_control_sequences_of_a_hostile_text(
-    surface: str, text: str, monkeypatch: pytest.MonkeyPatch
+    surface: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KQUOTA_DEBUG", "1")
-    assert acting(SURFACES[surface](text)) == []
+    outputs = {text: acting(SURFACES[surface](text)) for text in HOSTILE}
+    assert {text: acts for text, acts in outputs.items() if acts} == {}
 
 
 ANY = st.one_of(

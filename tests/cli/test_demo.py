@@ -29,7 +29,10 @@ def test_the_demo_runs_every_command_with_its_expected_output(broker):
 def test_the_demo_fails_when_a_step_has_unexpected_output(tmp_path):
     broken = tmp_path / "examples"
     broken.mkdir()
-    text = DEMO.read_text().replace('shows=["Nothing to do"]', 'shows=["something else"]')
+    text = DEMO.read_text().replace('shows=["checkout", "10.20.0.7"]', 'shows=["something else"]')
+    second_step = '    demo.say("Apply the plan: '
+    assert second_step in text
+    text = text.replace(second_step, f"    return\n{second_step}")
     (broken / "demo.py").write_text(text)
     for name in ("kquota.yaml", "quotas"):
         (broken / name).symlink_to(DEMO.parent / name)

@@ -87,12 +87,15 @@ LIES = {
 }
 
 
+@pytest.mark.parametrize("layout", [json.dumps, dump])
+def test_a_document_may_be_laid_out_in_any_way(layout):
+    assert read_preview(edited(lambda d: None, layout), location="plan.json")
+
+
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 def test_a_contradictory_document_is_refused_with_the_place(lie):
-    for layout in (json.dumps, dump):
-        assert read_preview(edited(lambda d: None, layout), location="plan.json")
-        with pytest.raises(ConfigError, match=r"plan\.json: "):
-            read_preview(edited(lie, layout), location="plan.json")
+    with pytest.raises(ConfigError, match=r"plan\.json: "):
+        read_preview(edited(lie), location="plan.json")
 
 
 def test_another_format_is_stale_and_a_truncated_document_is_refused():
@@ -123,7 +126,7 @@ def test_any_value_at_any_place_is_read_and_shown_or_refused():
     document = json.loads(dump(plan_document(torn())))
     refused = readable_count = 0
     for number, way in enumerate(list(places(document))):
-        for odd in ODD[number % 4 :: 4]:
+        for odd in ODD[number % 6 :: 6]:
             if not way:
                 continue
             at = document
@@ -141,7 +144,7 @@ def test_any_value_at_any_place_is_read_and_shown_or_refused():
             plan_markdown(preview).encode()
             assert plan_document(preview) == json.loads(text)
             plan_findings(preview)
-    assert refused > 300
+    assert refused > 200
     assert readable_count > 10
 
 

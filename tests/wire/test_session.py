@@ -297,11 +297,11 @@ def test_a_response_without_a_leading_throttle_time_is_returned_unchanged() -> N
     assert (reply.body, reply.throttle_time_ms) == (body, 0)
 
 
-@pytest.mark.parametrize("piece", [0, 1, 2, 3, 7, 70_000])
+@pytest.mark.parametrize("piece", [0, 1, 7, 70_000])
 def test_the_events_are_the_same_for_any_division_of_the_stream(piece: int) -> None:
     session = broker.ready()
     first = ask(session)
-    entries = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(3000)]
+    entries = [((("user", f"u{n}"),), (("producer_byte_rate", 1.0),)) for n in range(1800)]
     second = session.send(DESCRIBE_CLIENT_QUOTAS, 1, b"", now=0.0)
     third = ask(session)
     body = describe_client_quotas.encode_response(1, entries=entries)

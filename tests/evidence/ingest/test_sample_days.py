@@ -1,5 +1,6 @@
 """Imports in any order, repeated, late, partial or concurrent: a day has the samples of the import with most points."""
 
+import functools
 from datetime import date, timedelta
 
 import pytest
@@ -102,6 +103,7 @@ def look(at, limit, user="busy"):
 LOOKS = [look(START - DAY_MS, 100.0), look(START + STEP, 200.0), look(START + DAY_MS, 200.0)]
 
 
+@functools.cache
 def in_one_go():
     lake = new_lake()
     snapshot_import.keep(lake, LOOKS)
