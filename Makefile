@@ -17,7 +17,7 @@ LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo pipeline test test-all unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly fuzz small-worlds mutants clean
+.PHONY: help env demo pipeline test test-all test-repeat unit newest-kopf stories integration e2e check fmt generate coverage dist locks bench soak simulate simulate-nightly fuzz small-worlds mutants clean
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -55,6 +55,9 @@ test: env  ## the main claims in ten minutes, on real servers (needs Java 17, Ma
 test-all: env  ## everything, on five versions of Kafka
 	@mkdir -p build
 	$(TESTS) --durations=15 --junitxml=build/test-all.xml
+
+test-repeat: env  ## make test several times beside busy processes, with the result of each run (RUNS=…, BUSY=…, TARGET=test-all)
+	@$(BIN)/python -m tests.repeat $(or $(TARGET),test) --runs $(or $(RUNS),10) --busy $(or $(BUSY),4)
 
 unit: env  ## what needs neither network nor Java, on all cores
 	@mkdir -p build
