@@ -33,7 +33,7 @@ KEY = "kept-between-us"
 DIVISOR = 300.0
 """Ten minutes become two seconds."""
 
-SECONDS = 60.0
+SECONDS = 240.0
 TREE = Path(__file__).parents[2]
 
 

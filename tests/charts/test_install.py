@@ -52,7 +52,7 @@ def home(fresh_kube: KubeCluster) -> Iterator[str]:
     fresh_kube.helm("uninstall", RELEASE, "-n", name, "--ignore-not-found", "--no-hooks", *WAIT)
     for crd in names(fresh_kube, "crds"):
         if crd.endswith(".kafka-quotas.io"):
-            fresh_kube.kubectl("delete", "crd", crd, "--timeout=60s")
+            fresh_kube.kubectl("delete", "crd", crd, "--timeout=240s")
     fresh_kube.api.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
@@ -76,9 +76,9 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
 ) -> None:
     kube = fresh_kube
     kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
-    kube.kubectl("-n", home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=30s")
+    kube.kubectl("-n", home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=240s")
     kube.kubectl(
-        "wait", "--for=condition=Established", "crd/clientquotas.kafka-quotas.io", "--timeout=30s"
+        "wait", "--for=condition=Established", "crd/clientquotas.kafka-quotas.io", "--timeout=240s"
     )
     stdout = kube.helm("get", "notes", RELEASE, "-n", home).stdout
     assert "watches all namespaces" in stdout
@@ -155,7 +155,7 @@ def test_pods_that_are_not_restricted_are_refused_in_that_namespace(
         events = fresh_kube.kubectl("-n", home, "get", "events", "-o", "json").stdout
         return "violates PodSecurity" in events
 
-    fresh_kube.wait_until(refused, "refuse the pod", seconds=30)
+    fresh_kube.wait_until(refused, "refuse the pod", seconds=240)
 
 
 def test_an_upgrade_also_upgrades_the_definitions_and_an_uninstall_removes_them_if_configured(
@@ -178,6 +178,6 @@ def test_an_upgrade_also_upgrades_the_definitions_and_an_uninstall_removes_them_
     def has_column() -> bool:
         return "ADDED" in kube.kubectl("get", "clientquotas").stdout
 
-    kube.wait_until(has_column, "show the new column", seconds=30)
+    kube.wait_until(has_column, "show the new column", seconds=240)
     kube.helm("uninstall", RELEASE, "-n", home, *WAIT)
     assert [crd for crd in names(kube, "crds") if crd.endswith(".kafka-quotas.io")] == []

@@ -92,7 +92,7 @@ def test_the_rights_of_the_operator_equal_the_table(mode: str, chart_kube: KubeC
             name = name if verb not in ("create", "list", "watch") else ""
             return release.may(release.operator, verb, resource, namespace=where[spot], name=name)
 
-        chart_kube.wait_until(lambda: may("patch", QUOTAS, WATCHED), "bind the roles", seconds=20)
+        chart_kube.wait_until(lambda: may("patch", QUOTAS, WATCHED), "bind the roles", seconds=240)
         rights = {line: may(*line) for line in TABLE}
     assert rights == {line: mode in modes for line, modes in TABLE.items()}
 
@@ -104,7 +104,7 @@ def test_no_other_definition_may_be_read(chart_kube: KubeCluster) -> None:
             return release.may(release.operator, "get", DEFINITIONS, namespace="", name=name)
 
         chart_kube.wait_until(
-            lambda: may_get("clientquotas.kafka-quotas.io"), "bind the roles", seconds=20
+            lambda: may_get("clientquotas.kafka-quotas.io"), "bind the roles", seconds=240
         )
         assert not may_get("quotaclusters.kafka-quotas.io")
         assert not may_get("")
@@ -117,7 +117,7 @@ def test_only_its_own_lease_may_be_changed(chart_kube: KubeCluster) -> None:
                 release.operator, "update", LEASES, namespace=release.home, name=FULLNAME
             ),
             "bind the roles",
-            seconds=20,
+            seconds=240,
         )
         assert not release.may(
             release.operator, "update", LEASES, namespace=release.home, name="another"
@@ -134,7 +134,7 @@ def test_the_release_hook_may_release_and_stop_and_keep_records(
         def may(verb: str, resource: str, namespace: str, name: str = "") -> bool:
             return release.may(release.releaser, verb, resource, namespace=namespace, name=name)
 
-        chart_kube.wait_until(lambda: may("release", QUOTAS, release.watched), "bind", seconds=20)
+        chart_kube.wait_until(lambda: may("release", QUOTAS, release.watched), "bind", seconds=240)
         assert all(
             may(verb, QUOTAS, release.watched) for verb in ("get", "list", "patch", "release")
         )
@@ -174,7 +174,7 @@ def test_users_with_the_clusters_own_roles_may_declare_but_write_neither_status_
 
         for user in ("view", "edit", "admin"):
             chart_kube.wait_until(
-                lambda user=user: may(user, "watch", QUOTAS), "aggregate", seconds=30
+                lambda user=user: may(user, "watch", QUOTAS), "aggregate", seconds=240
             )
         assert [may("view", verb, QUOTAS) for verb in (*READS, *WRITES)] == [True] * 3 + [False] * 5
         for user in ("edit", "admin"):

@@ -66,7 +66,7 @@ def bound(release: Placed, user: str) -> None:
             user, "release", "kafka-quotas.io/clientquotas", namespace=release.watched
         ),
         "bind the roles",
-        seconds=20,
+        seconds=240,
     )
 
 
@@ -108,7 +108,7 @@ def test_the_release_job_stops_the_operator_and_releases_every_document(
         deployment = only(release.objects, "Deployment")
         chart_kube.kubectl("apply", "-f", "-", input=list_text([deployment]))
         chart_kube.kubectl(
-            "-n", release.home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=60s"
+            "-n", release.home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=240s"
         )
         bound(release, release.releaser)
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from reconciler.sandbox import Fault, Sandbox, SandboxSettings
 
-READY_SECONDS = 10
+READY_SECONDS = 120
 
 
 class SandboxThread:

@@ -20,7 +20,7 @@ class Listener:
     def __exit__(self, *error: object) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(10)
+        self._thread.join(60)
 
     @property
     def address(self) -> str:

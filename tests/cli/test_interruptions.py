@@ -19,7 +19,7 @@ from tests.cli.projects import project, quota
 from tests.servers.certs import Authority
 
 DOCUMENTS = MAX_OPERATIONS + 500
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 KQUOTA = [sys.executable, "-m", "reconciler"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
     "PYTHONPATH": str(Path(__file__).parents[2])

@@ -14,7 +14,7 @@ from typing import Self
 from tests.cli.projects import CLUSTER, PROJECT
 from tests.git.commits import commit, repository
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
     "PYTHONPATH": str(Path(__file__).parents[2])
 }
@@ -102,7 +102,7 @@ class Watch:
         self.wait_for_log(SERVED)
         port = self.log.split(SERVED)[1].split()[0]
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

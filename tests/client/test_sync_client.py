@@ -39,7 +39,7 @@ def broker_in_a_thread() -> Iterator[ScriptedBroker]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield brokers[0]
     finally:
@@ -162,6 +162,6 @@ def test_two_threads_may_close_while_others_call() -> None:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(20)
+                thread.join(60)
             assert not any(thread.is_alive() for thread in threads)
             assert faults == []

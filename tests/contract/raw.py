@@ -36,7 +36,7 @@ from reconciler.wire.messages.describe_client_quotas import Component
 from reconciler.wire.messages.entry_layout import EntryLayout, Part
 
 SECONDS = 60.0
-VISIBLE_SECONDS = 30.0
+VISIBLE_SECONDS = 120.0
 PACE_SECONDS = 0.01
 LAYOUT = EntryLayout(
     slots=("user", "client-id", "ip"),

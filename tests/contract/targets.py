@@ -127,12 +127,12 @@ def running(sandbox: Sandbox) -> Iterator[Sandbox]:
     thread = threading.Thread(target=loop.run_forever, name="sandbox")
     thread.start()
     try:
-        asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result(60)
         try:
             yield sandbox
         finally:
-            asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result(10)
+            asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result(60)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(60)
         loop.close()

@@ -6,6 +6,8 @@ fault replaces it. Compared are the observations of a client: the field, and the
 
 import time
 
+import pytest
+
 from reconciler.sandbox.faults import Fault, Throttle
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS
 from reconciler.wire.messages import describe_client_quotas
@@ -28,19 +30,28 @@ def throttle_ms(connection: RawConnection) -> int:
     return described(1, answer).throttle_time_ms
 
 
+def throttle(target: Target, throttled: RawConnection) -> float:
+    """Have a connection throttled; return the seconds that its last answer states."""
+    if target.sandbox is not None:
+        effect = Throttle(milliseconds=MILLISECONDS)
+        target.sandbox.fail(Fault(effect=effect, api=DESCRIBE_CLIENT_QUOTAS.key))
+    return next(filter(None, (throttle_ms(throttled) for _ in range(ATTEMPTS)))) / 1000
+
+
 def test_a_throttled_response_arrives_immediately_and_the_next_one_late(empty: Target) -> None:
     with empty.connect() as connection, empty.connect() as throttled:
-        if empty.sandbox is not None:
-            effect = Throttle(milliseconds=MILLISECONDS)
-            empty.sandbox.fail(Fault(effect=effect, api=DESCRIBE_CLIENT_QUOTAS.key))
-        else:
+        if empty.sandbox is None:
             connection.verdicts((CLIENT, ((REQUEST, TINY),)))
             connection.settled({CLIENT: {REQUEST: TINY}})
-        wait = next(filter(None, (throttle_ms(throttled) for _ in range(ATTEMPTS))))
-        assert 0 < wait <= 1000
-        # Only the throttled connection waits, others do not.
-        started = time.monotonic()
-        connection.quotas()
-        assert time.monotonic() - started < wait / 1000
-        throttle_ms(throttled)
-        assert time.monotonic() - started > wait / 2000
+        for _ in range(ATTEMPTS):
+            wait = throttle(empty, throttled)
+            assert 0 < wait <= 1
+            started = time.monotonic()
+            connection.quotas()
+            seconds_of_others = time.monotonic() - started
+            throttle_ms(throttled)
+            assert time.monotonic() - started > wait / 2
+            if seconds_of_others < wait:
+                break  # on a busy machine it may take several attempts
+        else:
+            pytest.fail("another connection waited too")

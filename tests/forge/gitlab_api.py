@@ -103,7 +103,7 @@ class GitLabApi:
     def __exit__(self, *error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(60)
 
     @property
     def url(self) -> str:

@@ -201,7 +201,7 @@ async def test_a_lease_passes_from_one_holder_to_the_next(api, kube, namespace):
     ]
     resigns = [asyncio.Event(), asyncio.Event()]
     first = asyncio.create_task(both[0].run(resigns[0]))
-    await asyncio.wait_for(both[0].elected.wait(), 10)
+    await asyncio.wait_for(both[0].elected.wait(), 60)
     second = asyncio.create_task(both[1].run(resigns[1]))
     renewals: set[str] = set()
     while len(renewals) < 4:  # the second candidate reads the Lease as often as the first renews it
@@ -211,7 +211,7 @@ async def test_a_lease_passes_from_one_holder_to_the_next(api, kube, namespace):
     assert not both[1].leading
     resigns[0].set()
     await first
-    await asyncio.wait_for(both[1].elected.wait(), 2)
+    await asyncio.wait_for(both[1].elected.wait(), 60)
     assert both[1].fence_seconds
     resigns[1].set()
     await second

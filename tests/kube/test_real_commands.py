@@ -185,7 +185,7 @@ def answer(kube: KubeCluster, namespace: str, ready: str, reason: str) -> thread
     """Handle the next request like an operator, from another thread."""
     api = kube.connect()
     path = f"{QUOTAS.format(namespace)}/alice"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     before = api.get(path).need()["metadata"].get("annotations", {})
 
     def work() -> None:

@@ -75,11 +75,11 @@ def webhook(kube: KubeCluster, tmp_path: Path) -> Iterator[Running]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(60)
         yield started[0]
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(60)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_receivers_are_notified_concurrently():
 
         class Waits(Issue):
             async def take(self, message) -> None:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(60):
                     await arrived.wait()
 
         first, second = Waits(), Waits()

@@ -110,7 +110,7 @@ def test_a_tls_listener_continues_after_plain_text(tmp_path: Path) -> None:
     context.load_cert_chain(authority.server("broker").bundle)
     door = Listener(name="SSL", protocol=ListenerProtocol.SSL, tls=context)
     with running(Sandbox(SandboxSettings(listeners=(door,)))) as sandbox:
-        with socket.create_connection(("127.0.0.1", sandbox.port()), timeout=5) as plain:
+        with socket.create_connection(("127.0.0.1", sandbox.port()), timeout=60) as plain:
             plain.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\1\xff\xff")
             assert plain.recv(100)[:1] in (b"", b"\x15")
         connection = RawConnection(sandbox.port())

@@ -61,7 +61,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def connect(sandbox: Sandbox, node: int = 1) -> RawConnection:
-    return RawConnection(sandbox.port(node), seconds=10)
+    return RawConnection(sandbox.port(node), seconds=60)
 
 
 def plan(sandbox: Sandbox, effect: Effect, api: int | None = None, times: int = 1) -> None:
@@ -283,7 +283,7 @@ def test_closing_the_sandbox_closes_listeners_and_connections() -> None:
     with connection, pytest.raises(Closed):
         connection.receive()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
+        socket.create_connection(("127.0.0.1", port), timeout=60)
 
 
 def test_the_state_survives_the_sandbox(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def scrape(port: int) -> dict[Series, float]:
         OSError: The port refuses the connection or does not respond.
         AssertionError: The status is not 200, or a line cannot be parsed.
     """
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/metrics")
         answer = connection.getresponse()

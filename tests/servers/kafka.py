@@ -28,7 +28,7 @@ from tests.servers.properties import (
     login,
 )
 
-READY_SECONDS = 60.0
+READY_SECONDS = 240.0
 STOP_SECONDS = 10.0  # a single node stops in 1.3-2.5 s; the last of three never stops, because it has no quorum
 PACE_SECONDS = 0.05
 START_ATTEMPTS = 3  # another process may bind a chosen port first

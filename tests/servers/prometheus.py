@@ -24,7 +24,7 @@ from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder
 
 DOWNLOAD_SECONDS = 300
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 PAUSE = 0.1
 
 
@@ -201,7 +201,7 @@ class Server:
             return False
 
     def _answer(self, path: str) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -17,7 +17,7 @@ Entity = tuple[tuple[str, str | None], ...]
 Quotas = dict[Entity, dict[str, float]]
 DESCRIBE, ALTER = 48, 49
 OPERATIONS_A_REQUEST = 5_000
-VISIBLE_SECONDS = 30.0
+VISIBLE_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ PINS: Final = ("moto[server]==5.2.5", "werkzeug==3.1.9", "boto3==1.44.5", "flask
 """moto and its dependencies, independent of the project's."""
 
 INSTALL_SECONDS: Final = 300
-START_SECONDS: Final = 60.0
+START_SECONDS: Final = 240.0
 KEY: Final = "a-key"
 
 
@@ -95,7 +95,7 @@ class S3Server:
         raise AssertionError(f"moto does not respond:\n{self._child.log_text()[-2000:]}")
 
     def _ask(self, method: str, path: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             connection.request(method, path)
             return connection.getresponse().status

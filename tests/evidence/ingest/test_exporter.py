@@ -186,7 +186,7 @@ def test_every_forged_client_id_has_its_own_bytes_under_its_own_name(cluster, le
                 )
             )
 
-        until(lambda: stored() - before == set(expected), seconds=30, doing="reading them back")
+        until(lambda: stored() - before == set(expected), seconds=120, doing="reading them back")
 
 
 def rates_of(cluster: KafkaCluster) -> dict[tuple[str, str], float]:
@@ -244,7 +244,7 @@ def test_exactly_the_documented_series_exist(cluster):
 @pytest.mark.integration
 def test_prometheus_stores_app_info_under_the_name_that_the_agent_shortens(cluster):
     with Prometheus(broker_run.scrape_configuration(cluster.metrics_port(), 2)) as prometheus:
-        until(lambda: prometheus.values("kafka_server_app_info"), seconds=30, doing="a scrape")
+        until(lambda: prometheus.values("kafka_server_app_info"), seconds=120, doing="a scrape")
         (labels,) = prometheus.values("kafka_server_app_info")
         assert ("broker_id", "1") in labels
         assert not prometheus.values("kafka_server_app")

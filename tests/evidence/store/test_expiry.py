@@ -217,7 +217,7 @@ class Together(rows.Watched):
 
     def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         if "_units" in path:
-            self.both.wait(10)
+            self.both.wait(60)
         return super().find(path, max_bytes=max_bytes)
 
 

@@ -115,7 +115,7 @@ def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(
     assert "OtherWriter" in cluster_events(world, "twin")
     # After the first one is deleted, the other one takes over.
     world.kube.kubectl("delete", "quotacluster", "prod")
-    world.becomes("bob", "Synced", seconds=60)
+    world.becomes("bob", "Synced")
     world.becomes("alice", "ClusterNotFound")
     assert set(world.live()) == {"alice", "bob"}
     for name, kind in (("foreign", "quotacluster"), ("carol", "clientquota")):

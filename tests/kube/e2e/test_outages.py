@@ -58,7 +58,7 @@ def test_a_stopped_broker_delays_changes_and_deletions_end_at_their_timeout(outa
 
     world.kafka.start(1)
     for name in ("late", "new", "stays"):
-        world.becomes(name, "Synced", seconds=60)
+        world.becomes(name, "Synced")
     assert world.live() == {
         "late": {"producer_byte_rate": 2 * MIB},
         **{user: {"producer_byte_rate": MIB} for user in ("early", "restarted", "new", "stays")},
@@ -82,9 +82,9 @@ def test_an_api_server_restart_during_changes_only_delays_them(world: World) -> 
         namespace=world.team,
     )
     world.delete("user-0")
-    world.becomes("later", "Synced", seconds=60)
-    world.becomes("user-1", "Synced", seconds=60)
-    eventually(lambda: not world.get("user-0"), seconds=60)
+    world.becomes("later", "Synced")
+    world.becomes("user-1", "Synced")
+    eventually(lambda: not world.get("user-0"))
     for number in range(1, 8):
         world.becomes(f"user-{number}", "Synced")
     assert operator.child.running
@@ -92,4 +92,4 @@ def test_an_api_server_restart_during_changes_only_delays_them(world: World) -> 
     expected["user-1"] = {"producer_byte_rate": 2 * MIB}
     expected["later"] = {"producer_byte_rate": MIB}
     assert world.live() == expected
-    eventually(operator.ready, seconds=60)
+    eventually(operator.ready)

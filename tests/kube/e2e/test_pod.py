@@ -53,9 +53,9 @@ def test_the_rights_of_a_service_account_in_a_pod_suffice_to_list_and_watch(
     world.quota("early")
     world.becomes("early", "Synced")
     world.quota("late")
-    world.becomes("late", "Synced", seconds=10)
+    world.becomes("late", "Synced")
     world.quota("early", limits={"producerByteRate": "2Mi"})
-    world.becomes("early", "Synced", seconds=10)
+    world.becomes("early", "Synced")
     assert world.live()["early"] == {"producer_byte_rate": 2 * MIB}
     eventually(lambda: "leading as pod-1" in pod.log_text())
     assert "error" not in pod.log_text()

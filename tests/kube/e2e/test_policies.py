@@ -126,7 +126,7 @@ def _changing(world: World, row: Row) -> None:
 
 def _deleting(world: World, row: Row) -> None:
     world.kube.kubectl(
-        "delete", "clientquota", *DELETIONS, "-n", world.team, "--wait=true", "--timeout=30s"
+        "delete", "clientquota", *DELETIONS, "-n", world.team, "--wait=true", "--timeout=240s"
     )
     last = row.changed[1]
     expected = {name: last for name in DELETIONS if last and name not in row.removed}
@@ -165,7 +165,7 @@ def test_a_deleted_namespace_removes_limits_by_their_deletion_policy_and_is_not_
         ("other", world.team),
     ):
         world.becomes(name, "Synced", namespace=namespace)
-    world.kube.kubectl("delete", "namespace", namespace_to_go, "--wait=true", "--timeout=60s")
+    world.kube.kubectl("delete", "namespace", namespace_to_go, "--wait=true", "--timeout=240s")
     eventually(lambda: set(world.live()) == {"kept", "other"}, what="the quota to be removed")
     eventually(lambda: orphans(world) == {"user=kept producer_byte_rate"})
     assert world.reason("other") == "Synced"

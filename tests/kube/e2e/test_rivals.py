@@ -40,7 +40,7 @@ def test_the_next_document_takes_over_a_pair_without_an_intermediate_value(
         assert world.live()["alice"] == {"producer_byte_rate": MIB, "consumer_byte_rate": 4 * MIB}
 
         before = sent(proxy)
-        world.kube.kubectl("delete", "clientquota", "third", "-n", world.team, "--timeout=30s")
+        world.kube.kubectl("delete", "clientquota", "third", "-n", world.team, "--timeout=240s")
         world.place.kube.kubectl("get", "quotacluster", "prod")
         assert sent(proxy) == before, "deleting a loser wrote to Kafka"
 

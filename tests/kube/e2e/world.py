@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 RELEASE = "kquota"
 CHART = ROOT / "charts" / "kafka-quota-reconciler"
 KQUOTA = ROOT / ".venv" / "bin" / "kquota"
-SECONDS = 30.0
+SECONDS = 120.0
 """Maximum time of any wait in a test."""
 
 Obj = dict[str, Any]
@@ -102,7 +102,9 @@ class Operator:
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of a page of its health server; (0, error) without a response."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self.port}{path}", timeout=60
+            ) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -395,7 +397,7 @@ class World:
                     "deletionTimestamp" in obj["metadata"] for obj in self.place.items("namespaces")
                 )
             ),
-            seconds=90,
+            seconds=240,
             what="earlier namespaces to be gone",
         )
         before = self.kube.metrics()

@@ -20,7 +20,7 @@ from reconciler.kube.leadership.lease_thread import LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
 from tests.fakes.kube_api import FakeKubeApi
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 DURATION = 2.0
 
 

@@ -22,7 +22,7 @@ def cluster(generation: int = 1, **spec: Any) -> dict[str, Any]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0)
 

@@ -102,6 +102,6 @@ def test_a_real_deployment_loses_its_pods(kube: KubeCluster, kube_namespace: str
 
     with kube.pods_become_ready():
         kube.kubectl("create", "deployment", "web", "--image=none", "--replicas=2", *inside)
-        kube.kubectl("rollout", "status", "deployment/web", "--timeout=30s", *inside)
+        kube.kubectl("rollout", "status", "deployment/web", "--timeout=240s", *inside)
         assert asyncio.run(story())
     assert kube.kubectl("get", "pods", *inside, "-o", "name").stdout == ""

@@ -27,7 +27,7 @@ from tests.servers.node import ServerFailed
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder
 
-READY_SECONDS = 90.0
+READY_SECONDS = 240.0
 STOP_SECONDS = 2.0  # an API server waits a minute for open watches
 PACE_SECONDS = 0.02
 TOOL_SECONDS = 180.0
@@ -299,11 +299,11 @@ class KubeCluster:
         """Apply the CRDs in `folder`; wait until they are established."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(folder))
         # A new CRD has no conditions yet, which is an error for `kubectl wait`.
-        wait = ("wait", "--for=condition=Established", "--timeout=60s", "-f", str(folder))
+        wait = ("wait", "--for=condition=Established", "--timeout=240s", "-f", str(folder))
         self.wait_until(
             lambda: self.kubectl(*wait, check=False).returncode == 0,
             "establish the CRDs",
-            seconds=60,
+            seconds=240,
         )
 
     def fresh_namespace(self, *, labels: Mapping[str, str] | None = None) -> str:
