@@ -22,14 +22,14 @@ def repository(folder, sandbox, monkeypatch):
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "../../secret.yaml"])
-@pytest.mark.parametrize("command", ["plan", "validate", "apply --yes", "report"])
-def test_manifests_outside_the_repository_are_an_error(kquota, repository, command, target):
+def test_manifests_outside_the_repository_are_an_error(kquota, repository, target):
     (repository / "quotas" / "x.yaml").symlink_to(target)
-    ran = kquota(*command.split())
-    assert ran.code == 1
-    assert "quotas/x.yaml" in ran.out + ran.err
-    assert "outside" in ran.out + ran.err
-    assert "leaked" not in ran.out
+    for command in ("plan", "validate", "apply --yes", "report"):
+        ran = kquota(*command.split())
+        assert ran.code == 1, command
+        assert "quotas/x.yaml" in ran.out + ran.err
+        assert "outside" in ran.out + ran.err
+        assert "leaked" not in ran.out
 
 
 def test_a_folder_that_links_to_proc_is_one_problem(kquota, repository):
@@ -61,29 +61,23 @@ def test_a_project_file_of_the_machine_is_not_shown_as_one_of_the_head(kquota, r
     assert "which is outside" in ran.err
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("plan", "x.yaml"),
-        ("plan", "--offline", "--snapshot", "x.json"),
-        ("plan", "--principals", "x.csv"),
-        ("apply", "x.json", "--yes"),
-        ("rollback", "x.json", "--yes"),
-        ("import", "--cluster", "prod", "--from", "terraform", "x.tf"),
-        ("post", "github", "x.json", "--summary"),
-    ],
-    ids=" ".join,
-)
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_pipes_and_devices_are_refused_for_every_file_that_is_read(
-    kquota, repository, command, kind
-):
-    (name,) = (text for text in command if text.startswith("x."))
-    if kind == "pipe":
-        os.mkfifo(repository / name)
-    else:
-        (repository / name).symlink_to("/dev/zero")
-    ran = kquota(*command)
-    assert ran.code == 1
-    assert f"it is a {kind}, not a regular file" in ran.err or "which is outside" in ran.err
-    assert "Traceback" not in ran.err
+def test_pipes_and_devices_are_refused_for_every_file_that_is_read(kquota, repository, kind):
+    for name in ("x.yaml", "x.json", "x.csv", "x.tf"):
+        if kind == "pipe":
+            os.mkfifo(repository / name)
+        else:
+            (repository / name).symlink_to("/dev/zero")
+    for command in (
+        "plan x.yaml",
+        "plan --offline --snapshot x.json",
+        "plan --principals x.csv",
+        "apply x.json --yes",
+        "rollback x.json --yes",
+        "import --cluster prod --from terraform x.tf",
+        "post github x.json --summary",
+    ):
+        ran = kquota(*command.split())
+        assert ran.code == 1, command
+        assert f"it is a {kind}, not a regular file" in ran.err or "which is outside" in ran.err
+        assert "Traceback" not in ran.err

@@ -46,18 +46,15 @@ def test_a_tag_with_the_name_of_the_base_branch_does_not_decide_where_to_connect
     assert attacker.received == []
 
 
-@pytest.mark.parametrize("command", ["plan", "validate", "report", "drift", "apply"])
-def test_every_command_that_takes_a_trusted_revision_refuses_a_short_name(kquota, clone, command):
-    more = ("--yes",) if command == "apply" else ()
-    ran = kquota(command, "--config-from", "main", *more)
-    assert ran.code == 1
-    assert "--config-from 'main' is a short name" in ran.err
+def test_every_command_that_takes_a_trusted_revision_refuses_a_short_name(kquota, clone):
+    for command in ("plan", "validate", "report", "drift", "apply --yes"):
+        ran = kquota(*command.split(), "--config-from", "main")
+        assert ran.code == 1, command
+        assert "--config-from 'main' is a short name" in ran.err
 
 
-@pytest.mark.parametrize("command", ["plan", "validate", "report", "drift", "apply"])
-@pytest.mark.parametrize("named", ["branch", "commit"])
 def test_a_submodule_does_not_define_its_own_trusted_revision(
-    kquota, clone, folder, attacker, monkeypatch, *, command, named
+    kquota, clone, folder, attacker, monkeypatch
 ):
     submodule = folder / "other"
     submodule.mkdir()
@@ -75,14 +72,16 @@ def test_a_submodule_does_not_define_its_own_trusted_revision(
         "kafka",
     )
     commit(clone)
-    revision = {"branch": "refs/remotes/origin/main", "commit": git(submodule, "rev-parse", "HEAD")}
-    where = ("--config-from", revision[named], *(("--yes",) if command == "apply" else ()))
-    typed = kquota(command, "--project", "kafka/kquota.yaml", *where)
-    monkeypatch.chdir(clone / "kafka")
-    for refused in (typed, kquota(command, *where)):
-        assert refused.code == 1
-        assert f"kafka is a submodule of {clone}" in refused.err
-        assert "clone their repository by itself" in refused.err
+    for revision in ("refs/remotes/origin/main", git(submodule, "rev-parse", "HEAD")):
+        for command in ("plan", "validate", "report", "drift", "apply --yes"):
+            words = (*command.split(), "--config-from", revision)
+            monkeypatch.chdir(clone)
+            from_outside = kquota(*words, "--project", "kafka/kquota.yaml")
+            monkeypatch.chdir(clone / "kafka")
+            for refused in (from_outside, kquota(*words)):
+                assert refused.code == 1, words
+                assert f"kafka is a submodule of {clone}" in refused.err
+                assert "clone their repository by itself" in refused.err
     assert attacker.received == []
 
 

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.codecs.plan import plan_document, read_plan
 from reconciler.errors import ConfigError, StalePlan
-from reconciler.quota.entity import entity
-from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.planner.comparison import compare
-from reconciler.quota.planner.desired_state import merge
-from reconciler.quota.planner.preconditions import preconditions_of
-from reconciler.quota.policy import Rules
-from reconciler.quota.state import QuotaState
 from reconciler.render.json_values import dump
-from tests.render.previews import CONSUME, RATE, SHARE, declare, empty, sample
+from tests.render.previews import empty, sample
 
 TEXT = dump(plan_document(sample()))
 
@@ -103,18 +96,6 @@ def test_an_edit_is_refused_with_its_place(change, words):
     for text in edited(change):
         with pytest.raises(ConfigError, match=words):
             read(text)
-
-
-def test_three_thousand_changes_are_written_and_read_back():
-    desired = merge(
-        [declare(entity(user=f"u{i}"), {RATE: 5.0, SHARE: 2.0, CONSUME: 3.0}) for i in range(1000)]
-    )
-    owned, live = OwnershipRecords(cluster_id="lkc"), QuotaState()
-    plan = compare(desired=desired, owned=owned, live=live, rules=Rules())
-    preview = replace(
-        empty(), plan=plan, preconditions=preconditions_of(plan.changes, owned=owned, live=live)
-    )
-    assert read(dump(plan_document(preview))).plan.digest == plan.digest
 
 
 @pytest.mark.parametrize(

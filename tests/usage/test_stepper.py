@@ -64,6 +64,7 @@ def truths() -> dict:
     }
 
 
+@cache
 def forecasts(step_s: int) -> dict:
     return {
         (seed, volatility, factor): simulate(
