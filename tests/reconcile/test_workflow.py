@@ -468,7 +468,10 @@ def test_every_change_writes_its_intent_and_its_outcome_to_the_audit_log():
 
 def test_a_large_apply_waits_for_each_request_to_be_visible():
     world = World()
-    many = documents({entity(user=f"u{i}"): {RATE: 5.0} for i in range(2 * MAX_OPERATIONS + 5)})
+    limits = {RATE: 5.0, CONSUME: 6.0, SHARE: 7.0}
+    many = documents(
+        {entity(user=f"u{i}"): limits for i in range(2 * MAX_OPERATIONS // len(limits) + 2)}
+    )
     world.apply(many)
     assert world.cluster.requests.count("wait_visible") == 1
     paced = World()

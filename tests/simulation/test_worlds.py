@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.hypothesis_profiles import count_examples
 from tests.simulation.scenario import FAULTS, WORLDS, Scenario, scenario_of
 from tests.simulation.search import shrink, story, without
 from tests.simulation.world import World, WorldResult
 
 ROOT = Path(__file__).resolve().parents[2]
-SEEDS = "3"
+SEEDS = str(min(3, count_examples(3)))
 DAYS = "0.02"
 """Number and length of the worlds of this suite; `make simulate` and `.ci/run` try new seeds."""
 
