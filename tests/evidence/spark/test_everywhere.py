@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -60,10 +61,26 @@ def words_of(folder: Path, jobs: Iterable[str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def local_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, Any]:
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A filled folder in which no job runs."""
+    folder = tmp_path_factory.mktemp("template")
+    _ = filled(folder)
+    return folder
+
+
+def copied(template: Path, folder: Path) -> Lake:
+    """The lake of a copy of the filled folder."""
+    shutil.copytree(template, folder, dirs_exist_ok=True)
+    return lakes.lake(folder / "lake")
+
+
+@pytest.fixture(scope="module")
+def local_run(
+    spark: SparkSession, template: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Lake, Any]:
     """The lake after all jobs ran in the local session, and their results."""
     folder = tmp_path_factory.mktemp("here")
-    lake = filled(folder)
+    lake = copied(template, folder)
     results = every_job.run_all(spark, str(folder / "lake"), folder / "states")
     del results["workers"]
     return lake, json.loads(json.dumps(results, default=str))
@@ -101,9 +118,9 @@ def assert_same(
 
 
 def test_every_job_runs_through_a_connect_server_on_two_executors(
-    local_run: tuple[Lake, Any], connect: servers.ConnectServer, tmp_path: Path
+    local_run: tuple[Lake, Any], connect: servers.ConnectServer, template: Path, tmp_path: Path
 ) -> None:
-    lake = filled(tmp_path)
+    lake = copied(template, tmp_path)
     words = words_of(tmp_path, every_job.JOBS)
     done = subprocess.run(
         [sys.executable, "-m", "tests.evidence.spark.every_job", *words, connect.remote],
@@ -120,9 +137,13 @@ def test_every_job_runs_through_a_connect_server_on_two_executors(
 
 
 def test_rollup_and_simulation_run_by_spark_submit_on_two_executors(
-    local_run: tuple[Lake, Any], cluster: servers.StandaloneCluster, wheel: Path, tmp_path: Path
+    local_run: tuple[Lake, Any],
+    cluster: servers.StandaloneCluster,
+    wheel: Path,
+    template: Path,
+    tmp_path: Path,
 ) -> None:
-    lake = filled(tmp_path)
+    lake = copied(template, tmp_path)
     jobs = ("rollup", "simulate")
     before = cluster.log().count("Launching executor")
     done = cluster.submit(Path(every_job.__file__), words_of(tmp_path, jobs), package=wheel)
