@@ -147,7 +147,7 @@ def pytest_runtest_makereport(
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With the marks of `make test` or `make stories`, skip files of which these run no test."""
-    if collection_path.suffix != ".py":
+    if collection_path.suffix != ".py" or not collection_path.is_relative_to(groups.ROOT):
         return None
     path = collection_path.relative_to(groups.ROOT).as_posix()
     return True if groups.is_excluded(path, config.option.markexpr) else None
