@@ -8,6 +8,7 @@ Without Java or Maven, integration tests are listed as NOT RUN; if `CI` is set, 
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -176,6 +177,13 @@ def pytest_collection_modifyitems(
     if groups.is_scheduled(config):
         groups.sort_items(items)
     return result
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Exclude the imported modules and the collected tests from garbage collection, which would search all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

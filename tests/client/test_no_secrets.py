@@ -104,11 +104,8 @@ def run(net: Net, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
             net.failed(error)
 
     gc.freeze()  # only objects of this run are searched
-    try:
-        asyncio.run(caught(), debug=True)
-        gc.collect()
-    finally:
-        gc.unfreeze()
+    asyncio.run(caught(), debug=True)
+    gc.collect()
 
 
 def settings(broker: ScriptedBroker, **more: object) -> dict[str, object]:
