@@ -18,7 +18,7 @@ from tests.servers.kube.cluster import KubeCluster
 pytestmark = pytest.mark.integration
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-WAIT = ("--wait", "--timeout", "60s")
+WAIT = ("--wait", "--timeout", "240s")
 OURS = (
     "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,"
     "validatingwebhookconfigurations"
@@ -87,7 +87,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
     pods = json.loads(kube.kubectl("-n", home, "get", "pods", "-o", "json").stdout)["items"]
     assert [pod["spec"]["serviceAccountName"] for pod in pods] == [FULLNAME]
 
-    kube.helm("test", RELEASE, "-n", home, "--timeout", "60s")
+    kube.helm("test", RELEASE, "-n", home, "--timeout", "240s")
     assert f"{FULLNAME}-check" in names(kube, "pods", "-n", home)
 
     kube.apply(QUOTA)

@@ -105,38 +105,35 @@ def test_saved_plans_are_completed_before_other_files(prod, kquota):
     assert completed(prod, "kquota apply q") == ["file,q"]
 
 
-@pytest.mark.parametrize(
-    ("line", "reply"),
-    [
-        ("kquota plan --only user=a", "a"),
-        ("kquota plan --only 'x y' --only us", r"user=\"CN=alice\,O=Acme\"\,client-id=etl"),
-        ("kquota plan --only=user=a", "a"),
-        ("kquota resolve --user C", r"CN=alice\,O=Acme"),
-        ("kquota resolve --user CN=al", r"alice\,O=Acme"),
-    ],
-)
-def test_in_bash_the_completion_replaces_the_part_after_the_word_break(prod, line, reply):
-    script = subprocess.run(
-        [sys.executable, "-m", "reconciler", "completion", "bash"],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=TREE,
-    ).stdout
-    program = f'kquota() {{ {shlex.quote(sys.executable)} -m reconciler "$@"; }}; {script}'.replace(
-        "env COMP_WORDS", f"env PYTHONPATH={TREE} COMP_WORDS"
+REPLIES = {
+    "kquota plan --only user=a": "a",
+    "kquota plan --only 'x y' --only us": r"user=\"CN=alice\,O=Acme\"\,client-id=etl",
+    "kquota plan --only=user=a": "a",
+    "kquota resolve --user C": r"CN=alice\,O=Acme",
+    "kquota resolve --user CN=al": r"alice\,O=Acme",
+}
+
+
+def test_in_bash_the_completion_replaces_the_part_after_the_word_break(prod, kquota):
+    definition = kquota("completion", "bash").out
+    program = (
+        f'kquota() {{ {shlex.quote(sys.executable)} -m reconciler "$@"; }}; {definition}'.replace(
+            "env COMP_WORDS", f"env PYTHONPATH={TREE} COMP_WORDS"
+        )
     )
     (prod / "kquota").write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler\n")
     (prod / "kquota").chmod(0o755)
-    asking = (
-        f"COMP_LINE={shlex.quote(line)}; COMP_POINT=${{#COMP_LINE}}; _kquota_completion ./kquota"
-    )
+    requests = [
+        f"COMP_LINE={shlex.quote(line)}; COMP_POINT=${{#COMP_LINE}}; COMPREPLY=()\n"
+        '_kquota_completion ./kquota; echo "${COMPREPLY[0]}"'
+        for line in REPLIES
+    ]
     ran = subprocess.run(
-        ["bash", "-c", f'{program}\n{asking}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
+        ["bash", "-c", "\n".join([program, *requests])],
         cwd=prod,
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert ran.stdout.splitlines()[0] == reply
+    assert ran.stdout.splitlines() == list(REPLIES.values())

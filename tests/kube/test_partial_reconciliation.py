@@ -173,7 +173,7 @@ def act(world: WatchedWorld, action: tuple[Any, ...]) -> str:
             return document
 
 
-@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(st.lists(actions, min_size=1, max_size=3), min_size=1, max_size=6),
     policy=st.sampled_from(("Upsert", "Sync", "CreateOnly", "Observe")),

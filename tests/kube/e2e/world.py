@@ -156,7 +156,7 @@ class Place:
 
     def release(self, chart: Path, *values: str) -> None:
         """Install or upgrade the release, and read the commands of its pods."""
-        where = ("--namespace", self.namespace, "--wait", "--timeout", "60s")
+        where = ("--namespace", self.namespace, "--wait", "--timeout", "240s")
         with self.kube.pods_become_ready():
             self.kube.helm("upgrade", "--install", RELEASE, str(chart), *where, *values)
         deployment = json.loads(
