@@ -421,6 +421,8 @@ def test_a_live_override_is_listed_without_a_change():
 def test_an_override_that_landed_before_a_crash_is_recorded():
     new_plan = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), intended(50.0), override(50.0)))
     assert new_plan.bookkeeping == (applied(50.0),)
+    unnoticed = plan(wants(5.0), live=50.0, owned=owns(applied(5.0), override(50.0)))
+    assert unnoticed.bookkeeping == (applied(50.0),)
     removed = plan(wants(5.0), owned=owns(applied(5.0), intended(None), override(None)))
     assert removed.bookkeeping == (RecordDropped(entity=ALICE, key=KEY),)
     late = owns(applied(5.0), intended(9.0, at=NOW), override(50.0))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity, level, sort_key
@@ -203,6 +203,7 @@ def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
 
 
 @given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=9))
+@example(ALICE, [entity(user="alice", client_id="app"), entity(user=DEFAULT)])
 def test_a_removal_waits_for_exactly_the_withheld_removals_before_it(subject, withheld):
     schedule = SendSchedule([change(subject, 1.0, None)])
     for obstacle in withheld:
