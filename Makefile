@@ -48,7 +48,7 @@ demo: $(if $(filter kafka,$(BROKER)),$(CERTIFICATES),$(PLAIN))  ## the main job,
 pipeline: env  ## recorded use on Spark, from a recording to the text of a pull request (needs Java 17)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python examples/pipeline.py
 
-test: env  ## the main claims in ten minutes, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
+test: env  ## the main claims, on real servers (needs Java 17, Maven, Go 1.26; Debian's packages by apt-get)
 	@mkdir -p build
 	HYPOTHESIS_PROFILE=quick $(TESTS) -m 'story or not (integration or thorough)' --junitxml=build/test.xml
 
