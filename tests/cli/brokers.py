@@ -9,16 +9,16 @@ from typing import Any, Self
 from reconciler.sandbox import Fault, Sandbox, SandboxSettings
 
 READY_SECONDS = 120
+ONE_BROKER = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
 
 
 class SandboxThread:
     """A running sandbox between `__enter__` and `__exit__`."""
 
-    def __init__(self, settings: SandboxSettings | None = None) -> None:
-        self._settings = settings or SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
+    def __init__(self, sandbox: Sandbox | SandboxSettings = ONE_BROKER) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self.sandbox = Sandbox(self._settings)
+        self.sandbox = sandbox if isinstance(sandbox, Sandbox) else Sandbox(sandbox)
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -6,8 +6,6 @@ listener, and know `planner` (DescribeConfigs, Describe), `applier` (AlterConfig
 `nobody's` rights for all other users over the SASL listener.
 """
 
-import asyncio
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from reconciler.sandbox import (
     SandboxSettings,
 )
 from reconciler.sandbox.settings import MECHANISMS
+from tests.cli.brokers import SandboxThread
 from tests.contract.raw import RawConnection
 from tests.servers.properties import USERS
 
@@ -123,16 +122,5 @@ def sandbox_target(name: str) -> Iterator[Target]:
 @contextmanager
 def running(sandbox: Sandbox) -> Iterator[Sandbox]:
     """Serve `sandbox` in another thread during the `with` block."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="sandbox")
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(sandbox.__aenter__(), loop).result(60)
-        try:
-            yield sandbox
-        finally:
-            asyncio.run_coroutine_threadsafe(sandbox.__aexit__(None, None, None), loop).result(60)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(60)
-        loop.close()
+    with SandboxThread(sandbox):
+        yield sandbox
