@@ -76,6 +76,7 @@ LAYERS = (
 )
 """Start of a test's path -> its layer."""
 UNSHRUNK = """
+import hypothesis
 from hypothesis import Phase  # a failure is all that is asked for: the smallest example is not read
 
 hypothesis.settings.register_profile(
