@@ -1,7 +1,8 @@
 """One reconciliation of a loop: the same workflow as a command, without a person who could answer a refusal.
 
 A command refuses a whole plan; a loop withholds the changes that violate a guard and continues with the rest. Changes
-that depend on a withheld change are held, as if the broker had refused it.
+that depend on a withheld change are held, as if the broker had refused it. An override ends in any case: if its end
+would write a declared value that a guard refuses, the value that the override replaced is restored.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -10,6 +11,7 @@ from dataclasses import replace
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.ended_overrides import restoring, without_ends
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_budgets import RemovalAllowance
@@ -136,39 +138,63 @@ def withhold(
 ) -> tuple[Plan, tuple[WithheldChange, ...]]:
     """Return the plan without changes that violate a guard or exceed a removal budget, and those changes.
 
-    The rest is checked again until nothing is withheld, because a plan without some changes has other effects.
+    The rest is checked again until nothing is withheld, because a plan without some changes has other effects. The plan
+    has another change in place of a withheld end of an override: it restores the value that the override replaced.
 
     Args:
         refusal: Why nothing may be removed; "" = guards and budgets decide.
     """
     violations_by_change: dict[QuotaChange, list[Violation]] = {}
-    if refusal:
-        violations_by_change = {
-            change: [_refusal_violation(change, refusal)]
-            for change in plan.changes
-            if change.removes
-        }
-        plan = _without(plan, violations_by_change)
     budgeted = False
     while True:
+        if refusal:
+            violations_by_change |= {
+                change: [_refusal_violation(change, refusal)]
+                for change in plan.changes
+                if change.removes
+            }
+            plan = _without(plan, violations_by_change)
         for violation in check(plan, guards, live, owned.overrides):
             for change in plan.changes:
                 if _concerns(violation, change):
                     violations_by_change.setdefault(change, []).append(violation)
-        remaining = tuple(change for change in plan.changes if change not in violations_by_change)
-        if len(remaining) == len(plan.changes):
+        if violations_by_change.keys().isdisjoint(plan.changes):
             # The remaining violation concerns no change: an empty desired state.
             if budgeted:
                 break
             budgeted = True
-            for change, violation in allowance.violations(remaining, owned, guards).items():
+            for change, violation in allowance.violations(plan.changes, owned, guards).items():
                 violations_by_change[change] = [violation]
-            remaining = tuple(change for change in remaining if change not in violations_by_change)
-        plan = replace(plan, changes=remaining)
-    return plan, tuple(
+        plan = replace(
+            plan,
+            changes=tuple(
+                remaining
+                for change in plan.changes
+                if (
+                    remaining := restoring(change, owned.overrides)
+                    if change in violations_by_change
+                    else change
+                )
+                is not None
+            ),
+        )
+    bookkeeping = without_ends(
+        plan.bookkeeping, {(change.entity, change.key) for change in violations_by_change}
+    )
+    return replace(plan, bookkeeping=bookkeeping), tuple(
         WithheldChange(change=change, violations=tuple(violations))
         for change, violations in violations_by_change.items()
     )
+
+
+def _not_replaced(withheld: Iterable[WithheldChange], plan: Plan) -> list[QuotaChange]:
+    """Return the withheld changes of the pairs that the plan does not write."""
+    written = {(change.entity, change.key) for change in plan.changes}
+    return [
+        change
+        for change in (withheld_change.change for withheld_change in withheld)
+        if (change.entity, change.key) not in written
+    ]
 
 
 def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
@@ -269,7 +295,7 @@ async def _carried_out(
             ports,
             options,
             prepared,
-            withheld=[withheld_change.change for withheld_change in withheld],
+            withheld=_not_replaced(withheld, prepared.plan),
         )
     record_changes = bookkeeping(prepared, options)
     if record_changes:

@@ -320,6 +320,19 @@ def test_a_schedule_reverts_expired_overrides_and_keeps_the_others(kquota, expir
     assert (again.code, sandbox.values()[USER_A]) == (0, {"producer_byte_rate": TEN})
 
 
+def test_an_override_ends_although_a_guard_refuses_what_is_declared_meanwhile(
+    kquota, expired, sandbox
+):
+    manifests(expired, quota("a", "{producerByteRate: 90Gi}"))
+    assert kquota("apply", "--yes").code == 3
+    assert rate(sandbox) == 5 * TEN
+    ran = kquota("override", "end", "--expired", "--yes")
+    assert (ran.code, rate(sandbox)) == (0, TEN)
+    assert "the value before the override is restored, because a guard refuses" in ran.err
+    assert "no overrides" in kquota("override", "list").out
+    assert kquota("apply", "--yes").code == 3
+
+
 def test_an_expired_override_is_reverted_from_the_records_without_readable_manifests(
     kquota, expired, sandbox
 ):

@@ -10,7 +10,7 @@ import contextlib
 import math
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.errors import KquotaError
@@ -253,11 +253,18 @@ def test_an_override_that_the_cluster_rejects_changes_nothing(
 DOCUMENTED = st.sampled_from([10.0, 50.0, 99.0, 101.0, 5_000.0])
 
 
-@given(st.sampled_from([ALICE, ANYONE]), DOCUMENTED, DOCUMENTED, MAYBE, st.booleans())
+@given(
+    st.sampled_from([ALICE, ANYONE]),
+    DOCUMENTED,
+    DOCUMENTED,
+    MAYBE,
+    st.sampled_from(["during", "renewed", "before"]),
+)
+@example(subject=ALICE, old=10.0, new=5_000.0, value=1.0, changed="before")
 def test_the_end_of_an_override_writes_no_new_value_that_guards_would_refuse_without_it(
-    subject, old, new, value, is_renewed
+    subject, old, new, value, changed
 ):
-    """While an override is in effect, a new declared value is not planned, so guards have not checked it yet."""
+    """While an override is in effect, declared values are not planned. One that changed before may have been refused."""
     guards = replace(OPEN, max_change_factor=10.0, protect_defaults=True)
 
     def refusals(world: World) -> list[Guard]:
@@ -267,8 +274,9 @@ def test_the_end_of_an_override_writes_no_new_value_that_guards_would_refuse_wit
     for world in (plain, overridden):
         world.apply(documents({subject: {RATE: old}}))
     order = replace(override_of(overridden, value), entity=subject)
-    overridden.apply(documents({subject: {RATE: old}}), overrides=(order,))
-    if is_renewed:
+    first = new if changed == "before" else old
+    overridden.apply(documents({subject: {RATE: first}}), overrides=(order,))
+    if changed == "renewed":
         overridden.apply(documents({subject: {RATE: new}}), overrides=(order,))
     overridden.cluster.clock.advance(4000.0)
     for world in (plain, overridden):

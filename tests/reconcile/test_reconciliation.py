@@ -25,7 +25,7 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.quota.planner.removal_budgets import RemovalAllowance
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import run_pass, withhold
+from reconciler.reconcile import NewOverride, run_pass, withhold
 from tests.reconcile.scenarios import (
     ALICE,
     ALICE_SHOP,
@@ -250,6 +250,46 @@ def test_an_ip_alias_withholds_its_set_and_nothing_else():
     assert withheld(reconciliation) == {(own, rate): {Guard.TWIN_SPELLING}}
     assert words(reconciliation) == {(BOB, RATE): "APPLIED"}
     assert world.cluster.truth.value(own, rate) is None
+
+
+@pytest.mark.parametrize("before", [1000.0, None])
+@pytest.mark.parametrize("desired", [1e9, None])
+@pytest.mark.parametrize("is_rejected", [False, True])
+def test_an_override_ends_although_a_guard_refuses_what_is_declared(
+    before: float | None, desired: float | None, is_rejected: bool
+):
+    """The author of a document would otherwise keep a raised limit, by a value or a removal that a guard refuses."""
+    guards = replace(OPEN, max_change_factor=10.0, max_removals=0, max_exception_factor=50.0)
+    world = World({ANYONE: {RATE: 500.0}})
+    first = documents({ALICE: {SHARE: 50.0} if before is None else {RATE: before, SHARE: 50.0}})
+    world.apply(first)
+    order = NewOverride(
+        entity=ALICE,
+        key=RATE,
+        value=5e6,
+        until=world.cluster.clock.now() + 60.0,
+        principal="me",
+        reason="incident",
+    )
+    world.apply(first, overrides=(order,))
+    world.cluster.clock.advance(100.0)
+    declared = {ALICE: {SHARE: 50.0} if desired is None else {RATE: desired, SHARE: 50.0}}
+    if is_rejected:
+        world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+        assert words(passed(world, declared, guards=guards)) == {(ALICE, RATE): "REJECTED"}
+        assert world.cluster.truth.value(ALICE, RATE) == 5e6
+        world.cluster.faults.rejected.clear()
+    reconciliation = passed(world, declared, guards=guards)
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
+    assert reconciliation.expired_overrides == ()
+    assert world.cluster.truth.value(ALICE, RATE) == before
+    assert world.owned().overrides == {}
+    again = passed(world, declared, guards=guards)
+    assert again.outcome is None
+    assert world.cluster.truth.value(ALICE, RATE) == before
+    expected = Guard.MAX_REMOVALS if desired is None else Guard.MAX_CHANGE_FACTOR
+    if before is not None:
+        assert withheld(again) == {(ALICE, RATE): {expected}}
 
 
 @given(st.data())

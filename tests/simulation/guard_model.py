@@ -51,7 +51,7 @@ def refusals(
     for change in checked:
         if change.cause.value == "OverrideExpired":
             override = overrides[change.entity, change.key]
-            replaced = override.before if override.declared is None else override.declared
+            replaced = override.before
             if change.claim is None or change.after == replaced:
                 continue
             if not override.ends_with_document:

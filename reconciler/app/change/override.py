@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
 from reconciler.app.change.plan_preparation import addressed, narrowed
@@ -17,9 +18,12 @@ from reconciler.base.clock import SystemClock
 from reconciler.codecs.outcome import RollbackSource
 from reconciler.errors import KquotaError, PlanRefused
 from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, Pair
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.ended_overrides import restoring, without_ends
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import ValidationResult
 from reconciler.reconcile import (
@@ -187,10 +191,45 @@ async def _prepared(
         own_principal=runtime.own_principal,
     )
     desired = _desired(notices, target, observation)
-    first = preview(observation, desired, options, verdict=ValidationResult(source="none"))
+    compute = partial(
+        preview, observation, desired, options, verdict=ValidationResult(source="none")
+    )
+    first = compute()
+    restored = _restored(notices, first)
+    if restored is not None:
+        first = compute(plan=restored, override_changes=first.override_changes)
     verdict = await validate_alterations(runtime.ports, options, observation, first.plan.changes)
     prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), options)
     return options, addressed(prepared, target, runtime)
+
+
+def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
+    """Return the plan with the replaced values in place of declared ones that guards refuse; ``None`` = none is refused.
+
+    Otherwise the author of a document would decide when an override ends.
+    """
+    violations = {
+        (violation.entity, violation.key): violation for violation in prepared.preview.violations
+    }
+    restored: dict[QuotaChange, QuotaChange] = {}
+    for change in prepared.plan.changes:
+        violation = violations.get((change.entity, change.key))
+        end = violation and restoring(change, prepared.observation.owned.overrides)
+        if violation and end:
+            restored[change] = end
+            notices.warning(
+                f"{entity_text(change.entity)}: the value before the override is restored, because a guard refuses what is"
+                f" declared: {violation.message}"
+            )
+    if not restored:
+        return None
+    plan = prepared.plan
+    pairs = {(change.entity, change.key) for change in restored}
+    return replace(
+        plan,
+        changes=tuple(restored.get(change, change) for change in plan.changes),
+        bookkeeping=without_ends(plan.bookkeeping, pairs),
+    )
 
 
 def _desired(notices: Notices, target: ClusterTarget, observation: Observation) -> DesiredState:

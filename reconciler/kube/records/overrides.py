@@ -33,6 +33,9 @@ from reconciler.render.units import limit
 
 _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 
+_WITHOUT_EFFECT: Final = frozenset({"Conflict", "Frozen"})
+"""Causes in a status of documents whose declared value is not in effect."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideLedger:
@@ -256,16 +259,22 @@ def _build_override(
 
 
 def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
-    """Return the status entry of the key; all documents that declare it show the same live value."""
-    for document in declaring:
-        for item in _items(document, key):
-            return item
-    if declaring:
+    """Return the status entry of the key; all documents that declare it show the same live value.
+
+    The declared value is that of the document which is in effect: else the author of another one would choose it.
+    """
+    items = [item for document in declaring for item in _items(document, key)]
+    if declaring and not items:
         raise KquotaError(
             f"the operator has not observed {key} yet",
             hint="wait until the ClientQuota is Ready",
         )
-    return {}
+    return min(items, key=_rank, default={})
+
+
+def _rank(item: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Return the order of the entries of one pair: documents that lost it or are frozen come last, of those the owner first."""
+    return item.get("cause") in _WITHOUT_EFFECT, "applied" not in item
 
 
 def _number(value: object) -> float | None:

@@ -1,14 +1,16 @@
-"""Tells the end of an override that restores a value from one that writes a new value of a document, for the guards.
+"""Tells the end of an override that restores a value from one that writes another value of a document, for the guards.
 
-Guards judge a value when it is planned. While an override is in force, a new declared value is not planned; it is
-written when the override ends. The end restores what guards have judged before only if the declaration is unchanged.
+Guards judge a value when it is planned. While an override is in force, declared values are not planned, and a declared
+value that a guard refused before it began was never written. So the end of an override passes the guards only if it
+restores the live value that the override replaced.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from reconciler.quota.keys import same_value
-from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.ownership import Override, OverrideEnded, Pair, RecordChange
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
@@ -38,7 +40,7 @@ def judged(
         if change.cause is Cause.OVERRIDE_EXPIRED
     ]
     return judged_changes, live.with_values(
-        (override.entity, override.key, _replaced(override))
+        (override.entity, override.key, override.before)
         for override in ended
         if not override.ends_with_document
     )
@@ -49,9 +51,43 @@ def _is_redeclared(change: QuotaChange, overrides: Overrides) -> bool:
     return (
         change.claim is not None
         and override is not None
-        and not same_value(change.key, change.after, _replaced(override))
+        and not same_value(change.key, change.after, override.before)
     )
 
 
-def _replaced(override: Override) -> float | None:
-    return override.before if override.declared is None else override.declared
+def restoring(change: QuotaChange, overrides: Overrides) -> QuotaChange | None:
+    """Return the end of the same override with the value that it replaced, for a change that a guard refuses.
+
+    Otherwise the author of a document would decide when an override ends, by a value or a removal that a guard refuses.
+
+    Returns ``None`` if the change is neither the end of an override with a declared value nor the removal of its value.
+    """
+    override = overrides.get((change.entity, change.key))
+    is_end = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
+    if (
+        override is None
+        or override.ends_with_document
+        or not (is_end or change.cause is Cause.PRUNE)
+    ):
+        return None
+    is_live = same_value(change.key, change.before, override.value)
+    if not is_live or same_value(change.key, change.before, override.before):
+        return None
+    return replace(
+        change,
+        after=override.before,
+        cause=Cause.OVERRIDE_EXPIRED,
+        claim=None,
+        keeps_owner=same_value(change.key, override.before, override.declared),
+    )
+
+
+def without_ends(
+    record_changes: Iterable[RecordChange], pairs: Collection[Pair]
+) -> tuple[RecordChange, ...]:
+    """Return the record changes without ends of overrides of pairs whose change is refused: the next run ends them."""
+    return tuple(
+        change
+        for change in record_changes
+        if not isinstance(change, OverrideEnded) or (change.entity, change.key) not in pairs
+    )

@@ -148,6 +148,23 @@ def test_a_document_without_a_grant_that_owns_another_limit_does_not_tell_what_i
         begun(api)
 
 
+@pytest.mark.parametrize("cause", ["Conflict", "Frozen"])
+@pytest.mark.parametrize("namespace", ["a", "z"])
+def test_the_declared_value_is_not_that_of_a_document_without_effect(
+    cause: str, namespace: str
+) -> None:
+    """A document that lost the limit, or is suspended, may be the first of the listing."""
+    api = world(live=2048, applied=2048, cause="InSync")
+    another = quota(limits={"producerByteRate": 1})
+    another["metadata"] |= {"namespace": namespace, "uid": namespace}
+    another["status"] = {
+        "keys": [{"key": "producer_byte_rate", "desired": 1, "live": 2048, "cause": cause}]
+    }
+    api.put(CLIENT_QUOTAS, another)
+    (override,) = begun(api)
+    assert (override.before, override.declared) == (2048.0, MIB)
+
+
 def test_an_undeclared_pair_cannot_be_overridden() -> None:
     api = world()
     with pytest.raises(UsageError, match="no ClientQuota declares consumer_byte_rate"):

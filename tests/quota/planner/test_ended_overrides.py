@@ -1,13 +1,15 @@
-"""Guards check the end of an override exactly if it writes another value than the override replaced."""
+"""Guards check the end of an override exactly if it writes another value than the override replaced; a refused end restores it."""
+
+from dataclasses import replace
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override
+from reconciler.quota.ownership import Override, OverrideEnded, RecordDropped
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, judged
+from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, judged, restoring, without_ends
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState, limits_of
@@ -16,6 +18,22 @@ ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 LIVE = QuotaState(limits={ALICE: limits_of({RATE: 7.0})})
 CLAIM = Declaration(document="t/a", entity=ALICE, limits=limits_of({RATE: 1.0}))
 VALUES = st.none() | st.sampled_from([1.0, 2.0, 7.0])
+
+
+def ended(
+    *, before: float | None, declared: float | None, ends_with_document: bool = False
+) -> Override:
+    return Override(
+        entity=ALICE,
+        key=RATE,
+        value=7.0,
+        until=1.0,
+        author="me",
+        reason="incident",
+        before=before,
+        declared=declared,
+        ends_with_document=ends_with_document,
+    )
 
 
 def change(cause: Cause, after: float | None, *, is_declared: bool = True) -> QuotaChange:
@@ -30,28 +48,70 @@ def change(cause: Cause, after: float | None, *, is_declared: bool = True) -> Qu
 
 
 @given(VALUES, VALUES, VALUES, st.booleans(), st.booleans())
-@example(declared=1.0, before=2.0, after=7.0, is_declared=True, ends_with_document=False)
+@example(declared=1.0, before=2.0, after=1.0, is_declared=True, ends_with_document=False)
 @example(declared=None, before=2.0, after=2.0, is_declared=True, ends_with_document=False)
-def test_an_end_is_judged_if_it_writes_a_new_declared_value(
+def test_an_end_is_judged_if_it_writes_another_value_than_the_override_replaced(
     declared, before, after, is_declared, ends_with_document
 ):
-    override = Override(
-        entity=ALICE,
-        key=RATE,
-        value=7.0,
-        until=1.0,
-        author="me",
-        reason="incident",
-        before=before,
-        declared=declared,
-        ends_with_document=ends_with_document,
-    )
+    """A declared value that was not live when the override began may be one that guards refused."""
+    override = ended(before=before, declared=declared, ends_with_document=ends_with_document)
     end = change(Cause.OVERRIDE_EXPIRED, after, is_declared=is_declared)
     changes, state = judged([end], LIVE, {(ALICE, RATE): override})
-    replaced = before if declared is None else declared
-    assert changes == ((end,) if is_declared and after != replaced else ())
+    assert changes == ((end,) if is_declared and after != before else ())
     is_compared_as_live = not changes or ends_with_document
-    assert state.value(ALICE, RATE) == (7.0 if is_compared_as_live else replaced)
+    assert state.value(ALICE, RATE) == (7.0 if is_compared_as_live else before)
+
+
+@given(
+    cause=st.sampled_from(Cause),
+    before=VALUES,
+    declared=VALUES,
+    is_declared=st.booleans(),
+    is_rollback=st.booleans(),
+)
+@example(
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=2.0, is_declared=True, is_rollback=False
+)
+@example(
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=1.0, is_declared=True, is_rollback=False
+)
+@example(cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=2.0, is_declared=True, is_rollback=True)
+@example(
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=2.0, is_declared=False, is_rollback=False
+)
+@example(
+    cause=Cause.OVERRIDE_EXPIRED, before=7.0, declared=2.0, is_declared=True, is_rollback=False
+)
+@example(cause=Cause.PRUNE, before=None, declared=2.0, is_declared=False, is_rollback=False)
+@example(cause=Cause.SPEC, before=2.0, declared=2.0, is_declared=True, is_rollback=False)
+def test_a_refused_end_restores_the_value_that_the_override_replaced(
+    cause, before, declared, is_declared, is_rollback
+):
+    override = ended(before=before, declared=declared, ends_with_document=is_rollback)
+    refused = change(cause, None if cause is Cause.PRUNE else 1.0, is_declared=is_declared)
+    end = restoring(refused, {(ALICE, RATE): override})
+    is_end = cause is Cause.PRUNE or (cause is Cause.OVERRIDE_EXPIRED and is_declared)
+    if not is_end or is_rollback or before == 7.0:
+        assert end is None
+        return
+    assert end is not None
+    assert (end.after, end.cause, end.claim) == (before, Cause.OVERRIDE_EXPIRED, None)
+    assert end.keeps_owner == (before == declared)
+    assert restoring(end, {(ALICE, RATE): override}) is None
+    assert judged([end], LIVE, {(ALICE, RATE): override}) == ((), LIVE)
+
+
+def test_a_value_of_another_writer_is_no_end_of_an_override():
+    override = replace(ended(before=2.0, declared=2.0), value=5.0)
+    for overrides in ({(ALICE, RATE): override}, NO_OVERRIDES):
+        assert restoring(change(Cause.PRUNE, None, is_declared=False), overrides) is None
+
+
+def test_the_end_of_an_override_whose_change_is_refused_is_not_recorded():
+    end = OverrideEnded(entity=ALICE, key=RATE)
+    other = RecordDropped(entity=ALICE, key=RATE)
+    assert without_ends([end, other], {(ALICE, RATE)}) == (other,)
+    assert without_ends([end, other], {(ALICE, Key.CONSUMER_BYTE_RATE)}) == (end, other)
 
 
 @given(st.sampled_from(Cause))

@@ -1,0 +1,131 @@
+"""An override ends: no document of a tenant, in any state, keeps its value."""
+
+import asyncio
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.kube.records import overrides
+from reconciler.quota.entity import entity
+from reconciler.quota.keys import Key
+from tests.kube.worlds import KubeWorld, resource
+
+RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
+SHARED = entity(user="team-a")
+MIB = 1_000_000
+RAISED = 512 * MIB
+"""The value of the override; no document declares it."""
+
+APPS, TEAM, PLATFORM = "apps/own", "team/own", "zone/own"
+"""Documents of the entity; listings have this order."""
+
+
+def _grant(document: str, priority: int) -> dict[str, Any]:
+    return {
+        "namespaces": [document.partition("/")[0]],
+        "priority": priority,
+        "entities": [{"user": {"prefix": "team-"}}],
+        "allow": ["Delete", "Suspend"],
+    }
+
+
+GRANTS = [_grant(APPS, 5), _grant(TEAM, 5), _grant(PLATFORM, -10)]
+
+
+def _document(name: str, value: float, **spec: Any) -> dict[str, Any]:
+    namespace, _, own = name.partition("/")
+    return resource(own, SHARED, {RATE: value, SHARE: 50}, namespace=namespace, **spec)
+
+
+async def _begin(world: KubeWorld, value: float | None) -> None:
+    ledger = await overrides.ledger(world.api, namespace="ops", cluster="prod")
+    _ = await overrides.begin(
+        ledger,
+        overrides.OverrideRequest(
+            entity=SHARED,
+            values={RATE: value},
+            until=world.clock.now() + 100.0,
+            author="me",
+            reason="incident",
+        ),
+    )
+
+
+def _take(world: KubeWorld, step: tuple[Any, ...]) -> None:
+    """Do what a tenant, or an administrator, may do while the override is in force."""
+    match step:
+        case ("put", name, value, spec):
+            if not world.objects.get(name, {}).get("metadata", {}).get("deletionTimestamp"):
+                world.put(_document(name, value, **spec))
+        case ("drop key", name) if name in world.objects:
+            world.objects[name]["spec"]["limits"].pop("producerByteRate", None)
+            world.objects[name]["metadata"]["generation"] += 1
+        case ("delete", name) if name in world.objects:
+            world.delete(name, finalizer=True)
+        case ("cluster", spec):
+            world.obj["spec"] |= spec
+            world.obj["metadata"]["generation"] += 1
+        case ("restart",):
+            world.restart()
+        case _:
+            pass
+    _ = world.run()
+
+
+_NAMES = st.sampled_from([APPS, TEAM, PLATFORM])
+_VALUES = st.sampled_from([1, 5 * MIB, 10 * MIB, 90 * MIB, 1_000 * MIB, 100_000 * MIB])
+_SPECS = st.sampled_from([{}, {"suspend": True}, {"deletionPolicy": "Delete"}])
+_PUT = st.tuples(st.just("put"), _NAMES, _VALUES, _SPECS)
+_CLUSTERS = st.sampled_from(
+    [
+        {"tenants": GRANTS},
+        {"tenants": GRANTS[:1]},
+        {"tenants": [{**GRANTS[1], "allow": []}]},
+        {"scope": [{"user": {"prefix": "other-"}}]},
+        {"policy": "CreateOnly"},
+        {"guards": {"maxRemovals": 0}},
+        {"guards": {"protected": [{"user": {"prefix": "team-"}}]}},
+        {"guards": {"bounds": [{"limits": {"producerByteRate": {"max": MIB}}}]}},
+        {"guards": {"requiredLabels": [{"user": {"prefix": "team-"}, "labels": ["owner"]}]}},
+        {"driftDetection": {"mode": "Disabled"}},
+    ]
+)
+_STEPS = st.lists(
+    st.one_of(
+        _PUT,
+        st.tuples(st.sampled_from(["drop key", "delete"]), _NAMES),
+        st.tuples(st.just("cluster"), _CLUSTERS),
+        st.tuples(st.just("restart")),
+    ),
+    max_size=4,
+)
+
+
+_NO_REMOVALS = ("cluster", {"guards": {"maxRemovals": 0}})
+
+
+@settings(max_examples=60, deadline=None)
+@given(before=st.lists(_PUT, max_size=2), during=_STEPS)
+# A value that a guard refuses.
+@example(before=[], during=[("put", TEAM, 100_000 * MIB, {})])
+# A document that lost the limit is the first of the listing.
+@example(before=[("put", PLATFORM, 10 * MIB, {}), ("put", APPS, 1_000 * MIB, {})], during=[])
+# Removals that a guard refuses.
+@example(before=[], during=[_NO_REMOVALS, ("drop key", TEAM)])
+@example(
+    before=[("put", TEAM, 10 * MIB, {"deletionPolicy": "Delete"})],
+    during=[_NO_REMOVALS, ("delete", TEAM)],
+)
+def test_no_document_keeps_the_value_of_an_override_that_has_ended(before, during):
+    world = KubeWorld(guards=None, tenants=GRANTS)
+    world.kafka.cluster_id = "fake"
+    for step in (("put", TEAM, 10 * MIB, {}), *before):
+        _take(world, step)
+    asyncio.run(_begin(world, RAISED))
+    for step in (("run",), *during):
+        _take(world, step)
+    world.clock.advance(200.0)
+    for _ in range(3):
+        _ = world.run()
+    assert world.live().get(SHARED, (None,))[0] != RAISED
