@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
+from reconciler.quota.addresses import canonical_address
 from reconciler.quota.entity import Entity, kinds
 
 
@@ -61,6 +62,16 @@ class NamePattern:
         """Whether the name matches."""
         return name == self.exact if self.prefix is None else name.startswith(self.prefix)
 
+    def matches_address(self, name: str) -> bool:
+        """Whether an ip matches, in any spelling: brokers apply a limit to the address, however its name is spelled."""
+        if self.matches(name):
+            return True
+        address = canonical_address(name)
+        if address is None:
+            return False
+        exact = self.exact
+        return self.matches(address) if exact is None else address == canonical_address(exact)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityPattern:
@@ -101,9 +112,15 @@ class EntityPattern:
         """Whether the entity matches the pattern."""
         if form(subject) not in self.covered_forms:
             return False
-        return all(
-            pattern is None or not isinstance(slot, str) or pattern.matches(slot)
-            for pattern, slot in zip((self.user, self.client_id, self.ip), subject, strict=True)
+        user, client_id, ip = subject
+        return (
+            (self.user is None or not isinstance(user, str) or self.user.matches(user))
+            and (
+                self.client_id is None
+                or not isinstance(client_id, str)
+                or self.client_id.matches(client_id)
+            )
+            and (self.ip is None or not isinstance(ip, str) or self.ip.matches_address(ip))
         )
 
 

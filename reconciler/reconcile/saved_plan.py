@@ -4,20 +4,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from reconciler.errors import StalePlan
+from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import same_value
+from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import Preview
+from reconciler.quota.state import NO_LIMITS
 from reconciler.reconcile.differences import (
     current_ip_aliases,
     override_differences,
     precondition_differences,
 )
-from reconciler.reconcile.observation import Observation
+from reconciler.reconcile.observation import Observation, rules_for
 from reconciler.reconcile.options import ReconcileOptions
 from reconciler.reconcile.workflow import PreparedPlan
-from reconciler.render.units import age, limit
+from reconciler.render.units import age, count, limit
 
 SavedPlan = Preview
 """The type that ``reconciler.codecs.plan.read_plan`` returns."""
@@ -29,6 +33,8 @@ AHEAD_SECONDS: Final = 600.0
 """How far the clock of the machine that created a plan may be ahead of the local clock; the same as for evidence."""
 
 SHOWN_DIFFERENCES: Final = 50
+
+_OF_OVERRIDES: Final = frozenset({Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
 
 
 def check_fresh(
@@ -96,14 +102,84 @@ def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
 def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOptions) -> PreparedPlan:
     """Return the saved plan, ready to be applied without recomputing it (``--trust-plan``).
 
-    Call ``check_fresh`` first. Guards come from the local configuration; record changes come from the plan.
+    Call ``check_fresh`` first. Policy, scope and guards come from the local configuration, the number of owned pairs and
+    the overrides, which guards do not judge, from the records. The documents and record changes come from the plan.
+
+    Raises PlanRefused if the policy in force, or the scope, does not permit a change.
     """
+    _check_permitted(saved, observation, options)
     plan = replace(saved.plan, ip_aliases=current_ip_aliases(saved.plan, observation.live))
-    violations = check(plan, options.guards, observation.live, observation.owned.overrides)
+    judged = replace(
+        plan,
+        owned_pairs=observation.owned.pair_count,
+        changes=tuple(
+            change if _is_of_override(change, observation) else _as_declared(change)
+            for change in plan.changes
+        ),
+    )
+    violations = check(judged, options.guards, observation.live, observation.owned.overrides)
     return PreparedPlan(
         preview=replace(saved, plan=plan, created_at=observation.at, violations=violations),
         observation=observation,
     )
+
+
+def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
+    """Whether the records have an override whose value, or replaced value, a change writes now."""
+    override = observation.owned.overrides.get((change.entity, change.key))
+    if override is None:
+        return False
+    value = override.value if observation.at < override.until else override.before
+    return same_value(change.key, change.after, value)
+
+
+def _as_declared(change: QuotaChange) -> QuotaChange:
+    """Return the change as guards judge it, whatever cause and document the plan names."""
+    cause = Cause.SPEC if change.cause in _OF_OVERRIDES else change.cause
+    if change.claim is not None or change.removes:
+        return replace(change, cause=cause)
+    claim = Declaration(document="(none)", entity=change.entity, limits=NO_LIMITS)
+    return replace(change, cause=cause, claim=claim)
+
+
+def _check_permitted(saved: SavedPlan, observation: Observation, options: ReconcileOptions) -> None:
+    """Raise PlanRefused if the rules do not permit the changes; a saved plan may name any policy and any cause."""
+    rules = rules_for(options, observation)
+    refusals = [
+        f"{entity_text(change.entity)} {change.key}: {refusal}"
+        for change in saved.plan.changes
+        if (refusal := _refusal(change, rules, observation))
+    ]
+    if refusals:
+        raise PlanRefused(
+            f"the rules in force do not permit {count(len(refusals), 'change')} of the saved plan",
+            violations=refusals,
+            hint="plan again under the rules in force",
+        )
+
+
+def _refusal(change: QuotaChange, rules: Rules, observation: Observation) -> str:
+    """Return why the rules do not permit a change; "" if they do."""
+    is_exclusive = rules.in_force is Policy.SYNC and rules.exclusive and bool(rules.scope)
+    is_recorded = change.applied is not None
+    cases = (
+        (rules.in_force is Policy.OBSERVE, "policy Observe writes nothing"),
+        (_is_of_override(change, observation), ""),
+        (not rules.in_scope(change.entity), "it is outside of the scope"),
+        (
+            rules.ignored(change.entity, change.key, observation.at) is not None,
+            "its differences are ignored",
+        ),
+        (
+            rules.in_force is Policy.CREATE_ONLY and change.before is not None,
+            "policy CreateOnly changes no limit that is live",
+        ),
+        (
+            change.removes and not is_recorded and not is_exclusive,
+            "it is removed although kquota does not own it",
+        ),
+    )
+    return next((words for holds, words in cases if holds), "")
 
 
 def _operations(saved: Iterable[QuotaChange], now: Iterable[QuotaChange]) -> list[str]:

@@ -67,6 +67,30 @@ def test_a_pattern_covers_its_names_and_covers_defaults_only_if_listed(pattern, 
     assert covered(pattern) == pattern.covered_forms == forms
 
 
+LOOPBACK = ["::1", "0:0:0:0:0:0:0:1", "[::1]", "0000::0001", "::1%lo"]
+PRIVATE = ["10.0.0.1", "010.0.0.01", "10.1", "167772161", "::ffff:10.0.0.1", "::FFFF:A00:1"]
+SPELLINGS = [*((name, "::1") for name in LOOPBACK), *((name, "10.0.0.1") for name in PRIVATE)]
+
+
+@given(st.sampled_from(SPELLINGS), st.sampled_from(SPELLINGS), st.integers(0, 8))
+def test_an_ip_pattern_matches_an_address_in_every_spelling(first, second, length):
+    """Brokers apply a limit to the address: a rule for one spelling must not be avoided by another."""
+    (exact, address), (name, other_address) = first, second
+    pattern = EntityPattern(ip=NamePattern(exact=exact))
+    assert pattern.matches(entity(ip=name)) == (address == other_address)
+    prefix = EntityPattern(ip=NamePattern(prefix=address[:length]))
+    assert not other_address.startswith(address[:length]) or prefix.matches(entity(ip=name))
+
+
+def test_an_ip_pattern_matches_a_host_name_as_it_is_written():
+    pattern = EntityPattern(ip=NamePattern(exact="host"))
+    assert pattern.matches(entity(ip="host"))
+    assert not pattern.matches(entity(ip="hosts"))
+    assert not pattern.matches(entity(ip="::1"))
+    assert not EntityPattern(ip=NamePattern(exact="::1")).matches(entity(ip="host"))
+    assert not EntityPattern(ip=NamePattern(prefix="::2")).matches(entity(ip="0:0:0:0:0:0:0:1"))
+
+
 def test_a_user_pattern_never_covers_other_users():
     pattern = EntityPattern(user=ALICE)
     assert pattern.matches(entity(user="alice"))

@@ -4,14 +4,17 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.codecs.plan import plan_document, read_plan
 from reconciler.errors import PlanRefused, StalePlan
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
-from reconciler.quota.planner.guards import Guard, Guards
-from reconciler.quota.policy import DriftMode
+from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
+from reconciler.quota.planner.guards import Guard, Guards, LabelRule, Protection
+from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy
 from reconciler.reconcile import (
     NewOverride,
     apply,
@@ -28,6 +31,7 @@ from tests.reconcile.scenarios import (
     ALICE_SHOP,
     ANYONE,
     BOB,
+    OPEN,
     RATE,
     SHARE,
     World,
@@ -274,3 +278,128 @@ def test_a_long_list_of_differences_is_shortened_with_a_count():
         check_same_effect(reviewed(world, many), world.plan(documents({})))
     assert len(caught.value.differences) == 51
     assert caught.value.differences[-1] == "and 10 more"
+
+
+# ---- a trusted plan that was edited --------------------------------------------------------------
+
+EDITED = st.tuples(st.sampled_from(Cause), st.booleans())
+"""Cause and whether a document is named, for each change."""
+
+
+def edited(world: World, desired, facts, **fields):
+    """A plan whose causes and documents are replaced by others, as in an edited file."""
+    saved = world.plan(desired).preview
+    changes = tuple(
+        replace(change, cause=cause, claim=change.claim if is_named else None)
+        for change, (cause, is_named) in zip(saved.plan.changes, facts, strict=True)
+    )
+    return replace(saved, plan=replace(saved.plan, changes=changes, **fields))
+
+
+@given(st.tuples(EDITED, EDITED, EDITED))
+def test_guards_judge_a_trusted_plan_whatever_causes_and_documents_it_names(facts):
+    world = started()
+    everything = EntityPattern(forms=frozenset(EntityForm))
+    for guards, pairs in (
+        (replace(OPEN, protected=(Protection(entities=everything),)), 3),
+        (replace(OPEN, required_labels=(LabelRule(entities=everything, labels=("owner",)),)), 2),
+        (replace(OPEN, allow_small_values=False), 1),
+        (replace(OPEN, max_change_factor=1.5), 2),
+    ):
+        strict = world.options(guards=guards)
+        honest = trusted(edited(world, NEW, UNEDITED), look(world), strict).preview
+        assert len(honest.violations) == pairs
+        preview = trusted(edited(world, NEW, facts), look(world), strict).preview
+        for violations in (honest.violations, preview.violations):
+            assert {violation.entity for violation in violations} <= {ALICE, ALICE_SHOP, BOB}
+        assert {(v.guard, v.entity) for v in preview.violations} >= {
+            (v.guard, v.entity) for v in honest.violations
+        }
+
+
+def test_the_share_of_removals_of_a_trusted_plan_is_that_of_the_records():
+    values = {entity(user=f"u{number}"): {RATE: 100.0} for number in range(20)}
+    world = World(values)
+    world.apply(documents(values))
+    saved = edited(world, documents(dict(list(values.items())[:10])), UNEDITED[:1] * 10)
+    forged = replace(saved, plan=replace(saved.plan, owned_pairs=1_000_000))
+    strict = world.options(guards=replace(OPEN, max_removed_percent=20.0))
+    for plan in (saved, forged):
+        (violation,) = trusted(plan, look(world), strict).preview.violations
+        assert violation.guard is Guard.MAX_REMOVED_SHARE
+
+
+UNEDITED = ((Cause.SPEC, True), (Cause.PRUNE, False), (Cause.CREATE, True))
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"policy": Policy.OBSERVE}, ["Observe writes nothing"] * 3),
+        ({"policy": Policy.CREATE_ONLY}, ["changes no limit that is live"] * 2),
+        (
+            {"scope": (EntityPattern(user=NamePattern(exact="bob")),)},
+            ["outside of the scope"] * 2,
+        ),
+        (
+            {
+                "ignore": (
+                    IgnoreRule(entities=EntityPattern(user=NamePattern(exact="bob")), reason="x"),
+                )
+            },
+            ["its differences are ignored"],
+        ),
+    ],
+)
+def test_a_trusted_plan_is_refused_where_the_rules_permit_no_such_change(rules, words):
+    world = started()
+    saved = reviewed(world)
+    strict = world.options(rules=replace(world.orders.rules, **rules))
+    with pytest.raises(PlanRefused) as caught:
+        trusted(saved, look(world), strict)
+    assert len(caught.value.violations) == len(words)
+    for violation, part in zip(caught.value.violations, words, strict=True):
+        assert part in violation
+
+
+def test_a_trusted_plan_removes_a_limit_without_a_record_only_in_an_exclusive_cluster():
+    world = started()
+    world.cluster.write(BOB, RATE, 7.0)
+    exclusive = replace(
+        world.orders.rules, exclusive=True, scope=(EntityPattern(user=NamePattern(prefix="")),)
+    )
+    options = world.options(rules=exclusive)
+    saved = world.plan(OLD, rules=exclusive).preview
+    assert [change.cause for change in saved.plan.changes] == [Cause.UNMANAGED]
+    assert trusted(saved, look(world), options).preview.violations == ()
+    with pytest.raises(PlanRefused) as caught:
+        trusted(saved, look(world), world.orders)
+    assert "kquota does not own it" in caught.value.violations[0]
+
+
+def test_a_trusted_plan_writes_the_value_of_a_recorded_override_past_the_guards():
+    world = started()
+    order = NewOverride(
+        entity=ALICE,
+        key=RATE,
+        value=1e9,
+        until=world.cluster.clock.now() + 3600.0,
+        principal="me",
+        reason="incident",
+    )
+    world.apply(OLD, overrides=(order,))
+    world.cluster.write(ALICE, RATE, None)
+    scope = (EntityPattern(user=NamePattern(exact="bob")),)
+    strict = world.options(
+        guards=replace(OPEN, allow_small_values=False),
+        rules=replace(world.orders.rules, drift=DriftMode.CORRECT, scope=scope),
+    )
+    saved = world.plan(OLD, rules=replace(world.orders.rules, drift=DriftMode.CORRECT)).preview
+    assert [(change.cause, change.after) for change in saved.plan.changes] == [(Cause.DRIFT, 1e9)]
+    assert trusted(saved, look(world), strict).preview.violations == ()
+    saved = replace(
+        saved,
+        plan=replace(saved.plan, changes=tuple(replace(c, after=2e9) for c in saved.plan.changes)),
+    )
+    with pytest.raises(PlanRefused, match="do not permit 1 change"):
+        trusted(saved, look(world), strict)
