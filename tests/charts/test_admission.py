@@ -4,6 +4,7 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ NOT_YOURS = 'only the operator, its release hook and holders of the verb "releas
 Answer = subprocess.CompletedProcess[str]
 
 
-def quota(name: str, namespace: str, **spec: object) -> dict[str, object]:
+def quota(name: str, namespace: str, **spec: object) -> dict[str, Any]:
     return {
         "apiVersion": "kafka-quotas.io/v1alpha1",
         "kind": "ClientQuota",
@@ -430,6 +431,26 @@ def test_a_guard_rail_applies_exactly_at_its_bound(
     answer = created(rails, STRANGER, limits=limits)
     assert (answer.returncode == 0) is (why is None), answer.stderr
     assert why is None or why in answer.stderr
+
+
+@pytest.mark.parametrize("value", [64, "200Mi", "201Mi", 1024])
+def test_limits_for_some_clusters_have_the_same_guard_rails(rails: Placed, value: object) -> None:
+    """A document that selects clusters could otherwise declare any value in clusterLimits."""
+    selecting = quota(
+        "tried",
+        rails.watched,
+        clusterSelector={"matchLabels": {"stage": "prod"}},
+        clusterLimits=[
+            {"clusterRef": {"name": "a"}, "limits": {"producerByteRate": "1Mi"}},
+            {"clusterRef": {"name": "b"}, "limits": {"producerByteRate": value}},
+        ],
+    )
+    del selecting["spec"]["clusterRef"]
+    answer = tried(
+        rails, STRANGER, "create", "--dry-run=server", "-f", "-", text=json.dumps(selecting)
+    )
+    assert (answer.returncode == 0) is (value == "200Mi"), answer.stderr
+    assert value == "200Mi" or "spec.limits.producerByteRate must be at" in answer.stderr
 
 
 def test_connections_of_an_ip_have_a_guard_rail_too(rails: Placed) -> None:
