@@ -197,19 +197,25 @@ async def _documents(ledger: OverrideLedger, entity: Entity) -> Sequence[Obj]:
 
 
 def _declaring(documents: Sequence[Obj], key: Key) -> Sequence[Obj]:
-    """Return the documents that declare a key and whose status shows its live value.
-
-    The status of a document without a grant shows only what the document owns.
-    """
+    """Return the documents that declare a key and whose status shows its live value, or is not written yet."""
     return [
         document
         for document in documents
-        if _FIELD_OF[key] in spec_of(document).get("limits", {})
-        and (
-            _ready(document).get("reason") != "NotGranted"
-            or any("applied" in item for item in _items(document, key))
-        )
+        if _FIELD_OF[key] in spec_of(document).get("limits", {}) and _shows_live(document, key)
     ]
+
+
+def _shows_live(document: Obj, key: Key) -> bool:
+    """Whether the status of a document shows the live value of a key.
+
+    Without a grant it shows only what the document owns, also after the QuotaCluster became invalid and the reason changed.
+    """
+    items = _items(document, key)
+    if any("applied" in item for item in items):
+        return True
+    if _ready(document).get("reason") == "NotGranted":
+        return False
+    return not items or any("live" in item or item.get("cause") != "Frozen" for item in items)
 
 
 def _items(document: Obj, key: Key) -> Sequence[Mapping[str, Any]]:

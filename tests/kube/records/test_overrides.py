@@ -98,17 +98,24 @@ def test_an_override_of_an_override_restores_the_value_from_before_the_first() -
     assert third.before == 7.0
 
 
-def test_a_document_without_a_grant_does_not_tell_what_an_override_replaces() -> None:
+@pytest.mark.parametrize("reason", ["NotGranted", "ClusterInvalid", "Invalid"])
+def test_a_document_without_a_grant_does_not_tell_what_an_override_replaces(reason: str) -> None:
+    """Its status does not show the live value, whatever happens later: the end of the override would remove it."""
     api = world(live=2048)
     stranger = quota(limits={"producerByteRate": 1})
     stranger["metadata"] |= {"namespace": "a", "uid": "a"}
     stranger["status"] = {
-        "conditions": [{"type": "Ready", "status": "False", "reason": "NotGranted"}],
+        "conditions": [{"type": "Ready", "status": "False", "reason": reason}],
         "keys": [{"key": "producer_byte_rate", "desired": 1, "cause": "Frozen"}],
     }
     api.put(CLIENT_QUOTAS, stranger)
     (override,) = begun(api)
     assert (override.before, override.declared) == (2048.0, MIB)
+    alone = world()
+    del alone.objects[next(key for key in alone.objects if "payments" in key)]
+    alone.put(CLIENT_QUOTAS, stranger)
+    with pytest.raises(UsageError, match="no ClientQuota declares producer_byte_rate"):
+        begun(alone)
 
 
 @pytest.mark.parametrize("owned", [{}, {"applied": 512, "live": 512}])
