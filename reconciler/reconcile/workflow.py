@@ -251,7 +251,9 @@ def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -
             ),
         ),
         ip_aliases=tuple(
-            alias for alias in plan.ip_aliases if any(only(alias.entity, key) for key in IP_KEYS)
+            alias
+            for alias in plan.ip_aliases
+            if any(only(entity, key) for entity in (alias.entity, alias.live) for key in IP_KEYS)
         ),
     )
 
