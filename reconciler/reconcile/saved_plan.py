@@ -125,12 +125,19 @@ def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOption
 
 
 def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
-    """Whether the records have an override whose value, or replaced value, a change writes now."""
+    """Whether the records have an override that permits a change: it writes its value, or ends it.
+
+    The end writes the replaced value, or one that a document declares and guards judge.
+    """
     override = observation.owned.overrides.get((change.entity, change.key))
     if override is None:
         return False
-    value = override.value if observation.at < override.until else override.before
-    return same_value(change.key, change.after, value)
+    has_its_value = same_value(change.key, change.after, override.value)
+    if observation.at < override.until and (has_its_value or not override.ends_with_document):
+        return has_its_value
+    is_live = same_value(change.key, change.before, override.value)
+    is_declared = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
+    return is_live and (is_declared or same_value(change.key, change.after, override.before))
 
 
 def _as_declared(change: QuotaChange) -> QuotaChange:
@@ -161,11 +168,11 @@ def _check_permitted(saved: SavedPlan, observation: Observation, options: Reconc
 def _refusal(change: QuotaChange, rules: Rules, observation: Observation) -> str:
     """Return why the rules do not permit a change; "" if they do."""
     is_exclusive = rules.in_force is Policy.SYNC and rules.exclusive and bool(rules.scope)
-    is_recorded = change.applied is not None
+    is_owned_removal = change.removes and change.applied is not None
     cases = (
         (rules.in_force is Policy.OBSERVE, "policy Observe writes nothing"),
         (_is_of_override(change, observation), ""),
-        (not rules.in_scope(change.entity), "it is outside of the scope"),
+        (not rules.in_scope(change.entity) and not is_owned_removal, "it is outside of the scope"),
         (
             rules.ignored(change.entity, change.key, observation.at) is not None,
             "its differences are ignored",
@@ -175,7 +182,7 @@ def _refusal(change: QuotaChange, rules: Rules, observation: Observation) -> str
             "policy CreateOnly changes no limit that is live",
         ),
         (
-            change.removes and not is_recorded and not is_exclusive,
+            change.removes and not is_owned_removal and not is_exclusive,
             "it is removed although kquota does not own it",
         ),
     )
