@@ -42,8 +42,8 @@ def refusals(
         guards: The guards.
         live: The quotas of one describe.
         owned: Number of owned quota keys before the plan.
-        overrides: The recorded overrides. The end of one counts if the declaration changed meanwhile, and then
-            as a change of the value that the override replaced.
+        overrides: The recorded overrides. The end of one counts if it writes another declared value than the override
+            replaced, and then as a change of the replaced value.
     """
     checked = [change for change in plan.changes if change.cause.value != "Override"]
     before = dict(_values(live))

@@ -104,10 +104,16 @@ class PlanLaws:
             if now < intent.at + SETTLING
             and whole(pair[1], intent.value) != whole(pair[1], inputs.live.value(*pair))
         ]
+        written = {(pair.change.entity, pair.change.key) for pair in outcome.pairs}
         problem = self._holds.contradiction(
             outcome.pairs,
             open_writes=open_writes,
-            withheld=[withheld_change.change for withheld_change in withheld],
+            # The replaced value of an override may be written in place of a withheld change.
+            withheld=[
+                change
+                for change in (withheld_change.change for withheld_change in withheld)
+                if (change.entity, change.key) not in written
+            ],
             sent=sent,
         )
         if problem:
