@@ -12,7 +12,7 @@ QUOTAS = "kafka-quotas.io/clientquotas"
 CLUSTERS = "kafka-quotas.io/quotaclusters"
 LEASES = "coordination.k8s.io/leases"
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
-EVENTS = ("/events", "events.k8s.io/events")
+EVENTS = "events.k8s.io/events"
 READS = ("get", "list", "watch")
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
@@ -35,11 +35,18 @@ TABLE: dict[tuple[str, str, str], str] = {
     **{(verb, CLUSTERS, EVERYWHERE): "" for verb in WRITES},
     ("patch", f"{CLUSTERS}/status", EVERYWHERE): "al",
     ("update", f"{CLUSTERS}/status", EVERYWHERE): "",
-    **{(verb, events, WATCHED): "alf" for verb in ("create", "patch") for events in EVENTS},
-    **{(verb, events, OTHER): "a" for verb in ("create", "patch") for events in EVENTS},
-    **{(verb, events, DEFAULT): "al" for verb in ("create", "patch") for events in EVENTS},
-    **{(verb, events, OWN): "alf" for verb in ("create", "patch") for events in EVENTS},
-    ("list", "/events", WATCHED): "",
+    ("create", EVENTS, WATCHED): "alf",
+    ("create", EVENTS, OTHER): "a",
+    ("create", EVENTS, DEFAULT): "al",
+    ("create", EVENTS, OWN): "alf",
+    # Events of others: they can neither be read nor changed, also by the older API group.
+    **{
+        (verb, events, where): ""
+        for verb in (*READS, "update", "patch", "delete")
+        for events in (EVENTS, "/events")
+        for where in (WATCHED, OTHER, DEFAULT, OWN)
+    },
+    **{("create", "/events", where): "" for where in (WATCHED, OTHER, DEFAULT, OWN)},
     **{(verb, "/secrets", OWN): "alf" for verb in READS},
     **{
         (verb, "/secrets", where): ""
@@ -47,17 +54,14 @@ TABLE: dict[tuple[str, str, str], str] = {
         for where in (WATCHED, OTHER, DEFAULT, EVERYWHERE)
     },
     **{(verb, "/secrets", OWN): "" for verb in WRITES},
-    **{
-        (verb, "/configmaps", OWN): "alf"
-        for verb in (*READS, "create", "update", "patch", "delete")
-    },
+    **{(verb, "/configmaps", OWN): "alf" for verb in ("list", "create", "update", "delete")},
+    **{(verb, "/configmaps", OWN): "" for verb in ("get", "watch", "patch", "deletecollection")},
     **{(verb, "/configmaps", WATCHED): "" for verb in (*READS, *WRITES)},
-    **{(verb, LEASES, OWN): "alf" for verb in ("create", "get", "update", "patch")},
-    **{(verb, LEASES, OWN): "" for verb in ("list", "watch", "delete")},
+    **{(verb, LEASES, OWN): "alf" for verb in ("create", "get", "update")},
+    **{(verb, LEASES, OWN): "" for verb in ("list", "watch", "patch", "delete")},
     ("get", DEFINITIONS, EVERYWHERE): "al",
     **{(verb, DEFINITIONS, EVERYWHERE): "" for verb in ("list", "watch", *WRITES)},
-    ("get", "/namespaces", WATCHED): "alf",
-    ("get", "/namespaces", OTHER): "a",
+    **{("get", "/namespaces", where): "" for where in (WATCHED, OTHER, DEFAULT, OWN)},
     ("list", "/namespaces", EVERYWHERE): "",
     ("get", "/pods", OWN): "",
     ("create", "/pods/exec", OWN): "",
@@ -147,7 +151,8 @@ def test_the_release_hook_may_release_and_stop_and_keep_records(
         assert not may("patch", "apps/deployments/scale", release.home, "another")
         assert not may("patch", "apps/deployments", release.home, FULLNAME)
         assert all(
-            may(verb, "/configmaps", release.home) for verb in ("list", "create", "update", "patch")
+            may(verb, "/configmaps", release.home)
+            for verb in ("list", "create", "update", "delete")
         )
         assert not may("get", "/secrets", release.home)
 
