@@ -96,7 +96,7 @@ def _names_meet(first: EntityPattern, second: EntityPattern, shape: EntityForm) 
         first_name is None
         or second_name is None
         or not _is_named(shape, slot)
-        or _names_overlap(first_name, second_name)
+        or _names_overlap(first_name, second_name, is_address=slot == "ip")
         for slot, first_name, second_name in (
             ("user", first.user, second.user),
             ("clientId", first.client_id, second.client_id),
@@ -109,11 +109,10 @@ def _is_named(shape: EntityForm, slot: str) -> bool:
     return slot in shape.value.split("+")
 
 
-def _names_overlap(first: NamePattern, second: NamePattern) -> bool:
-    if first.exact is not None:
-        return second.matches(first.exact)
-    if second.exact is not None:
-        return first.matches(second.exact)
+def _names_overlap(first: NamePattern, second: NamePattern, *, is_address: bool) -> bool:
+    for pattern, name in ((second, first.exact), (first, second.exact)):
+        if name is not None:
+            return pattern.matches_address(name) if is_address else pattern.matches(name)
     first_prefix, second_prefix = first.prefix or "", second.prefix or ""
     return first_prefix.startswith(second_prefix) or second_prefix.startswith(first_prefix)
 

@@ -56,6 +56,17 @@ def test_two_scopes_overlap_exactly_if_an_entity_is_in_both(scope, second_scope)
     assert scopes_overlap(second_scope, scope) == meeting
 
 
+def test_scopes_with_two_spellings_of_an_address_overlap():
+    """Brokers apply the limit of the address: two writers of two spellings would change each other's limit."""
+    address, spelling = NamePattern(exact="10.0.0.1"), NamePattern(exact="010.0.0.1")
+    for first, second in ((address, spelling), (spelling, NamePattern(prefix="10.0."))):
+        scope, second_scope = (EntityPattern(ip=first),), (EntityPattern(ip=second),)
+        assert scopes_overlap(scope, second_scope)
+        assert scopes_overlap(second_scope, scope)
+    users = (EntityPattern(user=address),), (EntityPattern(user=spelling),)
+    assert not scopes_overlap(*users)
+
+
 @given(SCOPES, st.text(), st.floats(min_value=0, max_value=4e9))
 def test_a_writer_reads_back(scope, name, last_seen):
     writer = RecordedWriter(
