@@ -5,7 +5,8 @@ is deleted, and the records note the deletion before; then the QuotaCluster.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any, Final, TypeAlias, TypeVar
@@ -17,6 +18,7 @@ from reconciler.kube.api.custom_resources import (
     deletion_requested_at,
     has_finalizer,
     is_terminating,
+    namespace_of,
     projected_cluster,
     request_state,
     status_of,
@@ -165,7 +167,7 @@ class StatusPublisher:
         stuck = await self._finalizers(result, released)
         await self._cluster(result, gave_up)
         if result.report.error is None:
-            await self._writer.events(events[:MOST_EVENTS], otherwise=result.obj)
+            await self._writer.events(_shared_out(events), otherwise=result.obj)
         return _pending_text(result, unsaved, stuck, held_documents)
 
     def _outage(self, report: Reconciliation) -> float:
@@ -248,6 +250,7 @@ class StatusPublisher:
         mentioned = mentioned_documents(result)
         outage = self._outage(result.report)
         made_from = (*result_token(result), outage >= GRACE_SECONDS)
+        counts = Counter[str]()
         losses, owned = result.losses, self._inventory.owned
         key_statuses = KeyStatusIndex(result.report, losses=losses, owned=owned)
         unwritten = KeyStatusIndex(unwritten_report(result.report), losses=losses, owned=owned)
@@ -269,10 +272,11 @@ class StatusPublisher:
                 outage=outage,
             )
             if not unchanged(before, after):
-                if len(events) < MOST_EVENTS:
-                    events.extend(
-                        (eligibility.obj, each) for each in transitions(before, after, on="Q")
-                    )
+                namespace = namespace_of(eligibility.obj)
+                if counts[namespace] < MOST_EVENTS:
+                    changes = tuple(transitions(before, after, on="Q"))
+                    counts[namespace] += len(changes)
+                    events.extend((eligibility.obj, change) for change in changes)
                 yield eligibility.obj, after
 
     async def _finalizers(self, result: ReconcileResult, released: Mapping[str, Obj]) -> set[str]:
@@ -316,6 +320,22 @@ class StatusPublisher:
         if not unchanged(before, after):
             _ = await self._writer.cluster_status(result.obj, after)
         await self._writer.events(((result.obj, event) for event in events), otherwise=None)
+
+
+def _shared_out(
+    events: Sequence[tuple[Obj, ResourceEvent]],
+) -> Sequence[tuple[Obj, ResourceEvent]]:
+    """Return at most ``MOST_EVENTS`` events: the first of each namespace, then the second of each, and so on.
+
+    A namespace with many changes displaces no event of another one.
+    """
+    counts = Counter[str]()
+    places: list[tuple[int, int]] = []
+    for index, (obj, _) in enumerate(events):
+        namespace = namespace_of(obj)
+        places.append((counts[namespace], index))
+        counts[namespace] += 1
+    return [events[index] for _, index in sorted(places)[:MOST_EVENTS]]
 
 
 def _other_cluster(obj: Obj, cluster_id: str) -> str:

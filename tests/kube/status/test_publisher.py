@@ -1,8 +1,9 @@
-"""Progress of a long reconciliation, which is published before its result."""
+"""What a reconciliation publishes: its progress, if it is long, and a fair part of its events."""
 
 import asyncio
 import random
 import sys
+from collections import Counter
 from types import FrameType
 from typing import Any
 
@@ -11,7 +12,11 @@ import pytest
 from reconciler.app.loop import LoopTrigger
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.eligibility_index import EligibilityIndex
-from reconciler.kube.status.publisher import PENDING_AFTER_SECONDS, StatusPublisher
+from reconciler.kube.status.publisher import (
+    MOST_EVENTS,
+    PENDING_AFTER_SECONDS,
+    StatusPublisher,
+)
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -48,6 +53,21 @@ def test_documents_are_pending_only_while_the_reconciliation_runs(
     else:
         assert ends_after <= written() < DOCUMENTS
     assert ends_after or not written()
+
+
+def test_a_namespace_with_many_changes_displaces_no_event_of_another() -> None:
+    rivals = ["rival-0", "rival-1"]
+    world = KubeWorld(tenants=[{"namespaces": ["none"], "entities": [{"user": {"prefix": ""}}]}])
+    for namespace, count in ((rivals[0], MOST_EVENTS), (rivals[1], MOST_EVENTS), ("team", 2)):
+        for number in range(count):
+            name = f"user{number}"
+            limits = {Key.PRODUCER_BYTE_RATE: 2048}
+            world.put(resource(name, entity(user=name), limits, namespace=namespace))
+    _ = world.run()
+    counts = Counter(document.partition("/")[0] for document, _ in world.happened)
+    assert counts["team"] == 2
+    assert counts.total() == MOST_EVENTS
+    assert abs(counts[rivals[0]] - counts[rivals[1]]) <= 1
 
 
 class SlowSessions(Sessions):
