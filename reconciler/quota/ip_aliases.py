@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.quota.addresses import canonical_address
-from reconciler.quota.entity import Entity
+from reconciler.quota.entity import Entity, canonical_address
+from reconciler.quota.keys import IP_KEYS, Key
 from reconciler.quota.state import QuotaState, set_values
 
 ADDRESS: Final = "HOST:PORT"
@@ -42,6 +42,11 @@ class IpAlias:
     entity: Entity
     live: Entity  # the live entity with the other spelling
     keys: tuple[str, ...]  # Kafka names of the keys that are set on `live`
+
+    @property
+    def pairs(self) -> tuple[tuple[Entity, Key], ...]:
+        """The quota keys of both spellings."""
+        return tuple((entity, key) for entity in (self.entity, self.live) for key in IP_KEYS)
 
     @property
     def removal(self) -> str:

@@ -5,8 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.addresses import canonical_address
-from reconciler.quota.entity import Entity, kinds
+from reconciler.quota.entity import Entity, canonical_address, kinds
 
 
 class EntityForm(StrEnum):

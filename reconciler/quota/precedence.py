@@ -10,8 +10,16 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.errors import QuotaValueError
-from reconciler.quota.addresses import canonical_address
-from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Entity, EntityParts, Slot, level
+from reconciler.quota.entity import (
+    ABSENT,
+    DEFAULT,
+    ENTITY_TYPES,
+    Entity,
+    EntityParts,
+    Slot,
+    canonical_address,
+    level,
+)
 from reconciler.quota.ip_aliases import spellings_of
 from reconciler.quota.keys import CLIENT_KEYS, COLUMN_OF, COLUMNS, IP_KEYS, Key
 from reconciler.quota.state import ForeignEntity, Limits, QuotaState

@@ -14,7 +14,7 @@ from reconciler.errors import (
 )
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import COLUMN_OF, IP_KEYS
+from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Alteration, Held, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
@@ -251,9 +251,7 @@ def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -
             ),
         ),
         ip_aliases=tuple(
-            alias
-            for alias in plan.ip_aliases
-            if any(only(entity, key) for entity in (alias.entity, alias.live) for key in IP_KEYS)
+            alias for alias in plan.ip_aliases if any(only(*pair) for pair in alias.pairs)
         ),
     )
 

@@ -88,7 +88,7 @@ _CLUSTERS = st.sampled_from(
         {"guards": {"protected": [{"user": {"prefix": "team-"}}]}},
         {"guards": {"bounds": [{"limits": {"producerByteRate": {"max": MIB}}}]}},
         {"guards": {"requiredLabels": [{"user": {"prefix": "team-"}, "labels": ["owner"]}]}},
-        {"driftDetection": {"mode": "Disabled"}},
+        {"driftDetection": "Disabled"},
     ]
 )
 _STEPS = st.lists(

@@ -13,7 +13,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError
 from reconciler.evidence.output.recommended_documents import DeclaredDocuments, limit_patch
-from reconciler.quota.addresses import canonical_address
+from reconciler.quota.entity import canonical_address
 from reconciler.quota.precedence import Principal
 
 if TYPE_CHECKING:

@@ -109,9 +109,9 @@ def test_a_value_of_another_writer_is_no_end_of_an_override():
 
 def test_the_end_of_an_override_whose_change_is_refused_is_not_recorded():
     end = OverrideEnded(entity=ALICE, key=RATE)
-    other = RecordDropped(entity=ALICE, key=RATE)
-    assert without_ends([end, other], {(ALICE, RATE)}) == (other,)
-    assert without_ends([end, other], {(ALICE, Key.CONSUMER_BYTE_RATE)}) == (end, other)
+    dropped = RecordDropped(entity=ALICE, key=RATE)
+    assert without_ends([end, dropped], {(ALICE, RATE)}) == (dropped,)
+    assert without_ends([end, dropped], {(ALICE, Key.CONSUMER_BYTE_RATE)}) == (end, dropped)
 
 
 @given(st.sampled_from(Cause))
