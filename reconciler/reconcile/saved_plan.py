@@ -105,7 +105,8 @@ def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOption
     Call ``check_fresh`` first. Policy, scope and guards come from the local configuration, the number of owned pairs and
     the overrides, which guards do not judge, from the records. The documents and record changes come from the plan.
 
-    Raises PlanRefused if the policy in force, or the scope, does not permit a change.
+    Raises:
+        PlanRefused: The policy in force, or the scope, does not permit a change.
     """
     _check_permitted(saved, observation, options)
     plan = replace(saved.plan, ip_aliases=current_ip_aliases(saved.plan, observation.live))
