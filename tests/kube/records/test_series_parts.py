@@ -138,7 +138,7 @@ def test_long_names_are_encoded_and_compressed_a_few_times_for_any_number_of_par
 
 def test_the_written_size_per_record_does_not_grow_with_the_number_of_records():
     shares = []
-    for count in (200, 800, 3200):
+    for count in (200, 800, 1600):
         owned = records(control_names(count, length=400))
         packer = Packer()
         _ = lay_out(owned, {}, ONE, limits=PartLimits(packed=16_000), pack=packer)
@@ -158,7 +158,7 @@ def test_a_layout_that_fits_is_compressed_once():
 
 def test_records_use_few_more_parts_than_they_fill():
     limits = PartLimits(target=256 * 1024)
-    layout, parts = lay_out(records(control_names(60)), {}, ONE, limits=limits)
+    layout, parts = lay_out(records(control_names(30)), {}, ONE, limits=limits)
     stored = sum(4 * len(part.packed) / 3 for part in parts)
     assert layout.parts <= 8 * stored / PartLimits().packed
 
