@@ -13,7 +13,7 @@ from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
 from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
-from reconciler.errors import AnswerTooLarge, KubernetesUnavailable
+from reconciler.errors import AnswerTooLarge, ConfigError, KubernetesUnavailable
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.error_responses import refusal
 from reconciler.kube.api.resource_paths import ApiResource
@@ -140,18 +140,23 @@ class HttpExchange:
 
         Raises:
             KubernetesError: The last attempt's error, mapped by ``error_responses``.
-            KubernetesUnavailable: The last attempt got no response.
+            KubernetesUnavailable: The last attempt got no response, or the credentials cannot be read at present.
         """
         renewed = False
 
         async def attempt(_: float) -> bytes | Failure:
             nonlocal renewed
-            answer = await self._try(request, patience.seconds)
-            unknown = isinstance(answer, HttpResponse) and answer.status == 401
-            if unknown and self.access.reload is not None and not renewed:
-                renewed = True
-                self.access = await self.access.reload()
+            try:
                 answer = await self._try(request, patience.seconds)
+                unknown = isinstance(answer, HttpResponse) and answer.status == 401
+                if unknown and self.access.reload is not None and not renewed:
+                    renewed = True
+                    self.access = await self.access.reload()
+                    answer = await self._try(request, patience.seconds)
+            except ConfigError as fault:
+                # A token that is being replaced, or a plugin of the kubeconfig: the next request reads it again.
+                unreadable = KubernetesUnavailable(f"{request}: {fault.message}", hint=fault.hint)
+                return Failure(error=unreadable, is_retriable=False)
             if isinstance(answer, NoResponse):
                 return _failure(request, answer)
             if answer.is_success:

@@ -137,15 +137,15 @@ class SessionKeeper:
         async with self._locks.setdefault(cluster.name, asyncio.Lock()):
             await self._close_retired()
             session = self._sessions.get(cluster.name)
-            if session is not None and (
-                session.properties != cluster.properties or session.client.other_cluster is not None
-            ):
-                # Perhaps another cluster, now or when the session began. The id that the cluster must have, by its
-                # spec or status, is checked before each write.
+            if session is not None and session.properties != cluster.properties:
                 self._retire(cluster.name)
                 session = None
             if session is None:
                 return await self._first(cluster)
+            if session.client.other_cluster is not None:
+                # Another cluster answers, now or when the session began. The id that the cluster must have, by its
+                # spec or status, is checked before each write.
+                self._reconnect(cluster, session)
             try:
                 credentials = await self._credentials(cluster)
                 if credentials.version != session.state.version:
@@ -238,10 +238,15 @@ class SessionKeeper:
             session.refused_at = now
         if now - session.refused_at < REFUSED_AGAIN_SECONDS:
             raise refusal
+        self._reconnect(cluster, session)
+        return session.client
+
+    def _reconnect(self, cluster: QuotaCluster, session: _ClientSession) -> None:
+        """Replace the client of a session by a new one with the same credentials."""
+        now = self._clock.monotonic()
         self._retired.append(_RetiredClient(cluster.name, session.client, now))
         session.client = self._client(cluster, session.config)
         session.refused_at = None
-        return session.client
 
     def _config(self, cluster: QuotaCluster, credentials: Credentials) -> ClientConfig:
         config = client_config(

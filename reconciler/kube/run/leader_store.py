@@ -3,7 +3,8 @@
 After a takeover, writes of the old leader may take effect for 60 s (brokers retry forwarded requests): for 90 s
 differences are described again and never counted as drift.
 
-Writes to Kubernetes need no such check: they carry the resource version of the object that they replace.
+Writes to Kubernetes carry the resource version of the object that they replace, so they need no such check. Only a
+leader writes a status again after a conflict (``status.writer``).
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence

@@ -143,6 +143,7 @@ class Operator:
             clock=clock,
             identity=settings.identity,
             enqueue=self._loops.enqueue,
+            leads=self._leads,
         )
         self._list = FullListing(
             api,
@@ -294,9 +295,7 @@ class Operator:
             settings=self._settings,
             cache=self._cache,
             list_everything=partial(self._list.for_cluster, name),
-            sessions=LeadingSessions(
-                self._sessions, lambda: leader is None or leader.leading, self._ports.writes
-            ),
+            sessions=LeadingSessions(self._sessions, self._leads, self._ports.writes),
             writes=self._writer,
             clock=self._clock,
             audit=self._ports.audit,
@@ -307,6 +306,10 @@ class Operator:
             secret_of=self._sessions.state,
             passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
         )
+
+    def _leads(self) -> bool:
+        """Whether this process certainly leads now."""
+        return self._leader is None or self._leader.leading
 
     def _pace_of(self, name: str) -> LoopIntervals:
         if name == LOST:

@@ -68,6 +68,8 @@ class ResourceWriter:
         identity: The reporting instance of events.
         enqueue: Called with the clusters to reconcile and a key: a change that a response showed first is not reported
             again by its watch event.
+        leads: Whether this process certainly leads now. A status that another writer changed is only then written
+            again: the other writer may be the next leader.
     """
 
     def __init__(
@@ -78,9 +80,10 @@ class ResourceWriter:
         clock: Clock,
         identity: str,
         enqueue: Callable[[Iterable[str], str], None] = _enqueue_nothing,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._api, self._cache, self._clock, self._identity = api, cache, clock, identity
-        self._enqueue = enqueue
+        self._enqueue, self._leads = enqueue, leads
         # One write at a time per document: all clusters that it selects write to the same status.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -183,6 +186,8 @@ class ResourceWriter:
         except KubernetesConflict:
             metadata = obj["metadata"]
             fresh = await self._api.get(resource, metadata.get("namespace"), metadata["name"])
+            if not self._leads():
+                raise
             if uid_of(fresh) != uid_of(obj):
                 raise NotFound(f"{metadata['name']} was deleted and created again") from None
             answer = await self._applied(resource, fresh, status)
@@ -220,6 +225,8 @@ class ResourceWriter:
                     original = await self._api.get(
                         CLIENT_QUOTAS, metadata["namespace"], metadata["name"]
                     )
+                    if not self._leads():
+                        raise
                 else:
                     self._take(CLIENT_QUOTAS, answer)
                     return

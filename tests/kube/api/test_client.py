@@ -12,6 +12,7 @@ from aiohttp import web
 
 from reconciler.base.bounded_json import MOST_DEPTH
 from reconciler.errors import (
+    ConfigError,
     Forbidden,
     Gone,
     KubernetesConflict,
@@ -468,6 +469,24 @@ def test_after_a_401_the_token_is_read_again_once() -> None:
             await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
             await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
         assert len(world.server.requests) == 3
+
+    asyncio.run(story())
+
+
+def test_credentials_that_cannot_be_read_at_present_are_an_outage() -> None:
+    def again(_: Server) -> Any:
+        async def unreadable() -> Any:
+            raise ConfigError("the token is empty")
+
+        return unreadable
+
+    async def story() -> None:
+        answers = one_after_the_other(status(401, "Unauthorized"), QUOTA)
+        async with world_with(answers, again=again) as world:
+            with pytest.raises(KubernetesUnavailable, match="the token is empty"):
+                await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+            obj = await world.api.get(resource_paths.CLIENT_QUOTAS, "n", "a")
+        assert obj["metadata"]["name"] == "a"
 
     asyncio.run(story())
 

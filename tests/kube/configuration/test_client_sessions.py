@@ -76,6 +76,11 @@ class World:
         return (await client.cluster()).id
 
 
+def away(*_: str) -> None:
+    """The API server does not answer."""
+    raise KubernetesUnavailable("away")
+
+
 def story(test: Callable[[World], Awaitable[None]]) -> None:
     async def run() -> None:
         settings = SandboxSettings(
@@ -298,9 +303,6 @@ def test_an_unreachable_api_server_does_not_affect_a_running_session() -> None:
         world.write("alice", "first-planted")
         client = await world.keeper.for_(world.cluster())
 
-        def away(*_: str) -> None:
-            raise KubernetesUnavailable("away")
-
         world.api.before = away
         assert await world.keeper.for_(world.cluster()) is client
         assert world.keeper.state("prod").problem is None
@@ -329,6 +331,29 @@ def test_a_client_that_met_another_cluster_is_replaced() -> None:
         with pytest.raises(WrongCluster):
             await first.cluster()
         assert first.other_cluster is not None
+        assert await world.answering() == own
+
+    story(test)
+
+
+@pytest.mark.parametrize("fault", ["refused", "deleted", "unreachable"])
+def test_a_client_that_met_another_cluster_is_replaced_by_one_with_the_credentials_that_work(
+    fault: str,
+) -> None:
+    async def test(world: World) -> None:
+        world.write("alice", "first-planted")
+        own, world.sandbox._cluster.cluster_id = world.sandbox.cluster_id, "A" * 22
+        first = await world.keeper.for_(world.cluster())
+        _ = await first.cluster()
+        world.sandbox._cluster.cluster_id = own
+        with pytest.raises(WrongCluster):
+            await first.cluster()
+        if fault == "refused":
+            world.write("alice", "wrong-planted")
+        elif fault == "deleted":
+            await world.api.delete(SECRETS, "kafka", "login")
+        else:
+            world.api.before = away
         assert await world.answering() == own
 
     story(test)
