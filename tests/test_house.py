@@ -159,7 +159,7 @@ def lines_of_section(text: str, title: str) -> list[str]:
 
 
 PROOFS = ROOT / "tests" / "module_proofs.txt"
-MOST_PROOFS = 206
+MOST_PROOFS = 202
 """A ratchet: the number of modules without a test module of their own name. Lower it; never raise it."""
 
 

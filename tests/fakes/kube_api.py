@@ -88,6 +88,9 @@ class FakeKubeApi:
             placed = {**body, "metadata": {**body["metadata"]}}
             if namespace:
                 placed["metadata"]["namespace"] = namespace
+            if resource.plural == "events":
+                self.events.append(placed)
+                return placed
             return self.put(resource, placed)
 
     async def replace(
@@ -135,11 +138,6 @@ class FakeKubeApi:
                 stored["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
             else:
                 del self.objects[resource.plural, namespace or "", name]
-
-    async def create_event(self, regarding: Any, **fields: Any) -> Any:
-        async with self._called("create", type("E", (), {"plural": "events"}), None, ""):
-            self.events.append({"regarding": regarding, **fields})
-            return {}
 
     async def review(
         self, resource: Any, verb: str, *, namespace: str | None = None, **_: Any

@@ -96,7 +96,7 @@ class FleetWorld:
                 ),
                 cache=self.cache,
                 list_everything=lambda _: self.list_everything(),
-                sessions=self.sessions[name],
+                store_of=self.sessions[name].for_,
                 writes=self.writer,
                 clock=self.clock,
                 audit=MemoryAuditLog(),

@@ -19,10 +19,11 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
+from reconciler.kube.configuration.cluster_references import cluster_problems
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.status.client_quota import document_status
-from reconciler.kube.status.eligibility import assess_eligibility, cluster_problems
+from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.quota_cluster import (
     cluster_status,

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.kube.records.document_entity import entity_of
+from reconciler.kube.api.custom_resources import entity_of
 from reconciler.quota.entity import Entity
 from tests.kube.test_partial_reconciliation import ENTITIES, VALUES, WatchedWorld
 from tests.reconcile.scenarios import OPEN

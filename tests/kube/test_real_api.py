@@ -12,6 +12,9 @@ from reconciler.errors import Forbidden, KubernetesConflict, KubernetesError, No
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS
 from reconciler.kube.leadership.election import ElectionSettings, Leader
+from reconciler.kube.status.events import ResourceEvent
+from reconciler.kube.status.writer import ResourceWriter
+from reconciler.kube.watch.resource_cache import ResourceCache
 from tests.servers.kube.cluster import KubeCluster
 
 pytestmark = pytest.mark.integration
@@ -145,16 +148,9 @@ async def test_a_replacement_of_a_changed_object_is_a_conflict(api, kube, namesp
 @with_api
 async def test_an_event_is_stored(api, kube, namespace):
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
-    await api.create_event(
-        obj,
-        kind="Warning",
-        reason="DriftDetected",
-        action="Compare",
-        note="x" * 1024,
-        at="2026-01-01T00:00:00.000000Z",
-        controller="kafka-quotas.io/operator",
-        instance="pod-1",
-    )
+    writer = ResourceWriter(api, cache=ResourceCache(), clock=SystemClock(), identity="pod-1")
+    event = ResourceEvent(kind="Warning", reason="DriftDetected", note="x" * 1024)
+    await writer.events([(obj, event)], otherwise=None)
     text = kube.kubectl("events", "-n", namespace, "--for", "clientquota/a").stdout
     assert "DriftDetected" in text
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner, RemovalWindow
-from reconciler.kube.api.custom_resources import FINALIZER, document_of, name_of
+from reconciler.kube.api.custom_resources import FINALIZER, document_of
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,
@@ -164,7 +164,7 @@ class World:
                 ),
                 cache=self.cache,
                 list_everything=self.list_everything,
-                sessions=self.sessions,
+                store_of=self.sessions.for_,
                 writes=ResourceWriter(self.api, cache=self.cache, clock=clock, identity="op"),
                 clock=clock,
                 audit=self.audit,
@@ -403,7 +403,5 @@ def _write(call: tuple[str, str, str, str]) -> str:
 
 def _event(event: Mapping[str, Any]) -> tuple[str, ResourceEvent]:
     regarding = event["regarding"]
-    document = "namespace" in regarding["metadata"]
-    name = document_of(regarding) if document else name_of(regarding)
-    fields = {key: event[key] for key in ("kind", "reason", "note")}
-    return name, ResourceEvent(**fields)
+    name = document_of({"metadata": regarding}) if "namespace" in regarding else regarding["name"]
+    return name, ResourceEvent(kind=event["type"], reason=event["reason"], note=event["note"])

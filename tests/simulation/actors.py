@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger, Mailbox
 from reconciler.app.loop.intervals import LoopIntervals
 from reconciler.app.loop.loop_outcome import turn_of
-from reconciler.app.loop.mailbox import Mailbox
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig

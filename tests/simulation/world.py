@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from reconciler.app.loop.mailbox import Mailbox
+from reconciler.app.loop.cluster_loop import Mailbox
 from reconciler.app.loop.removal_window import MemoryRemovals
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import COLUMNS, Key

@@ -8,9 +8,14 @@
 ``work`` is an async function from a ``LoopTrigger`` to a ``LoopOutcome`` that calls ``runner.run(ports, options, desired)``.
 """
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import (
+    ClusterLoop,
+    KeyBatch,
+    LoopOutcome,
+    LoopTrigger,
+    Mailbox,
+)
 from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.mailbox import KeyBatch, Mailbox
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalStore, RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise

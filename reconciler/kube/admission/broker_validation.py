@@ -14,7 +14,7 @@ from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import name_of, operator_class_of
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
-from reconciler.kube.status.eligibility import cluster_problems
+from reconciler.kube.configuration.cluster_references import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.quota.cluster import Cluster
 from reconciler.quota.outcome import Alteration, Rejected, Unknown

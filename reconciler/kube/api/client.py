@@ -5,7 +5,6 @@ Kopf's (``watch``).
 """
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from reconciler.kube.api.http_exchange import (
     silent,
 )
 from reconciler.kube.api.listing_parser import Keep
-from reconciler.kube.api.resource_paths import ACCESS_REVIEWS, EVENTS, ApiResource
+from reconciler.kube.api.resource_paths import ACCESS_REVIEWS, ApiResource
 
 CACHED_SECONDS: Final = 60.0
 """Maximum time of a listing from memory: it is one response, whatever its size."""
@@ -291,53 +290,6 @@ class KubernetesApi:
             verb="delete", resource=resource, namespace=namespace, name=name, body=_encoded(options)
         )
         _ = await self._object(request)
-
-    async def create_event(
-        self,
-        regarding: Obj,
-        *,
-        kind: str,
-        reason: str,
-        action: str,
-        note: str,
-        at: str,
-        controller: str,
-        instance: str,
-    ) -> Obj:
-        """Create an Event (events.k8s.io); for a cluster-scoped object in the namespace ``default``.
-
-        Args:
-            regarding: The object it is about, with ``apiVersion``, ``kind`` and ``metadata``.
-            kind: ``Normal`` or ``Warning``.
-            reason: One word.
-            action: The action, one word.
-            note: A sentence; the server refuses more than 1,024 bytes.
-            at: RFC 3339 with microseconds.
-            instance: Name of this process.
-        """
-        metadata = regarding.get("metadata", {})
-        namespace = str(metadata.get("namespace") or "default")
-        name = str(metadata.get("name", ""))
-        copied_fields = ("name", "namespace", "uid", "resourceVersion")
-        reference = {key: metadata[key] for key in copied_fields if metadata.get(key)}
-        body = {
-            "apiVersion": EVENTS.api_version,
-            "kind": "Event",
-            "metadata": {"name": f"{name[:230]}.{secrets.token_hex(8)}", "namespace": namespace},
-            "eventTime": at,
-            "reportingController": controller[:128],
-            "reportingInstance": instance[:128],
-            "action": action[:128],
-            "reason": reason[:128],
-            "regarding": {
-                "apiVersion": regarding.get("apiVersion"),
-                "kind": regarding.get("kind"),
-                **reference,
-            },
-            "note": note,
-            "type": kind,
-        }
-        return await self.create(EVENTS, namespace, body)
 
     async def _object(self, request: ApiRequest) -> Obj:
         return _parsed(request, await self._exchange.answer(request, self._patience))

@@ -6,10 +6,13 @@ from functools import lru_cache
 from sys import intern
 from typing import Any, Final, TypeAlias
 
+from reconciler.errors import QuotaValueError
 from reconciler.manifest.document import DEFAULT_NAMESPACE
 from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.manifest.schema_names import API_VERSION as API_VERSION  # noqa: PLC0414 - re-exported
 from reconciler.manifest.schema_names import GROUP as GROUP  # noqa: PLC0414 - the same
+from reconciler.quota.entity import Entity, Slot, entity
+from reconciler.quota.entity_forms import read_entity
 
 FINALIZER: Final = f"{GROUP}/release"
 REQUESTED_AT: Final = f"{GROUP}/requestedAt"
@@ -69,6 +72,26 @@ def generation_of(obj: Obj) -> int:
 def resource_version_of(obj: Obj) -> str:
     """Return the resource version, "" if there is none."""
     return str(metadata_of(obj).get("resourceVersion", ""))
+
+
+def is_before(first: Obj, second: Obj) -> bool:
+    """Whether ``first`` was written before ``second``; false if their versions do not show it."""
+    first_version = _number(resource_version_of(first))
+    second_version = _number(resource_version_of(second))
+    return (
+        first_version is not None and second_version is not None and first_version < second_version
+    )
+
+
+def is_within(obj: Obj, version: str) -> bool:
+    """Whether a listing of this version would contain the object if it still existed."""
+    obj_version, listing_version = _number(resource_version_of(obj)), _number(version)
+    return obj_version is None or listing_version is None or obj_version <= listing_version
+
+
+def _number(version: str) -> int | None:
+    """Return a resource version as a number; they increase within one kind (KEP-5504, and etcd revisions before it)."""
+    return int(version) if version.isascii() and version.isdecimal() else None
 
 
 def created_of(obj: Obj) -> float:
@@ -143,6 +166,15 @@ def requested_at(obj: Obj) -> str | None:
     return requested if isinstance(requested, str) else None
 
 
+EXCESS: Final = f"{GROUP}/excess"
+"""Field of an excerpt, beside ``spec``: why it is one. Objects of an API server do not have it."""
+
+
+def excess_of(obj: Obj) -> str:
+    """Return why a document is beyond the limits of its namespace, "" if it is not."""
+    return str(obj.get(EXCESS, ""))
+
+
 PROJECTION: Final = f"{GROUP}/projection"
 """Field beside ``spec`` of a projection for a selected cluster (``watch.projection``). The API server's objects lack it."""
 
@@ -159,14 +191,29 @@ def projected_spec(obj: Obj) -> object:
 
 
 def request_state(obj: Obj) -> tuple[object, ...]:
-    """Return everything that an object requests."""
+    """Return everything that users request with an object: neither its status nor the operator's finalizer."""
     return (
         uid_of(obj),
         generation_of(obj),
         deletion_requested_at(obj),
+        labels_of(obj),
         requested_at(obj),
+        excess_of(obj),
         projected_spec(obj),
     )
+
+
+def as_compared(before: Obj, now: Obj) -> Obj:
+    """Return an object as it was compared, with its current status and finalizers."""
+    if before is now or request_state(before) == request_state(now):
+        return now
+    metadata = {
+        key: field_value
+        for key, field_value in before["metadata"].items()
+        if key not in FINALIZER_FIELDS
+    }
+    metadata |= few_finalizers(now["metadata"])
+    return {**before, "metadata": metadata, "status": status_of(now)}
 
 
 def cluster_name_of(obj: Obj) -> str:
@@ -198,3 +245,43 @@ def _time_text(seconds: int) -> str:
 def read_time(text: str) -> float | None:
     """Parse a time into seconds since the epoch; ``None`` if the text is not a time."""
     return seconds_of(text)
+
+
+# ---- entities --------------------------------------------------------------------------------
+
+_SLOTS: Final = {"user": "user", "clientId": "client_id", "ip": "ip"}
+
+
+def declared_entity(obj: Obj) -> Entity | None:
+    """Return the entity in the spec of a ClientQuota, ``None`` if it cannot be read."""
+    parts = spec_of(obj).get("entity")
+    try:
+        if isinstance(parts, Mapping) and parts:
+            return entity(**{_SLOTS[name]: _slot(slot) for name, slot in parts.items()})
+    except (KeyError, ValueError, QuotaValueError):
+        pass
+    return None
+
+
+def _slot(value: object) -> Slot:
+    match value:
+        case {"name": str(name)}:
+            return name
+        case {"default": True}:
+            return None
+        case _:
+            raise ValueError(f"{value!r} is no slot")
+
+
+def entity_of(obj: Obj) -> Entity | None:
+    """Return the entity of a ClientQuota from its spec, else from its status; ``None`` if neither can be read.
+
+    A spec that breaks a rule elsewhere may still have a readable entity.
+    """
+    declared = declared_entity(obj)
+    if declared is not None:
+        return declared
+    try:
+        return read_entity(str(status_of(obj).get("entity", "")))
+    except QuotaValueError:
+        return None

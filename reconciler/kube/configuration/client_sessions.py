@@ -72,7 +72,7 @@ class _RetiredClient:
 
 
 class SessionKeeper:
-    """Keeps a client per QuotaCluster. Implements ``operator_context.SessionProvider``. Use it as a context, or close it.
+    """Keeps a client per QuotaCluster. Use it as a context, or close it.
 
     Args:
         api: Reads Secrets.

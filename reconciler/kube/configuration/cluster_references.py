@@ -1,4 +1,4 @@
-"""Refuses references from a QuotaCluster to files, environment variables and secrets of the operator.
+"""Reads QuotaClusters, and refuses their references to files, environment variables and secrets of the operator.
 
 A user who may write a QuotaCluster must not thereby read what only the operator can read: references, file paths and
 token URLs are refused unless the operator was started to allow them. Secrets come through secretRef only.
@@ -6,14 +6,16 @@ token URLs are refused unless the operator was started to allow them. Secrets co
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
 from reconciler.base import bounded_json
 from reconciler.client.configuration.keys import KEYS, ValueKind
+from reconciler.errors import ConfigError
 from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of, spec_of
 from reconciler.manifest import explanation
+from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.manifest.schema_names import CLUSTER
 from reconciler.manifest.syntax import nodes
 
@@ -21,9 +23,50 @@ REFERENCE: Final = re.compile(r"\$\{(env|file|directory):")
 """References that the client would resolve (KIP-421, KIP-297)."""
 
 
+MOST_PROBLEMS: Final = 8
+"""Maximum number of listed faults of a document; further ones are counted."""
+
+
+def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
+    """Return everything that makes a QuotaCluster unusable; empty if it is usable.
+
+    Args:
+        obj: The resource.
+        allow_references: Whether the operator was started with permission for references, file paths and token URLs.
+    """
+    return shortened(
+        (
+            *schema_problems(obj),
+            *refused_references(obj, allow_references=allow_references),
+        )
+    )
+
+
 def schema_problems(obj: Obj) -> tuple[str, ...]:
-    """What is wrong with a QuotaCluster by schema and static rules."""
+    """Return the problems of a QuotaCluster by schema and static rules."""
     return _problems(name_of(obj), json.dumps(spec_of(obj)))
+
+
+def read_cluster(obj: Obj, *, allow_references: bool) -> QuotaCluster:
+    """Return the parsed spec of a QuotaCluster; arguments as for :func:`cluster_problems`.
+
+    Raises:
+        ConfigError: It is unusable.
+    """
+    name, problems = name_of(obj), cluster_problems(obj, allow_references=allow_references)
+    if problems:
+        raise ConfigError(
+            f"QuotaCluster {name} cannot be used: {'; '.join(problems)}", hint="correct its spec"
+        )
+    return from_spec(name, obj["spec"])
+
+
+def shortened(messages: Collection[str]) -> tuple[str, ...]:
+    """Return the first distinct messages and the number of omitted ones."""
+    unique_messages = tuple(dict.fromkeys(messages))
+    if len(unique_messages) <= MOST_PROBLEMS:
+        return unique_messages
+    return (*unique_messages[:MOST_PROBLEMS], f"and {len(unique_messages) - MOST_PROBLEMS} more")
 
 
 @lru_cache(maxsize=256)

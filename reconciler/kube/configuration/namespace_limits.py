@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
+    EXCESS,
     FINALIZER_PLACE,
-    GROUP,
     Obj,
     cluster_name_of,
     created_of,
@@ -131,9 +131,6 @@ class NamespaceUse:
 
 # ---- objects ---------------------------------------------------------------------------------
 
-EXCESS: Final = f"{GROUP}/excess"
-"""Field of an excerpt, beside ``spec``: why it is one. Objects of an API server do not have it."""
-
 _METADATA: Final = (
     "name",
     "namespace",
@@ -195,8 +192,3 @@ def excerpt(obj: Obj, limits: NamespaceLimits) -> Obj:
         **({"status": status} if status else {}),
         EXCESS: limits.sentence,
     }
-
-
-def excess_of(obj: Obj) -> str:
-    """Return why a document is beyond the limit, "" if it is not."""
-    return str(obj.get(EXCESS, ""))

@@ -11,8 +11,13 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from reconciler.kube.api.custom_resources import Obj, is_terminating, spec_of, uid_of
-from reconciler.kube.records.document_entity import declared_entity
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    declared_entity,
+    is_terminating,
+    spec_of,
+    uid_of,
+)
 from reconciler.kube.records.status_migration import shows_records
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, RULES, Key

@@ -1,18 +1,20 @@
 """Our finalizer: which documents need it, when it is removed, and the JSON patches for it. Without side effects.
 
 It is set only if deletion has an effect, and removed at the latest after ``deletionTimeout``: an unavailable broker
-must not block the deletion of a namespace.
+must not block the deletion of a namespace. A wait for a removal budget does not count against that time.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
     FINALIZER,
     Obj,
+    deletion_requested_at,
     finalizer_place,
     resource_version_of,
+    status_of,
 )
 from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.ownership import (
@@ -22,6 +24,7 @@ from reconciler.quota.ownership import (
     RecordChange,
     Recorded,
 )
+from reconciler.quota.planner.removal_budgets import NEXT_AT
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.results.report import Reconciliation
 
@@ -92,6 +95,57 @@ def holds_back(
     return pairs_by_document
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionHold:
+    """The documents that are being deleted and are not released yet."""
+
+    waiting: frozenset[str] = frozenset()  # documents that wait for the removal of their limits
+    # Documents that are released and were applied to another cluster, whose reconciliations do not see them, with its id.
+    elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
+    # The limits that stay of documents past the deletion timeout, which are released.
+    late: Mapping[str, Collection[Pair]] = field(default_factory=dict[str, Collection[Pair]])
+    # When documents last waited for a removal budget, in seconds since the epoch: their timeout starts after that.
+    waited: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def after(
+        self,
+        leaving: Mapping[str, Obj],
+        owned: OwnershipRecords,
+        report: Reconciliation,
+        *,
+        timeout: float,
+        now: float,
+    ) -> "DeletionHold":
+        """Return the documents that are held after the next reconciliation.
+
+        Args:
+            leaving: Documents that are being deleted and have the operator's finalizer, with their current statuses.
+            owned: The records after the reconciliation.
+            report: The reconciliation.
+            timeout: Maximum seconds that a document waits.
+            now: Seconds since the epoch.
+        """
+        held_pairs = dict(holds_back(leaving, owned, report))
+        elsewhere = {
+            document: cluster_id
+            for document, obj in leaving.items()
+            if (cluster_id := _other_cluster(obj, owned.cluster_id))
+        }
+        if report.error is not None:
+            for document in elsewhere:
+                _ = held_pairs.setdefault(document, set())
+        waited = _waited_for_budget(leaving, held_pairs, report, self.waited, now=now)
+        late = {
+            document: pairs
+            for document, pairs in sorted(held_pairs.items())
+            if now - max(deletion_requested_at(leaving[document]) or now, waited.get(document, 0.0))
+            >= timeout
+        }
+        waiting = frozenset(held_pairs).difference(late)
+        elsewhere = {name: place for name, place in elsewhere.items() if name not in waiting}
+        return DeletionHold(waiting=waiting, elsewhere=elsewhere, late=late, waited=waited)
+
+
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
     """Return the record changes for documents that are deleted without removing their limits."""
     return tuple(
@@ -115,3 +169,52 @@ def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordC
             retained = replace(owner, deletion_policy=DeletionPolicy.RETAIN)
             yield Recorded(entity=subject, key=key, value=value, owner=retained)
             yield Orphaned(entity=subject, key=key)
+
+
+def _waited_for_budget(
+    leaving: Mapping[str, Obj],
+    waiting_pairs: Mapping[str, Collection[Pair]],
+    report: Reconciliation,
+    before: Mapping[str, float],
+    *,
+    now: float,
+) -> Mapping[str, float]:
+    """Return when documents that are being deleted last waited for a budget, in seconds since the epoch.
+
+    Args:
+        leaving: Documents that are being deleted, with their current statuses.
+        waiting_pairs: Documents whose limits still have to be removed, with these limits.
+        report: The reconciliation.
+        before: The result of the previous reconciliation; empty after a restart.
+        now: Seconds since the epoch.
+    """
+    waiting = {
+        (withheld.change.entity, withheld.change.key)
+        for withheld in report.withheld
+        if any(violation.retry_at is not None for violation in withheld.violations)
+    }
+    times: dict[str, float] = {}
+    for document, pairs in waiting_pairs.items():
+        if report.preview is None:
+            # No plan: use the previous result, or after a restart the status.
+            at = before.get(document, now if _mentions_next_removal(leaving[document]) else 0.0)
+        else:
+            at = now if not waiting.isdisjoint(pairs) else before.get(document, 0.0)
+            if not at and _mentions_next_removal(leaving[document]):
+                at = now  # It waited until this reconciliation, whose removal failed.
+        if at:
+            times[document] = at
+    return times
+
+
+def _mentions_next_removal(obj: Obj) -> bool:
+    return any(
+        NEXT_AT in str(key_entry.get("message", "")) for key_entry in status_of(obj).get("keys", ())
+    )
+
+
+def _other_cluster(obj: Obj, cluster_id: str) -> str:
+    """Return the id of the cluster that a document was applied to, if it differs from ``cluster_id``; "" otherwise."""
+    status = status_of(obj)
+    shown_id = status.get("clusterId") if status.get("keys") else None
+    return shown_id if isinstance(shown_id, str) and shown_id != cluster_id else ""

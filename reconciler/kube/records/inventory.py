@@ -13,6 +13,7 @@ from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
+    declared_entity,
     document_of,
     name_of,
     projected_cluster,
@@ -22,7 +23,6 @@ from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, record_store
 from reconciler.kube.records.config_map_reader import DecodedPart
 from reconciler.kube.records.config_map_reader import read as read_config_maps
-from reconciler.kube.records.document_entity import declared_entity
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
 from reconciler.kube.records.record_index import RecordIndex, documents_of
 from reconciler.kube.records.status_migration import records_of_statuses

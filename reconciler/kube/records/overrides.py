@@ -16,13 +16,13 @@ from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
+    entity_of,
     is_terminating,
     spec_of,
     status_of,
 )
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
-from reconciler.kube.records.document_entity import entity_of
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.watch.projection import projections
 from reconciler.quota.entity import Entity

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
     Obj,
+    declared_entity,
     document_of,
     read_time,
     status_of,
     uid_of,
 )
-from reconciler.kube.records.document_entity import declared_entity
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecord
 from reconciler.quota.policy import DeletionPolicy

@@ -12,13 +12,15 @@ from reconciler.app.loop.loop_outcome import needs_confirmation
 from reconciler.errors import InventoryLocked, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
+    as_compared,
+    declared_entity,
     has_finalizer,
     is_terminating,
     status_of,
     uid_of,
 )
+from reconciler.kube.configuration.cluster_references import read_cluster
 from reconciler.kube.records import finalizers
-from reconciler.kube.records.document_entity import declared_entity
 from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.partial_reconciliation import (
@@ -30,14 +32,12 @@ from reconciler.kube.run.partial_reconciliation import (
 from reconciler.kube.run.removal_guard import is_recorded, might_remove
 from reconciler.kube.status.eligibility import (
     Eligibility,
+    EligibilityIndex,
     assess_eligibility,
-    read_cluster,
     resolve_desired_state,
 )
-from reconciler.kube.status.eligibility_index import EligibilityIndex
-from reconciler.kube.status.publisher import StatusPublisher
+from reconciler.kube.status.publisher import ReconcileResult, StatusPublisher
 from reconciler.kube.status.quota_cluster import pinned_id
-from reconciler.kube.status.reconcile_result import ReconcileResult, as_compared
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.cluster import Cluster
@@ -140,7 +140,7 @@ class ClusterReconciler:
             cluster = read_cluster(obj, allow_references=self._context.settings.allow_references)
             judge = partial(self._judge_unreported, cluster)
             self._runner.window.resize(cluster.guard_window)
-            store = await self._publisher.awaited(self._context.sessions.for_(cluster), judge)
+            store = await self._publisher.awaited(self._context.store_of(cluster), judge)
             answering = await self._publisher.awaited(store.cluster(), judge)
             behaves_as = answering.behaves_as
             self._check_sole_manager(answering.id)

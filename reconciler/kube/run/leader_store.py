@@ -12,8 +12,6 @@ from typing import Final
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import LeaseLost
-from reconciler.kube.run.operator_context import SessionProvider
-from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
@@ -93,18 +91,3 @@ class LeadingStore:
     ) -> Visibility:
         """Poll every live broker."""
         return await self._store.wait_visible(expected, timeout=timeout)
-
-
-class LeadingSessions:
-    """Sessions whose stores refuse to alter unless this process leads. Implements ``operator_context.SessionProvider``."""
-
-    def __init__(self, sessions: SessionProvider, leads: Leads, writes: KafkaWrites) -> None:
-        self._sessions, self._leads, self._writes = sessions, leads, writes
-
-    async def for_(self, cluster: QuotaCluster) -> QuotaStore:
-        """Return a client with the newest credentials that work.
-
-        Raises:
-            KquotaError: There is none.
-        """
-        return LeadingStore(await self._sessions.for_(cluster), self._leads, self._writes)

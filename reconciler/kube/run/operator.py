@@ -43,17 +43,17 @@ from reconciler.kube.records.inventory import KubeInventory
 from reconciler.kube.run.cluster_assignments import ClusterAssignments
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.run.cluster_reconciler import ClusterReconciler
-from reconciler.kube.run.leader_store import LeadingSessions
+from reconciler.kube.run.leader_store import LeadingStore
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.run.operator_context import OperatorContext
 from reconciler.kube.run.operator_ports import Candidate, OperatorPorts, process_ports
 from reconciler.kube.run.removal_guard import DefinitionGuard
 from reconciler.kube.status.writer import ResourceWriter
-from reconciler.kube.watch.event_buffer import EventHandler
+from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.kube.watch.watch_order import WatchOrder
-from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, seconds
+from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, QuotaCluster, seconds
 from reconciler.metrics import HealthServer, Metrics, address
 from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
 
@@ -295,7 +295,7 @@ class Operator:
             settings=self._settings,
             cache=self._cache,
             list_everything=partial(self._list.for_cluster, name),
-            sessions=LeadingSessions(self._sessions, self._leads, self._ports.writes),
+            store_of=self._store_of,
             writes=self._writer,
             clock=self._clock,
             audit=self._ports.audit,
@@ -310,6 +310,10 @@ class Operator:
     def _leads(self) -> bool:
         """Whether this process certainly leads now."""
         return self._leader is None or self._leader.leading
+
+    async def _store_of(self, cluster: QuotaCluster) -> LeadingStore:
+        client = await self._sessions.for_(cluster)
+        return LeadingStore(client, self._leads, self._ports.writes)
 
     def _pace_of(self, name: str) -> LoopIntervals:
         if name == LOST:

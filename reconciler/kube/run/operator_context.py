@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from reconciler.base.protocols import Clock
 from reconciler.kube.configuration.credentials import SecretState
@@ -16,18 +15,6 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.quota.results.report import Reconciliation
 
 
-class SessionProvider(Protocol):
-    """Provides a connected client per cluster. Implemented by ``client_sessions.SessionKeeper``."""
-
-    async def for_(self, cluster: QuotaCluster) -> QuotaStore:
-        """Return a client with the newest credentials that work.
-
-        Raises:
-            KquotaError: There is none.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContext:
     """What the clusters of one operator share."""
@@ -37,7 +24,8 @@ class OperatorContext:
     # Lists every watched namespace into the cache; returns whether the listing is complete. Its argument returns
     # whether the cached documents declare exactly what the records have.
     list_everything: Callable[[Callable[[], bool]], Awaitable[bool]]
-    sessions: SessionProvider  # clients of Kafka clusters
+    # The quotas of a cluster, by a client with the newest credentials that work; altered only while this process leads.
+    store_of: Callable[[QuotaCluster], Awaitable[QuotaStore]]
     writes: ResourceWriter  # writes statuses, finalizers and events
     clock: Clock
     audit: AuditLog  # audit log of applies

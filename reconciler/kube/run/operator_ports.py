@@ -18,7 +18,7 @@ from reconciler.kube.leadership.lease_thread import Connect, LeaseThread
 from reconciler.kube.leadership.watchdog import Watchdog
 from reconciler.kube.run.leader_store import KafkaWrites
 from reconciler.kube.watch import kopf_watcher
-from reconciler.kube.watch.event_buffer import EventHandler
+from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.ports import AuditLog
 
 

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from reconciler.app.loop import LoopTrigger
 from reconciler.base.protocols import Progress
-from reconciler.kube.status.eligibility_index import ReconcileScope
-from reconciler.kube.status.reconcile_result import ReconcileResult
+from reconciler.kube.status.eligibility import ReconcileScope
+from reconciler.kube.status.publisher import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
 from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility

@@ -21,6 +21,7 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.api.resource_paths import ApiResource
 from reconciler.kube.configuration.cluster_file import read_clusters
+from reconciler.kube.configuration.cluster_references import cluster_problems
 from reconciler.kube.configuration.credentials import (
     NONE,
     NOT_FOUND,
@@ -28,7 +29,6 @@ from reconciler.kube.configuration.credentials import (
     granted_credentials,
 )
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.kube.status.eligibility import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
 from reconciler.render.cluster_state import Check, CheckStatus
 

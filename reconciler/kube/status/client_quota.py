@@ -6,24 +6,35 @@ are copied unchanged from the previous status.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
+from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import (
     Obj,
     cluster_name_of,
+    entity_of,
     generation_of,
     requested_at,
+    time_text,
 )
-from reconciler.kube.records.document_entity import entity_of
 from reconciler.kube.status.conditions import bounded, condition_of, conditions
 from reconciler.kube.status.eligibility import Eligibility
-from reconciler.kube.status.entries import StatusEntries, previous_keys, sentence
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
 from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import COLUMN_OF, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    Override,
+    Owner,
+    Pair,
+)
+from reconciler.quota.state import NO_LIMITS, Limits
+from reconciler.render.units import json_number
 
 MOST_ENTITY: Final = 2048
 """Maximum characters of an entity's text; names may have 32,767 bytes each, and ``kubectl get`` shows it."""
@@ -31,7 +42,206 @@ MOST_ENTITY: Final = 2048
 GRACE_SECONDS: Final = 60.0
 """Seconds of an outage before documents in sync report it, so that a short outage causes no write per document."""
 
-_Status = dict[str, Any]
+
+def _declared(eligibility: Eligibility) -> Limits:
+    """Return the limits that a document declares now; one that is being deleted declares none."""
+    if eligibility.declaration is None or eligibility.reason is Reason.DELETING:
+        return NO_LIMITS
+    return eligibility.declaration.limits
+
+
+def _sentence(statuses: Iterable[tuple[Key, KeyStatus]]) -> str:
+    """Join the messages of several keys."""
+    return "; ".join(
+        f"{key}: {key_status.message}" if key_status.message else str(key)
+        for key, key_status in statuses
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusEntries:
+    """One document and the reconciliation that compared it. Without slots, because ``cached_property`` needs ``__dict__``."""
+
+    eligibility: Eligibility  # the eligibility of the document
+    subject: Entity  # its entity
+    key_statuses: KeyStatusIndex  # the indexed reconciliation
+    previous: Obj  # its current status
+    now: float  # seconds since the epoch
+
+    @cached_property
+    def statuses_by_key(self) -> Mapping[Key, KeyStatus]:
+        """The keys that the document declares or still owns, in column order."""
+        statuses: dict[Key, KeyStatus] = {}
+        for key, declared_value in zip(COLUMNS, _declared(self.eligibility), strict=True):
+            if declared_value is None and not self._record(key):
+                continue
+            key_status = self.key_statuses.of(
+                (self.subject, key), self.eligibility.document, tenanted=self.eligibility.tenanted
+            )
+            if self.eligibility.freezes:
+                live = key_status.live if self._is_shown(key) else None
+                key_status = KeyStatus(reason=Reason.SYNCED, cause="Frozen", live=live)
+            statuses[key] = key_status
+        return statuses
+
+    def _is_shown(self, key: Key) -> bool:
+        """Whether the document shows what is live, overridden and drifting: without a grant, only of what it owns."""
+        return self.eligibility.reason is not Reason.NOT_GRANTED or bool(self._record(key))
+
+    def _record(self, key: Key) -> dict[str, Any]:
+        """Return the fields of a record; empty if neither record nor intent belong to this document."""
+        owned, document, column = self.key_statuses.owned, self.eligibility.document, COLUMN_OF[key]
+        fields: dict[str, Any] = {}
+        record = owned.records.get(self.subject, NO_RECORD)
+        owner, applied = record.owners[column], record.applied[column]
+        if owner is not None and applied is not None and owner.document == document:
+            fields |= {"applied": json_number(applied)} | _owner_fields(owner)
+        intent = owned.intents.get(self._pair(key))
+        if intent is not None and intent.owner.document == document:
+            fields = fields or _owner_fields(intent.owner)
+            fields |= (
+                {"intendedRemoval": True}
+                if intent.value is None
+                else {"intended": json_number(intent.value)}
+            )
+        return fields
+
+    def _pair(self, key: Key) -> Pair:
+        return self.subject, key
+
+    # ---- keys --------------------------------------------------------------------------------
+
+    def keys(self) -> list[dict[str, Any]]:
+        """Return ``status.keys``."""
+        return [self._key(key, key_status) for key, key_status in self.statuses_by_key.items()]
+
+    def _key(self, key: Key, key_status: KeyStatus) -> dict[str, Any]:
+        before, record = self._before(key), self._record(key)
+        row: dict[str, Any] = {"key": key.value}
+        declared_value = _declared(self.eligibility)[COLUMN_OF[key]]
+        if declared_value is not None:
+            row["desired"] = json_number(declared_value)
+        if key_status.live is not None and math.isfinite(key_status.live):
+            row["live"] = json_number(key_status.live)
+        row |= record
+        if "applied" in record:
+            row["appliedAt"] = self._applied_at(record, key_status, before)
+        row["cause"] = key_status.cause
+        if (declaration := self.eligibility.declaration) and declaration.selection_of(key):
+            row["selectedBy"] = bounded(declaration.selection_of(key))
+        result = key_status.result or _previous_result(key_status, before)
+        if result:
+            row["result"] = result
+        if key_status.message:
+            row["message"] = bounded(key_status.message)
+        override = self.key_statuses.owned.overrides.get(self._pair(key))
+        if override is not None and self.now < override.until and self._is_shown(key):
+            row["overriddenBy"] = _overridden(override)
+        return row
+
+    def _before(self, key: Key) -> Obj:
+        """Return the previous entry of the key, if the status is about the same cluster."""
+        if self.previous.get("clusterId") != self.key_statuses.owned.cluster_id:
+            return {}
+        items = self.previous.get("keys", ())
+        return next((item for item in items if item.get("key") == key), {})
+
+    def _applied_at(self, record: Obj, key_status: KeyStatus, before: Obj) -> str:
+        """Return the current time if the value was written now or newly found applied, else the previous time."""
+        if key_status.result != "Applied" and before.get("applied") == record["applied"]:
+            return str(before.get("appliedAt") or time_text(self.now))
+        return time_text(self.now)
+
+    # ---- drift and conflict ------------------------------------------------------------------
+
+    def drift(self) -> list[dict[str, Any]]:
+        """Return ``status.drift``: values changed by another writer and not restored yet, with the time first seen."""
+        rows: list[dict[str, Any]] = []
+        for key, key_status in self.statuses_by_key.items():
+            first = self.key_statuses.owned.drift_since.get(self._pair(key))
+            if not self._is_shown(key) or (not key_status.drifts and first is None):
+                continue
+            observation = self.key_statuses.observations_by_key.get(self._pair(key))
+            if first is None:
+                first = self.now if observation is None else observation.since
+            row: dict[str, Any] = {"key": key.value, "firstSeen": time_text(first)}
+            expected = self.key_statuses.applied(self._pair(key))
+            if expected is not None:
+                row["expected"] = json_number(expected)
+            if key_status.live is not None and math.isfinite(key_status.live):
+                row["live"] = json_number(key_status.live)
+            rows.append(row)
+        return rows
+
+    def counts_as_drift(self, key: Key) -> bool:
+        """Whether drift of a key is reported: after N consecutive observations, or if it was reported before a restart."""
+        if not self.statuses_by_key[key].drifts:
+            return False
+        observation = self.key_statuses.observations_by_key.get(self._pair(key))
+        if observation is not None and observation.confirmed:
+            return True
+        was_drifted = condition_of(self.previous, "Drifted").get("status") == "True"
+        return was_drifted and any(
+            item.get("key") == key for item in self.previous.get("drift", ())
+        )
+
+    def drifted(self) -> str:
+        """Return the message of the Drifted condition; "" if nothing drifted."""
+        return _sentence(
+            (key, key_status)
+            for key, key_status in self.statuses_by_key.items()
+            if self.counts_as_drift(key)
+        )
+
+    def conflict(self) -> str:
+        """Return the message of the Conflict condition; "" if there is no conflict."""
+        return _sentence(
+            (key, key_status)
+            for key, key_status in self.statuses_by_key.items()
+            if key_status.reason is Reason.CONFLICT
+        )
+
+
+def _previous_result(key_status: KeyStatus, before: Obj) -> str:
+    """Return the outcome of an earlier write while it still explains the present state."""
+    result = str(before.get("result", ""))
+    settled = key_status.reason in {Reason.SYNCED, Reason.OVERRIDE_ACTIVE}
+    return result if result == "Applied" or not settled else ""
+
+
+def _overridden(override: Override) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "until": time_text(override.until),
+        "who": bounded(escaped(override.author), 256),
+        "reason": bounded(escaped(override.reason), 512),
+    }
+    if override.value is not None and math.isfinite(override.value):
+        fields["value"] = json_number(override.value)
+    return fields
+
+
+def _previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any]]:
+    """Return the previous entries with the currently declared values, for a status without a comparison."""
+    declared_values = dict(zip(COLUMNS, _declared(eligibility), strict=True))
+    rows: list[dict[str, Any]] = []
+    for item in previous.get("keys", ()):
+        row = {name: value for name, value in item.items() if name != "desired"}
+        value = (
+            item.get("desired")
+            if eligibility.declaration is None
+            else declared_values.get(item.get("key"))
+        )
+        if value is not None:
+            row["desired"] = json_number(value)
+        rows.append(row)
+    return rows
+
+
+def _owner_fields(owner: Owner) -> dict[str, Any]:
+    fields: dict[str, Any] = {"since": time_text(owner.since)}
+    if owner.deletion_policy is not None:
+        fields["deletionPolicy"] = owner.deletion_policy.value
+    return fields
 
 
 def document_status(
@@ -41,7 +251,7 @@ def document_status(
     previous: Obj,
     now: float,
     outage: float = math.inf,
-) -> _Status:
+) -> dict[str, Any]:
     """Return the status of a document.
 
     Args:
@@ -53,8 +263,8 @@ def document_status(
     """
     if key_statuses is not None and _may_wait(eligibility, key_statuses, previous, outage):
         return dict(previous)
-    subject = _entity(eligibility)
-    status: _Status = {"observedGeneration": generation_of(eligibility.obj)}
+    subject = eligibility.entity or entity_of(eligibility.obj)
+    status: dict[str, Any] = {"observedGeneration": generation_of(eligibility.obj)}
     handled = (
         requested_at(eligibility.obj) if key_statuses is not None or eligibility.freezes else None
     )
@@ -78,7 +288,7 @@ def document_status(
     else:
         if "clusterId" in previous:
             status["clusterId"] = previous["clusterId"]
-        keys, drift = previous_keys(eligibility, previous), list(previous.get("drift", ()))
+        keys, drift = _previous_keys(eligibility, previous), list(previous.get("drift", ()))
     if keys:
         status["keys"] = keys
     if drift:
@@ -96,14 +306,6 @@ def document_status(
         keep=key_statuses is not None and not key_statuses.compared and not eligibility.freezes,
     )
     return status
-
-
-def _entity(eligibility: Eligibility) -> Entity | None:
-    return (
-        entity_of(eligibility.obj)
-        if eligibility.declaration is None
-        else eligibility.declaration.entity
-    )
 
 
 def _may_wait(
@@ -161,7 +363,7 @@ def _of_keys(eligibility: Eligibility, status_entries: StatusEntries) -> tuple[R
         ),
         key=lambda item: (PRECEDENCE[displayed[item[0]]], COLUMN_OF[item[0]]),
     )
-    return reason, _message_text(reason, sentence(statuses), eligibility.messages)
+    return reason, _message_text(reason, _sentence(statuses), eligibility.messages)
 
 
 def _displayed_reason(status_entries: StatusEntries, key: Key, key_status: KeyStatus) -> Reason:
@@ -181,7 +383,7 @@ def _for_documents(reason: Reason) -> Reason:
 def _waits_for(key_statuses: KeyStatusIndex | None, status_entries: StatusEntries | None) -> str:
     """Return why the limits of a deleted document are not removed yet; "" if unknown."""
     if status_entries is not None:
-        return sentence(
+        return _sentence(
             (key, key_status)
             for key, key_status in status_entries.statuses_by_key.items()
             if key_status.message

@@ -1,4 +1,4 @@
-"""Eligibility of custom resources: which limits each document may claim and why not, and the claims of all together.
+"""Eligibility of custom resources: which limits each document may claim and why not, the claims of all together, and an index.
 
 Only a document whose deletion was seen counts as undeclared. One that is invalid, not granted, out of scope or
 suspended freezes the limits that the records list as its own; one that is being deleted declares nothing, so the
@@ -9,33 +9,26 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reconciler.errors import ConfigError
 from reconciler.kube.api.custom_resources import (
     API_VERSION,
     Obj,
     created_of,
-    deletion_requested_at,
     document_of,
-    generation_of,
+    excess_of,
     is_terminating,
     labels_of,
     name_of,
     namespace_of,
-    projected_spec,
+    request_state,
     spec_of,
-    uid_of,
 )
-from reconciler.kube.configuration.cluster_references import (
-    refused_references,
-    schema_problems,
-)
-from reconciler.kube.configuration.namespace_limits import excess_of
+from reconciler.kube.configuration.cluster_references import shortened
 from reconciler.kube.status.reasons import Reason
 from reconciler.kube.watch.projection import selections_of
 from reconciler.manifest import explanation
 from reconciler.manifest.cluster_selector import SelectedClusters
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_resource
-from reconciler.manifest.project.cluster import QuotaCluster, from_spec
+from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.manifest.schema_names import QUOTA
 from reconciler.manifest.syntax import nodes
 from reconciler.quota.entity import Entity
@@ -45,10 +38,6 @@ from reconciler.quota.patterns import form
 from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
 from reconciler.quota.planner.desired_state import NO_LINES, Declaration
 from reconciler.quota.state import set_values
-
-MOST_PROBLEMS: Final = 8
-"""Maximum number of listed faults of a document; further ones are counted."""
-
 
 _CLAIMING: Final = frozenset({None, Reason.CLUSTER_SUSPENDED})
 
@@ -85,6 +74,11 @@ class Eligibility:
             raise ValueError(
                 f"a document with the reason {self.reason} has a claim that does not fit"
             )
+
+    @property
+    def entity(self) -> Entity | None:
+        """The entity that the document declares; ``None`` if it cannot be read."""
+        return None if self.declaration is None else self.declaration.entity
 
     @property
     def freezes(self) -> bool:
@@ -138,21 +132,6 @@ def assess_eligibility(
             ),
         )
     return _judged(obj, read.declaration, cluster)
-
-
-def grounds_of(obj: Obj) -> tuple[object, ...]:
-    """Return all of a ClientQuota that :func:`assess_eligibility` depends on, for a cheap comparison.
-
-    Labels are not part of the generation, and guards may select by label.
-    """
-    return (
-        uid_of(obj),
-        generation_of(obj),
-        deletion_requested_at(obj),
-        labels_of(obj),
-        excess_of(obj),
-        projected_spec(obj),
-    )
 
 
 def resolve_desired_state(
@@ -245,14 +224,6 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
     return replace(quota, declaration=declaration)
 
 
-def shortened(messages: Collection[str]) -> tuple[str, ...]:
-    """Return the first distinct messages and the number of omitted ones."""
-    unique_messages = tuple(dict.fromkeys(messages))
-    if len(unique_messages) <= MOST_PROBLEMS:
-        return unique_messages
-    return (*unique_messages[:MOST_PROBLEMS], f"and {len(unique_messages) - MOST_PROBLEMS} more")
-
-
 def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligibility:
     """Judge a readable document of a usable cluster by the cluster's tenants, scope and suspensions."""
     verdict = judge(declaration, [grant.tenant for grant in cluster.grants])
@@ -287,27 +258,126 @@ def _judged(obj: Obj, declaration: Declaration, cluster: QuotaCluster) -> Eligib
     )
 
 
-def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, ...]:
-    """Return everything that makes a QuotaCluster unusable; empty if it is usable.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileScope:
+    """The scope of a partial reconciliation."""
+
+    # The entities that changed documents declare, declared before, or own.
+    entities: frozenset[Entity]
+    # The changed documents, and all others that declare one of these entities.
+    documents: frozenset[str]
+
+
+class EligibilityIndex:
+    """The eligibilities of one cluster.
 
     Args:
-        obj: The resource.
-        allow_references: Whether the operator was started with permission for references, file paths and token URLs.
+        name: Name of the QuotaCluster.
     """
-    return shortened(
-        (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))
-    )
 
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._cluster: QuotaCluster | None = None
+        self._eligibilities: dict[str, Eligibility] = {}
+        self._documents_of: dict[Entity, list[str]] | None = None
 
-def read_cluster(obj: Obj, *, allow_references: bool) -> QuotaCluster:
-    """Return the parsed spec of a QuotaCluster; arguments as for :func:`cluster_problems`.
+    def judge_all(
+        self, objects: Mapping[str, Obj], cluster: QuotaCluster
+    ) -> Mapping[str, Eligibility]:
+        """Return the eligibilities of all documents.
 
-    Raises:
-        ConfigError: It is unusable.
-    """
-    name, problems = name_of(obj), cluster_problems(obj, allow_references=allow_references)
-    if problems:
-        raise ConfigError(
-            f"QuotaCluster {name} cannot be used: {'; '.join(problems)}", hint="correct its spec"
-        )
-    return from_spec(name, obj["spec"])
+        Args:
+            objects: All documents of the cluster, by ``namespace/name``.
+            cluster: The QuotaCluster; if it changed, every document is judged again.
+        """
+        # Comparing generations is not enough: a deleted and recreated QuotaCluster starts at generation 1 again.
+        earlier = self._eligibilities if cluster == self._cluster else {}
+        judged = {
+            document: self._judged(earlier.get(document), obj, cluster)
+            for document, obj in objects.items()
+        }
+        if len(judged) != len(earlier) or any(
+            (previous := earlier.get(document)) is None
+            or previous.declaration is not eligibility.declaration
+            for document, eligibility in judged.items()
+        ):
+            self._documents_of = None
+        self._eligibilities, self._cluster = judged, cluster
+        return judged
+
+    def judge(
+        self, objects: Mapping[str, Obj], cluster: QuotaCluster, documents: Collection[str]
+    ) -> Mapping[str, Eligibility]:
+        """Judge some documents again and return those that exist; the others keep their eligibility.
+
+        Args:
+            objects: All documents of the cluster, by ``namespace/name``.
+            cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
+            documents: Names of the documents.
+        """
+        by_entity = self._by_entity()
+        judged: dict[str, Eligibility] = {}
+        for document in documents:
+            previous = self._eligibilities.pop(document, None)
+            if previous is not None and (entity := previous.entity) is not None:
+                by_entity[entity].remove(document)
+            obj = objects.get(document)
+            if obj is None:
+                continue
+            eligibility = self._judged(previous, obj, cluster)
+            judged[document] = self._eligibilities[document] = eligibility
+            if (entity := eligibility.entity) is not None:
+                by_entity.setdefault(entity, []).append(document)
+        return judged
+
+    def scope(
+        self,
+        objects: Mapping[str, Obj],
+        cluster: QuotaCluster,
+        changed: Collection[str],
+        owned: Iterable[Entity],
+    ) -> ReconcileScope:
+        """Return what has to be reconciled when documents changed.
+
+        Args:
+            objects: All documents of the cluster, by ``namespace/name``.
+            cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
+            changed: The documents that were created, changed or deleted.
+            owned: The entities that are recorded as theirs.
+        """
+        before = [
+            self._eligibilities[document] for document in changed if document in self._eligibilities
+        ]
+        after = self.judge(objects, cluster, changed).values()
+        entities = frozenset([*owned, *(each.entity for each in (*before, *after) if each.entity)])
+        by_entity = self._by_entity()
+        documents = frozenset(changed).union(*(by_entity.get(entity, ()) for entity in entities))
+        return ReconcileScope(entities=entities, documents=documents)
+
+    def of(
+        self, entities: Collection[Entity], documents: Collection[str]
+    ) -> Mapping[str, Eligibility]:
+        """Return the eligibilities of the documents that declare one of some entities, and of some documents that exist."""
+        by_entity = self._by_entity()
+        names = frozenset(documents).union(*(by_entity.get(entity, ()) for entity in entities))
+        return {
+            document: self._eligibilities[document]
+            for document in sorted(names)
+            if document in self._eligibilities
+        }
+
+    def _by_entity(self) -> dict[Entity, list[str]]:
+        if self._documents_of is None:
+            self._documents_of = {}
+            for document, eligibility in self._eligibilities.items():
+                if (entity := eligibility.entity) is not None:
+                    self._documents_of.setdefault(entity, []).append(document)
+        return self._documents_of
+
+    def _judged(self, previous: Eligibility | None, obj: Obj, cluster: QuotaCluster) -> Eligibility:
+        if previous is not None:
+            if previous.obj is obj:
+                return previous
+            if request_state(previous.obj) == request_state(obj):
+                return replace(previous, obj=obj)
+        return assess_eligibility(obj, {self._name: cluster})

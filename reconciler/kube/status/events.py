@@ -4,16 +4,21 @@ A document gets no Event when it becomes ready for the first time: thousands of 
 cluster are reported once, on the QuotaCluster.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from reconciler.base.escaping import escaped_lines
+from reconciler.kube.api.custom_resources import Obj, namespace_of
 from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.reasons import NAMED, Reason
 
 MOST_BYTES: Final = 1024
 """Maximum size of a note in bytes (NoteLengthLimit of events.k8s.io/v1)."""
+
+MOST_EVENTS: Final = 100
+"""Maximum number of events per reconciliation; beyond that the QuotaCluster's counts are more useful."""
 
 _QUIET: Final = frozenset(
     {Reason.DELETING, Reason.PENDING, Reason.HELD, Reason.SYNCED, Reason.DRIFTED}
@@ -59,22 +64,41 @@ def transitions(
         yield from _applied(before, after)
 
 
-def released(document: str, limits: int, reason: str) -> ResourceEvent:
-    """Return the Event for a deleted document whose limits stay; on the QuotaCluster, as the document no longer exists.
+def releases(gave_up: Mapping[str, Sized]) -> Iterator[ResourceEvent]:
+    """Yield Events for deleted documents whose limits stay; on the QuotaCluster, as the documents no longer exist.
+
+    A namespace may contain thousands: beyond a limit they share one Event.
 
     Args:
-        document: ``namespace/name``.
-        limits: Number of limits that stay.
-        reason: A sentence.
+        gave_up: The limits that stay of each ``namespace/name``.
     """
-    words = f"ClientQuota {document} is released: {limits} limits stay in Kafka; {reason}"
-    return ResourceEvent(kind="Warning", reason="Released", note=words)
+    items = list(gave_up.items())
+    texts = [
+        f"ClientQuota {document} is released: {len(limits)} limits"
+        for document, limits in items[:MOST_EVENTS]
+    ]
+    if remaining := items[MOST_EVENTS:]:
+        count = sum(len(limits) for _, limits in remaining)
+        texts.append(f"{len(remaining)} more ClientQuotas are released: {count} limits")
+    for text in texts:
+        note = f"{text} stay in Kafka; they could not be removed within the deletion timeout"
+        yield ResourceEvent(kind="Warning", reason="Released", note=note)
 
 
-def released_more(documents: int, limits: int, reason: str) -> ResourceEvent:
-    """Return the summary Event for further deleted documents whose limits stay."""
-    words = f"{documents} more ClientQuotas are released: {limits} limits stay in Kafka; {reason}"
-    return ResourceEvent(kind="Warning", reason="Released", note=words)
+def shared_out(
+    events: Sequence[tuple[Obj, ResourceEvent]],
+) -> Sequence[tuple[Obj, ResourceEvent]]:
+    """Return at most ``MOST_EVENTS`` events: the first of each namespace, then the second of each, and so on.
+
+    A namespace with many changes displaces no event of another one.
+    """
+    counts = Counter[str]()
+    places: list[tuple[int, int]] = []
+    for index, (obj, _) in enumerate(events):
+        namespace = namespace_of(obj)
+        places.append((counts[namespace], index))
+        counts[namespace] += 1
+    return [events[index] for _, index in sorted(places)[:MOST_EVENTS]]
 
 
 def _reason(ready: Mapping[str, Any]) -> Reason | None:

@@ -6,26 +6,27 @@ is deleted, and the records note the deletion before; then the QuotaCluster.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final, TypeAlias, TypeVar
 
 from reconciler.base.protocols import Clock
-from reconciler.errors import KquotaError
+from reconciler.errors import Forbidden, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
-    deletion_requested_at,
+    generation_of,
     has_finalizer,
     is_terminating,
     namespace_of,
     projected_cluster,
     request_state,
     status_of,
+    uid_of,
 )
+from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.status.budget_wait import waited_for_budget
 from reconciler.kube.status.client_quota import (
     GRACE_SECONDS,
     document_status,
@@ -33,36 +34,94 @@ from reconciler.kube.status.client_quota import (
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.events import (
+    MOST_EVENTS,
     ResourceEvent,
-    released,
-    released_more,
+    releases,
+    shared_out,
     transitions,
 )
 from reconciler.kube.status.key_status import KeyStatusIndex
-from reconciler.kube.status.quota_cluster import cluster_status
-from reconciler.kube.status.reconcile_result import (
-    ReconcileResult,
-    leaving_documents,
-    mentioned_documents,
-    next_sync,
-    result_token,
-    unwritten_report,
-)
+from reconciler.kube.status.quota_cluster import NO_SECRET, cluster_status
+from reconciler.kube.status.reasons import Reason
 from reconciler.kube.status.writer import ResourceWriter
-from reconciler.quota.policy import Policy
+from reconciler.manifest.project.cluster import QuotaCluster
+from reconciler.quota.ownership import Pair
+from reconciler.quota.planner.claims import Losses
+from reconciler.quota.planner.plan import Finding, QuotaChange
+from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileResult:
+    """The result of reconciling one cluster."""
+
+    obj: Obj  # the QuotaCluster
+    cluster: QuotaCluster | None  # its parsed spec; None if it cannot be used
+    rules: Rules  # the rules in force
+    report: Reconciliation  # the reconciliation
+    losses: Losses  # the pairs that documents declare and lose
+    # The eligibility of each document; of a partial reconciliation, of each in its scope.
+    eligibilities: Mapping[str, Eligibility]
+    documents: Mapping[str, Obj]  # the current objects of the documents
+    # Documents whose finalizer could not be added, so that nothing was written for them.
+    without_finalizer: frozenset[str] = frozenset()
+    # Whether the records could be read; without them no document is released.
+    records_known: bool = True
+    is_partial: bool = False  # whether only a part of the documents was reconciled
+    behaves_as: str = ""  # Kafka release line, "" if the cluster was not reached
+    secret: SecretState = NO_SECRET  # the credentials in use; without a version if there are none
+    # When the next resync is due, in seconds since the epoch; None = unknown.
+    next_resync_at: float | None = None
+
+    @property
+    def token(self) -> tuple[object, ...]:
+        """What every status depends on besides its document and the reconciliation's results for it."""
+        version = uid_of(self.obj), generation_of(self.obj)
+        return *version, type(self.report.error), self.rules.in_force
+
+    @property
+    def leaving_documents(self) -> Mapping[str, Obj]:
+        """The documents with the operator's finalizer that were being deleted when the reconciliation began."""
+        return {
+            document: obj
+            for document, eligibility in self.eligibilities.items()
+            if eligibility.reason is Reason.DELETING
+            and (obj := self.documents.get(document)) is not None
+            and is_terminating(obj)
+            and has_finalizer(obj)
+        }
+
+    @property
+    def mentioned_documents(self) -> set[str]:
+        """The documents that the reconciliation mentions: those that own or declare something of its entities."""
+        documents, report = set(self.losses) | self.without_finalizer, self.report
+        items: tuple[QuotaChange | Finding, ...] = ()
+        if report.preview is not None:
+            items = (*report.preview.plan.changes, *report.preview.plan.findings)
+        documents.update(item.owner.document for item in items if item.owner is not None)
+        documents.update(observation.document for observation in report.observations)
+        # A suspended document claims nothing, and its status shows the live value of what it declares.
+        entities = {item.entity for item in items}
+        documents.update(
+            document
+            for document, eligibility in self.eligibilities.items()
+            if eligibility.entity in entities
+        )
+        return documents
+
+    def failed(self, error: KquotaError) -> "ReconcileResult":
+        """Return the result with the error that prevented writing its records."""
+        return replace(self, report=replace(self.report, error=self.report.error or error))
+
 
 PENDING_AFTER_SECONDS: Final = 10.0
 """Seconds of a reconciliation after which documents without a status are reported as pending."""
 
-MOST_EVENTS: Final = 100
-"""Maximum number of events per reconciliation; beyond that the QuotaCluster's counts are more useful."""
-
-
 _T = TypeVar("_T")
 
-GAVE_UP: Final = "they could not be removed within the deletion timeout"
-
+NO_FINALIZER: Final = Forbidden("the finalizer could not be added, so nothing is written for it")
+"""Why documents report that nothing was written for them."""
 
 _QuietDocument: TypeAlias = tuple[tuple[object, ...], Eligibility]
 """What the status of a document was computed from: the reconciliation's part and the document's."""
@@ -93,8 +152,7 @@ class StatusPublisher:
         # Documents whose status was computed from a reconciliation that did not mention them, and from what.
         self._quiet: dict[str, _QuietDocument] = {}
         self._failing_since: float | None = None
-        # When documents that are being deleted last waited for a removal budget: their timeout starts after that.
-        self._waited: Mapping[str, float] = {}
+        self._hold = finalizers.DeletionHold()
 
     async def awaited(self, work: Awaitable[_T], judge: Callable[[], Iterable[Eligibility]]) -> _T:
         """Await a part of a reconciliation; if it takes long, documents without a status become pending.
@@ -145,30 +203,31 @@ class StatusPublisher:
         try:
             return await self._publish(result, everything=everything)
         except KquotaError as error:
-            await self._cluster(replace(result, report=failed(result.report, error)), {})
+            await self._cluster(result.failed(error), {})
             raise
 
     async def _publish(self, result: ReconcileResult, *, everything: bool) -> str:
-        leaving = leaving_documents(result)
-        held_documents, gave_up = await self._held_back(leaving, result)
+        leaving = result.leaving_documents
+        hold = await self._held_back(leaving, result)
         try:
             await self._inventory.flush()
         except KquotaError as error:
             # Documents show why, but none is released.
-            result = replace(result, report=failed(result.report, error))
-            _ = await self._statuses(result, frozenset(leaving), [], everything=everything)
+            _ = await self._statuses(
+                result.failed(error), frozenset(leaving), [], everything=everything
+            )
             raise
         events: list[tuple[Obj, ResourceEvent]] = []
-        unsaved = await self._statuses(result, held_documents, events, everything=everything)
+        unsaved = await self._statuses(result, hold.waiting, events, everything=everything)
         released = {
-            document: obj for document, obj in leaving.items() if document not in held_documents
+            document: obj for document, obj in leaving.items() if document not in hold.waiting
         }
         await self._inventory.record_deletions(released)
         stuck = await self._finalizers(result, released)
-        await self._cluster(result, gave_up)
+        await self._cluster(result, hold.late)
         if result.report.error is None:
-            await self._writer.events(_shared_out(events), otherwise=result.obj)
-        return _pending_text(result, unsaved, stuck, held_documents)
+            await self._writer.events(shared_out(events), otherwise=result.obj)
+        return _pending_text(result, unsaved, stuck, hold.waiting)
 
     def _outage(self, report: Reconciliation) -> float:
         """Return for how many seconds reconciliations have failed."""
@@ -181,40 +240,24 @@ class StatusPublisher:
 
     async def _held_back(
         self, leaving: Mapping[str, Obj], result: ReconcileResult
-    ) -> tuple[frozenset[str], Mapping[str, int]]:
-        """Return documents that wait for a removal, and the number of limits that stay of those past the timeout."""
+    ) -> finalizers.DeletionHold:
+        """Return the documents that are not released, and record the limits that stay of those past the timeout."""
         if not result.records_known:
-            return frozenset(leaving), {}
-        now, owned = self._clock.now(), self._inventory.owned
-        held_pairs = dict(finalizers.holds_back(leaving, owned, result.report))
-        elsewhere = {
-            document: cluster_id
-            for document, obj in leaving.items()
-            if (cluster_id := _other_cluster(obj, owned.cluster_id))
-        }
-        if result.report.error is not None:
-            for document in elsewhere:
-                _ = held_pairs.setdefault(document, set())
-        self._waited = waited_for_budget(leaving, held_pairs, result.report, self._waited, now=now)
-        late = {
-            document
-            for document in held_pairs
-            if now
-            - max(deletion_requested_at(leaving[document]) or now, self._waited.get(document, 0.0))
-            >= self._deletion_timeout
-        }
-        waiting = frozenset(held_pairs).difference(late)
-        for document, cluster_id in elsewhere.items():
-            if document not in waiting:
-                await self._inventory.orphan_elsewhere(cluster_id, [document])
-        if late:
+            return finalizers.DeletionHold(waiting=frozenset(leaving))
+        owned = self._inventory.owned
+        hold = self._hold = self._hold.after(
+            leaving, owned, result.report, timeout=self._deletion_timeout, now=self._clock.now()
+        )
+        for document, cluster_id in hold.elsewhere.items():
+            await self._inventory.orphan_elsewhere(cluster_id, [document])
+        if hold.late:
             given_up = [
                 change
-                for document in late
-                for change in finalizers.given_up(held_pairs[document], owned)
+                for pairs in hold.late.values()
+                for change in finalizers.given_up(pairs, owned)
             ]
             await self._inventory.write(owned.cluster_id, given_up)
-        return waiting, {document: len(held_pairs[document]) for document in sorted(late)}
+        return hold
 
     async def _statuses(
         self,
@@ -247,13 +290,13 @@ class StatusPublisher:
     ) -> Iterator[tuple[Obj, Mapping[str, Any]]]:
         """Yield documents whose status changed, lazily: thousands of statuses are never in memory together."""
         now = self._clock.now()
-        mentioned = mentioned_documents(result)
+        mentioned = result.mentioned_documents
         outage = self._outage(result.report)
-        made_from = (*result_token(result), outage >= GRACE_SECONDS)
-        counts = Counter[str]()
-        losses, owned = result.losses, self._inventory.owned
+        made_from = (*result.token, outage >= GRACE_SECONDS)
+        losses, owned, counts = result.losses, self._inventory.owned, Counter[str]()
         key_statuses = KeyStatusIndex(result.report, losses=losses, owned=owned)
-        unwritten = KeyStatusIndex(unwritten_report(result.report), losses=losses, owned=owned)
+        nothing_written = Reconciliation(cluster=self._name, error=NO_FINALIZER)
+        unwritten = KeyStatusIndex(nothing_written, losses=losses, owned=owned)
         for document, eligibility in result.eligibilities.items():
             if is_terminating(eligibility.obj) and document not in held_documents:
                 continue
@@ -299,8 +342,11 @@ class StatusPublisher:
             (obj, finalizers.removing(obj)) for obj in unneeded
         )
 
-    async def _cluster(self, result: ReconcileResult, gave_up: Mapping[str, int]) -> None:
+    async def _cluster(
+        self, result: ReconcileResult, gave_up: Mapping[str, Collection[Pair]]
+    ) -> None:
         before = status_of(result.obj)
+        is_failed = result.cluster is None or result.report.error is not None
         after = cluster_status(
             result.obj,
             report=result.report,
@@ -309,45 +355,14 @@ class StatusPublisher:
             documents=len(result.documents),
             previous=before,
             now=self._clock.now(),
-            next_sync=next_sync(result),
+            next_sync=None if is_failed else result.next_resync_at,  # A failure is retried sooner.
             behaves_as=result.behaves_as,
             secret=result.secret,
         )
-        events = [
-            *transitions(before, after, on="C"),
-            *_releases(gave_up),
-        ]
+        events = (*transitions(before, after, on="C"), *releases(gave_up))
         if not unchanged(before, after):
             _ = await self._writer.cluster_status(result.obj, after)
         await self._writer.events(((result.obj, event) for event in events), otherwise=None)
-
-
-def _shared_out(
-    events: Sequence[tuple[Obj, ResourceEvent]],
-) -> Sequence[tuple[Obj, ResourceEvent]]:
-    """Return at most ``MOST_EVENTS`` events: the first of each namespace, then the second of each, and so on.
-
-    A namespace with many changes displaces no event of another one.
-    """
-    counts = Counter[str]()
-    places: list[tuple[int, int]] = []
-    for index, (obj, _) in enumerate(events):
-        namespace = namespace_of(obj)
-        places.append((counts[namespace], index))
-        counts[namespace] += 1
-    return [events[index] for _, index in sorted(places)[:MOST_EVENTS]]
-
-
-def _other_cluster(obj: Obj, cluster_id: str) -> str:
-    """Return the id of the cluster that a document was applied to, if it differs from ``cluster_id``; "" otherwise."""
-    status = status_of(obj)
-    shown_id = status.get("clusterId") if status.get("keys") else None
-    return shown_id if isinstance(shown_id, str) and shown_id != cluster_id else ""
-
-
-def failed(report: Reconciliation, error: KquotaError) -> Reconciliation:
-    """Return the reconciliation with the error that prevented writing its records."""
-    return replace(report, error=report.error or error)
 
 
 def _is_quiet(before: _QuietDocument, now: _QuietDocument, *, everything: bool) -> bool:
@@ -363,15 +378,6 @@ def _is_quiet(before: _QuietDocument, now: _QuietDocument, *, everything: bool) 
     if before[1].obj is now[1].obj:
         return True
     return not everything and request_state(before[1].obj) == request_state(now[1].obj)
-
-
-def _releases(gave_up: Mapping[str, int]) -> Iterator[ResourceEvent]:
-    """Yield one event per document up to a limit, then one summary: a namespace may contain thousands."""
-    releases = list(gave_up.items())
-    for document, count in releases[:MOST_EVENTS]:
-        yield released(document, count, GAVE_UP)
-    if remaining := releases[MOST_EVENTS:]:
-        yield released_more(len(remaining), sum(count for _, count in remaining), GAVE_UP)
 
 
 def _pending_text(

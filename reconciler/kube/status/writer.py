@@ -6,6 +6,7 @@ finalizers are JSON patches that test what they change.
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTAS,
+    EVENTS,
     QUOTA_CLUSTERS,
     ApiResource,
 )
@@ -277,13 +279,29 @@ class ResourceWriter:
             await self._post(otherwise, replace(event, note=f"{document_of(obj)}: {event.note}"))
 
     async def _post(self, obj: Obj, event: ResourceEvent) -> None:
-        _ = await self._api.create_event(
-            dict(obj),
-            kind=event.kind,
-            reason=event.reason,
-            action="Reconcile",
-            note=event.note,
-            at=datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds"),
-            controller=GROUP,
-            instance=self._identity,
-        )
+        """Create an Event (events.k8s.io); for a cluster-scoped object in the namespace ``default``."""
+        metadata = obj["metadata"]
+        namespace = str(metadata.get("namespace") or "default")
+        copied_fields = ("name", "namespace", "uid", "resourceVersion")
+        at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="microseconds")
+        body = {
+            "apiVersion": EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {
+                "name": f"{metadata['name'][:230]}.{secrets.token_hex(8)}",
+                "namespace": namespace,
+            },
+            "eventTime": at,
+            "reportingController": GROUP,
+            "reportingInstance": self._identity[:128],
+            "action": "Reconcile",
+            "reason": event.reason,
+            "regarding": {
+                "apiVersion": obj.get("apiVersion"),
+                "kind": obj.get("kind"),
+                **{key: metadata[key] for key in copied_fields if metadata.get(key)},
+            },
+            "note": event.note,
+            "type": event.kind,
+        }
+        _ = await self._api.create(EVENTS, namespace, body)

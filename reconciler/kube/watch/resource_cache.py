@@ -8,34 +8,33 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from reconciler.kube.api.custom_resources import (
+    EXCESS,
     PROJECTION,
     REQUESTED_AT,
     Obj,
     cluster_name_of,
-    deletion_requested_at,
     document_of,
+    excess_of,
     few_finalizers,
     generation_of,
     has_finalizer,
+    is_before,
     is_terminating,
-    labels_of,
+    is_within,
     metadata_of,
     name_of,
     namespace_of,
-    projected_spec,
+    request_state,
     requested_at,
     resource_version_of,
     uid_of,
 )
 from reconciler.kube.configuration.namespace_limits import (
-    EXCESS,
     NamespaceLimits,
     NamespaceUse,
     excerpt,
-    excess_of,
     place_of,
 )
-from reconciler.kube.watch.object_versions import is_before, is_within
 from reconciler.kube.watch.projection import (
     is_selector_readable,
     labels_in_selectors,
@@ -88,20 +87,7 @@ def stripped(obj: Obj) -> Obj:
 
 def _what_matters(obj: Obj) -> tuple[object, ...]:
     """Return all that a reconciliation reads of an object besides its status."""
-    return (*_request(obj), has_finalizer(obj))
-
-
-def _request(obj: Obj) -> tuple[object, ...]:
-    """Return all that users request with an object: neither its status nor the operator's finalizer."""
-    return (
-        uid_of(obj),
-        generation_of(obj),
-        deletion_requested_at(obj),
-        labels_of(obj),
-        requested_at(obj),
-        excess_of(obj),
-        projected_spec(obj),
-    )
+    return (*request_state(obj), has_finalizer(obj))
 
 
 def _is_same(obj: Obj, previous: Obj) -> bool:
@@ -254,7 +240,9 @@ class ResourceCache:
         previous = self._originals[document]
         affected = self.observe(obj)
         return (
-            frozenset() if _request(self._originals[document]) == _request(previous) else affected
+            frozenset()
+            if request_state(self._originals[document]) == request_state(previous)
+            else affected
         )
 
     def _place(self, document: str, obj: Obj) -> set[str]:
@@ -274,7 +262,7 @@ class ResourceCache:
             self._documents.setdefault(name, {})[document] = view
             if name not in before or _what_matters(before[name]) != _what_matters(view):
                 affected.add(name)
-            if name not in before or _request(before[name]) != _request(view):
+            if name not in before or request_state(before[name]) != request_state(view):
                 self._note_change(name, document)
         return affected
 

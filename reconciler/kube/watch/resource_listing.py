@@ -7,9 +7,8 @@ from typing import Final, TypeAlias
 
 from reconciler.errors import KubernetesError
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, document_of, name_of
+from reconciler.kube.api.custom_resources import Obj, document_of, excess_of, name_of
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
-from reconciler.kube.configuration.namespace_limits import excess_of
 from reconciler.kube.watch.resource_cache import ResourceCache, stripped
 
 _LOG: Final = logging.getLogger("reconciler.kube")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger, Mailbox
 from reconciler.app.loop.health import (
     GRACE_SECONDS,
     LONGEST_SECONDS,
@@ -13,7 +13,6 @@ from reconciler.app.loop.health import (
     late_loops,
 )
 from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.mailbox import Mailbox
 from tests.fakes.clock import FakeClock
 
 

@@ -411,34 +411,6 @@ def test_a_status_is_applied_to_its_subresource_by_its_field_manager() -> None:
     asyncio.run(story())
 
 
-def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
-    regarding = {
-        "apiVersion": "kafka-quotas.io/v1alpha1",
-        "kind": "QuotaCluster",
-        "metadata": {"name": "prod", "uid": "u"},
-    }
-
-    async def story() -> None:
-        async with world_with(lambda _: {}) as world:
-            await world.api.create_event(
-                regarding,
-                kind="Warning",
-                reason="Released",
-                action="Release",
-                note="ü limits stay",
-                at="2026-01-01T00:00:00.000000Z",
-                controller="kafka-quotas.io/operator",
-                instance="pod-1",
-            )
-        (request,) = world.server.requests
-        assert request.path == "/apis/events.k8s.io/v1/namespaces/default/events"
-        assert request.json["regarding"]["uid"] == "u"
-        assert "namespace" not in request.json["regarding"]
-        assert request.json["note"] == "ü limits stay"
-
-    asyncio.run(story())
-
-
 def test_a_right_is_checked_by_an_access_review() -> None:
     async def story() -> None:
         async with world_with(lambda _: {"status": {"allowed": True, "reason": "RBAC"}}) as world:

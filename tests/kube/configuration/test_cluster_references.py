@@ -2,8 +2,7 @@
 
 import pytest
 
-from reconciler.kube.configuration.cluster_references import refused_references
-from reconciler.kube.status.eligibility import cluster_problems
+from reconciler.kube.configuration.cluster_references import cluster_problems, refused_references
 from tests.kube.worlds import quota_cluster
 
 REFUSED = {

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kube.api.custom_resources import (
+    EXCESS,
     FINALIZER,
     REQUESTED_AT,
+    excess_of,
     has_finalizer,
 )
 from reconciler.kube.configuration.namespace_limits import (
-    EXCESS,
     LABEL_SIZE,
     NamespaceLimits,
     NamespaceUse,
     excerpt,
-    excess_of,
     size_of,
 )
 from reconciler.kube.records.finalizers import removing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.kube.records.document_entity import declared_entity, entity_of
+from reconciler.kube.api.custom_resources import declared_entity, entity_of
 from reconciler.quota.entity import DEFAULT, entity
 
 

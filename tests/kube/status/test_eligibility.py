@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.kube.configuration.cluster_references import MOST_PROBLEMS, shortened
 from reconciler.kube.status.eligibility import (
-    MOST_PROBLEMS,
     Eligibility,
     assess_eligibility,
     resolve_desired_state,
-    shortened,
 )
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec

@@ -8,7 +8,7 @@ from reconciler.errors import ConnectError
 from reconciler.kube.status.events import (
     MOST_BYTES,
     ResourceEvent,
-    released,
+    releases,
     transitions,
 )
 from reconciler.kube.status.reasons import Reason
@@ -152,10 +152,10 @@ def test_a_withheld_change_posts_an_event_on_the_document():
 
 
 def test_a_release_posts_an_event():
-    event = released("team/a", 2, "the broker was away for 10 minutes")
+    (event,) = releases({"team/a": [(ALICE, RATE), (BOB, RATE)]})
     assert event.reason == "Released"
     assert event.note == (
-        "ClientQuota team/a is released: 2 limits stay in Kafka; the broker was away for 10 minutes"
+        "ClientQuota team/a is released: 2 limits stay in Kafka; they could not be removed within the deletion timeout"
     )
 
 

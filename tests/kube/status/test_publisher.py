@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from reconciler.app.loop import LoopTrigger
-from reconciler.kube.status.eligibility import assess_eligibility
-from reconciler.kube.status.eligibility_index import EligibilityIndex
-from reconciler.kube.status.publisher import (
-    MOST_EVENTS,
-    PENDING_AFTER_SECONDS,
-    StatusPublisher,
-)
+from reconciler.kube.status.eligibility import EligibilityIndex, assess_eligibility
+from reconciler.kube.status.events import MOST_EVENTS
+from reconciler.kube.status.publisher import PENDING_AFTER_SECONDS, StatusPublisher
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

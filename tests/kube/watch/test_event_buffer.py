@@ -2,7 +2,7 @@
 
 import asyncio
 
-from reconciler.kube.watch.event_buffer import AT_ONCE, EventBuffer
+from reconciler.kube.watch.kopf_watcher import AT_ONCE, EventBuffer
 
 
 def quota(name, version=1, **metadata):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.kube.watch.object_versions import is_before, is_within
+from reconciler.kube.api.custom_resources import is_before, is_within
 
 
 def obj(version: str) -> dict[str, object]:

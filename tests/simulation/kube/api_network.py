@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from reconciler.base.http.client import Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
-from reconciler.kube.watch.event_buffer import EventBuffer, EventHandler
+from reconciler.kube.watch.kopf_watcher import EventBuffer, EventHandler
 from tests.simulation.kube.api_server import ApiEvent, ApiServer
 from tests.simulation.processes import SimulatedProcess
 from tests.simulation.virtual_loop import VirtualLoop
