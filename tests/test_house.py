@@ -13,7 +13,6 @@ MODULES = sorted(path for path in (ROOT / "reconciler").rglob("*.py"))
 ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 453,
-    "reconciler/kube/run/cluster_reconciler.py": 405,
     "reconciler/kube/status/reasons.py": 442,
     "reconciler/reconcile/workflow.py": 402,
     "reconciler/usage/impact/query.py": 402,

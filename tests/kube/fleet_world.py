@@ -103,7 +103,7 @@ class FleetWorld:
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: 0.0,
                 watch_order=WatchOrder(self.clock, watches=1),
-                manager_of=lambda cluster_id, own: own,
+                check_manager=lambda cluster_id, own: None,
                 secret_of=lambda own: SecretState(),
                 passed=lambda report, conflicts: None,
             )

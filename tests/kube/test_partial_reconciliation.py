@@ -371,6 +371,36 @@ def test_a_claim_whose_event_a_deletion_overtook_keeps_the_limit(bursts: bool) -
     assert "team/a" not in world.objects
 
 
+@pytest.mark.parametrize("trigger", [{"keys": ("team/b",)}, {"resync": True}])
+def test_a_deletion_while_another_document_gets_its_finalizer_is_left_to_the_next_reconciliation(
+    trigger: dict[str, Any],
+) -> None:
+    world, _ = worlds()
+    subject, rate = entity(user="shared"), Key.PRODUCER_BYTE_RATE
+    _ = world.reconcile(keys=(world.declare("a", subject, 2048, deletionPolicy="Delete"),))
+    world.put(resource("b", subject, {Key.CONSUMER_BYTE_RATE: 4096}, deletionPolicy="Delete"))
+    world.tell("team/b")
+
+    def delete(verb: str, *_: str) -> None:
+        if verb == "patch":
+            world.api.before = None
+            # The event of the claim is still on its way.
+            world.put(resource("c", subject, {rate: 2048}, deletionPolicy="Delete"))
+            _ = world.remove("a")
+
+    world.api.before = delete
+    _ = world.reconcile(**trigger)
+    world.tell("team/c")
+    for _ in range(2):
+        _ = world.reconcile(keys=("team/a", "team/c"))
+    alterations = [alteration for sent in world.kafka.sent for alteration in sent]
+    assert (str(rate), None) not in [pair for each in alterations for pair in each.operations]
+    assert world.kafka.truth.value(subject, rate) == 2048
+    assert world.kafka.truth.value(subject, Key.CONSUMER_BYTE_RATE) == 4096
+    assert "team/a" not in world.objects
+    assert world.reason("team/c") == "Synced"
+
+
 def test_a_removal_waits_until_events_sent_before_the_deletion_have_arrived() -> None:
     world, _ = worlds()
     _ = world.reconcile(keys=(world.declare("a", entity(user="u"), 2048, deletionPolicy="Delete"),))

@@ -171,7 +171,7 @@ class World:
                 refuses_removals=DefinitionGuard(self.api, self.cache).refusal,
                 fence_seconds=lambda: FENCE_SECONDS if self.fenced else 0.0,
                 watch_order=self.watch_order,
-                manager_of=lambda cluster_id, name: name,
+                check_manager=lambda cluster_id, name: None,
                 secret_of=lambda name: SecretState(),
                 passed=lambda report, conflicts: self.reports.append(report),
             ),

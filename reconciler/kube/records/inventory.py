@@ -106,16 +106,16 @@ class KubeInventory:
         self._is_overtaken, self._entities = False, None
         await self._read(cluster_id)
         self._foreign_overrides.clear()
-        self.reload_from_cache()
+        self._judge_all()
         return self.owned
 
     def note_listing(self) -> None:
         """Note that every document was listed since the records were read: documents missing from the cache do not exist."""
         self._is_complete = True
-        self.reload_from_cache()
+        self._judge_all()
 
-    def reload_from_cache(self) -> None:
-        """Judge the records again by the current cache."""
+    def _judge_all(self) -> None:
+        """Judge all records by the cached documents."""
         self._deleted.update(self._cache.take_departed(self._name))
         documents = self._cache.of(self._name)
         self.take_documents(documents)

@@ -1,5 +1,6 @@
 """Assigns each Kafka cluster id to one QuotaCluster, also across restarts: two would overwrite each other's limits."""
 
+from reconciler.errors import InventoryLocked
 from reconciler.kube.api.custom_resources import Obj, created_of, name_of, status_of
 from reconciler.kube.watch.resource_cache import ResourceCache
 
@@ -14,6 +15,18 @@ class ClusterAssignments:
     def __init__(self, cache: ResourceCache) -> None:
         self._cache = cache
         self._names: dict[str, str] = {}
+
+    def check(self, cluster_id: str, name: str) -> None:
+        """Assign a Kafka cluster to the calling QuotaCluster.
+
+        Raises:
+            InventoryLocked: Another one manages it.
+        """
+        if self.of(cluster_id, name) != name:
+            raise InventoryLocked(
+                f"Kafka cluster {cluster_id} is already managed by another QuotaCluster",
+                hint="delete one of the two QuotaClusters",
+            )
 
     def of(self, cluster_id: str, name: str) -> str:
         """Return the QuotaCluster that manages this Kafka cluster; the caller if there is none yet.

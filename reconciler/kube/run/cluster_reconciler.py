@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
 from reconciler.app.loop.loop_outcome import needs_confirmation
-from reconciler.errors import InventoryLocked, KquotaError
+from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
     as_compared,
@@ -143,7 +143,7 @@ class ClusterReconciler:
             store = await self._publisher.awaited(self._context.store_of(cluster), judge)
             answering = await self._publisher.awaited(store.cluster(), judge)
             behaves_as = answering.behaves_as
-            self._check_sole_manager(answering.id)
+            self._context.check_manager(answering.id, self._name)
             expected = cluster.expected_cluster_id or pinned_id(obj) or answering.id
             if baseline is not None and expected == self._inventory.owned.cluster_id:
                 changed = frozenset(trigger.keys)
@@ -153,16 +153,20 @@ class ClusterReconciler:
             if self._context.settings.namespaces:
                 rules = replace(rules, exclusive=False)  # This would need every namespace.
             used_eligibilities, without_finalizer = await self._hold(cluster, rules)
-            judged = self._judge_records(used_eligibilities)
+            part, judged = self._part, used_eligibilities
+            if part is None:
+                self._inventory.take_documents(_objects_of(judged))  # Some came after the records.
+            else:
+                judged = self._judge_part(part)
             resolved = self._resolved = resolve_desired_state(
                 judged.values(),
                 self._inventory.owned,
                 waiting=without_finalizer,
-                entities=None if self._part is None else self._part.entities,
+                entities=None if part is None else part.entities,
             )
             options = self._options(cluster, expected, rules, resolved)
             ports = ReconcilePorts(
-                store=store if self._part is None else self._part,
+                store=store if part is None else part,
                 inventory=self._inventory,
                 clock=self._context.clock,
                 audit=self._context.audit,
@@ -182,7 +186,9 @@ class ClusterReconciler:
             report = Reconciliation(
                 cluster=self._name, error=error, started_at=started, ended_at=ended
             )
-            await self._read_records_of(_known_id(obj, cluster), cluster)
+            expected_id = None if cluster is None else cluster.expected_cluster_id
+            known_id = expected_id or pinned_id(obj) or self._inventory.recorded.cluster_id
+            await self._read_records_of(known_id, cluster)
         if used_eligibilities is not None:
             eligibilities = self._as_compared(used_eligibilities)
         else:
@@ -214,12 +220,12 @@ class ClusterReconciler:
         self._records_known = True
         return owned
 
-    async def _read_records_of(self, cluster_id: str | None, cluster: QuotaCluster | None) -> None:
+    async def _read_records_of(self, cluster_id: str, cluster: QuotaCluster | None) -> None:
         """Read the records after Kafka failed to answer: without records no document may be released."""
         if self._records_known is not None:
             return
         self._records_known = True
-        if cluster_id is not None:  # Otherwise no cluster ever answered, and nothing was applied.
+        if cluster_id:  # Otherwise no cluster ever answered, and nothing was applied.
             with contextlib.suppress(KquotaError):  # The first error is more helpful.
                 _ = await self._read_records(cluster_id, cluster)
 
@@ -265,9 +271,13 @@ class ClusterReconciler:
         owned_entities = self._inventory.entities_of(changed)
         scope = self._index.scope(context.cache.of(self._name), cluster, changed, owned_entities)
         part = PartialReconciliation(store, answering, baseline, scope)
-        if not await part.is_confirmed():
+        if not part.is_describable:
             return None
         judged = self._judge_part(part)
+        # At once: a document that ends from now on is left to the next reconciliation, with its last spec.
+        self._inventory.narrow(part.entities, _objects_of(judged), deleted=scope.documents)
+        if not await part.is_confirmed():
+            return None
         self._records_known = True
         owned = self._inventory.owned
         resolved = resolve_desired_state(judged.values(), owned, entities=part.entities)
@@ -277,29 +287,10 @@ class ClusterReconciler:
         claimed = map(declared_entity, context.cache.changed(self._name))
         return part if is_certain and part.entities.isdisjoint(claimed) else None
 
-    def _judge_records(self, used: Mapping[str, Eligibility]) -> Mapping[str, Eligibility]:
-        """Judge the records by the documents of this reconciliation; return all documents that claims depend on."""
-        if self._part is not None:
-            return self._judge_part(self._part)
-        if self._context.cache.has_departed(self._name):
-            self._inventory.reload_from_cache()
-        # Some documents came after the records were read.
-        self._inventory.take_documents(_objects_of(used))
-        return used
-
     def _judge_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
+        """Return all documents that the claims of a part depend on."""
         owners = self._inventory.owners_of(part.entities)
-        judged = self._index.of(part.entities, owners | part.scope.documents)
-        self._inventory.narrow(part.entities, _objects_of(judged), deleted=part.scope.documents)
-        return judged
-
-    def _check_sole_manager(self, cluster_id: str) -> None:
-        first = self._context.manager_of(cluster_id, self._name)
-        if first != self._name:
-            raise InventoryLocked(
-                f"Kafka cluster {cluster_id} is already managed by another QuotaCluster",
-                hint="delete one of the two QuotaClusters",
-            )
+        return self._index.of(part.entities, owners | part.scope.documents)
 
     def _options(
         self, cluster: QuotaCluster, expected: str, rules: Rules, resolved: ResolvedClaims
@@ -333,7 +324,7 @@ class ClusterReconciler:
         objects = self._context.cache.of(self._name)
         if self._part is None:
             return self._index.judge_all(objects, cluster)
-        return self._index.judge(objects, cluster, self._part.scope.documents)
+        return self._index.of((), self._part.scope.documents)
 
     def _judge_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
         """Judge the documents without a status, one after the other."""
@@ -375,15 +366,19 @@ class ClusterReconciler:
 
         Returns:
             The documents of this reconciliation, and the names of those whose finalizer could not be added. Nothing
-            is written for the latter, because their deletion would not be noticed.
+            is written for the latter, because their deletion would not be noticed. Changes and deletions that arrive
+            meanwhile are left to the next reconciliation: an older claim for the same pair may arrive after them.
         """
+        eligibilities: Mapping[str, Eligibility] = {}
         for tries_left in reversed(range(HOLDING_TRIES)):
-            eligibilities = self._eligibilities(cluster)
+            # Documents that were created meanwhile are added; the others stay as they were.
+            eligibilities = {**self._eligibilities(cluster), **eligibilities}
+            present = self._context.cache.of(self._name)
             needing = {
                 document: eligibility.obj
                 for document, eligibility in eligibilities.items()
                 if eligibility.claim is not None
-                and not has_finalizer(eligibility.obj)
+                and not has_finalizer(present.get(document, {}))
                 and finalizers.deletion_has_effect(
                     eligibility.claim.declaration.deletion_policy, rules.in_force
                 )
@@ -391,15 +386,14 @@ class ClusterReconciler:
             if not needing or not tries_left:
                 return eligibilities, frozenset(needing)
             _ = await self._context.writes.patches(
-                (obj, finalizers.adding(obj)) for obj in needing.values()
+                (obj, finalizers.adding(obj))
+                for document, judged in needing.items()
+                if (obj := present.get(document)) is not None
+                and uid_of(obj) == uid_of(judged)
+                and not is_terminating(obj)
             )
         raise AssertionError("the last try returns")
 
 
 def _objects_of(eligibilities: Mapping[str, Eligibility]) -> Mapping[str, Obj]:
     return {document: eligibility.obj for document, eligibility in eligibilities.items()}
-
-
-def _known_id(obj: Obj, cluster: QuotaCluster | None) -> str | None:
-    """Return the expected cluster id without a request to Kafka."""
-    return (cluster.expected_cluster_id if cluster is not None else None) or pinned_id(obj)

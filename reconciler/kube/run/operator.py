@@ -302,7 +302,7 @@ class Operator:
             refuses_removals=self._definition.refusal,
             fence_seconds=lambda: 0.0 if leader is None else leader.fence_seconds,
             watch_order=self._order,
-            manager_of=self._assignments.of,
+            check_manager=self._assignments.check,
             secret_of=self._sessions.state,
             passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
         )

@@ -35,8 +35,8 @@ class OperatorContext:
     fence_seconds: Callable[[], float]
     # Whether watch events arrive in the order in which the objects were changed.
     watch_order: WatchOrder
-    # `manager_of(cluster id, name)`: the name of the QuotaCluster that manages a Kafka cluster.
-    manager_of: Callable[[str, str], str]
+    # `check_manager(cluster id, name)` raises InventoryLocked if another QuotaCluster manages the Kafka cluster.
+    check_manager: Callable[[str, str], None]
     # The credentials of a cluster's session, for its status.
     secret_of: Callable[[str], SecretState]
     # Called with each reconciliation and its number of conflicting limits, for metrics.

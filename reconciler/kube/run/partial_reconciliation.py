@@ -152,16 +152,19 @@ class PartialReconciliation:
 
     # ---- the state of the cluster -----------------------------------------------------------------
 
+    @property
+    def is_describable(self) -> bool:
+        """Whether the entities can be described alone: few, and no named ip address, of which others may be spellings."""
+        return len(self.entities) <= MOST_DESCRIBED and not any(
+            map(is_named_ip, self.scope.entities)
+        )
+
     async def is_confirmed(self) -> bool:
         """Whether the entities are unchanged in Kafka.
-
-        A named ip address needs a complete describe, because any other entity may be another spelling of it.
 
         Raises:
             ClientError: The cluster cannot be queried.
         """
-        if len(self.entities) > MOST_DESCRIBED or any(map(is_named_ip, self.scope.entities)):
-            return False
         current, earlier = await self._described(self.entities), self._baseline.live
         self._confirmed = current
         return all(

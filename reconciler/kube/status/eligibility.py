@@ -305,16 +305,10 @@ class EligibilityIndex:
         self._eligibilities, self._cluster = judged, cluster
         return judged
 
-    def judge(
+    def _judge(
         self, objects: Mapping[str, Obj], cluster: QuotaCluster, documents: Collection[str]
     ) -> Mapping[str, Eligibility]:
-        """Judge some documents again and return those that exist; the others keep their eligibility.
-
-        Args:
-            objects: All documents of the cluster, by ``namespace/name``.
-            cluster: The QuotaCluster, unchanged since :meth:`judge_all`.
-            documents: Names of the documents.
-        """
+        """Judge some documents again and return those that exist; the others keep their eligibility."""
         by_entity = self._by_entity()
         judged: dict[str, Eligibility] = {}
         for document in documents:
@@ -337,7 +331,7 @@ class EligibilityIndex:
         changed: Collection[str],
         owned: Iterable[Entity],
     ) -> ReconcileScope:
-        """Return what has to be reconciled when documents changed.
+        """Return what has to be reconciled when documents changed, and judge its documents as they are now.
 
         Args:
             objects: All documents of the cluster, by ``namespace/name``.
@@ -348,10 +342,11 @@ class EligibilityIndex:
         before = [
             self._eligibilities[document] for document in changed if document in self._eligibilities
         ]
-        after = self.judge(objects, cluster, changed).values()
+        after = self._judge(objects, cluster, changed).values()
         entities = frozenset([*owned, *(each.entity for each in (*before, *after) if each.entity)])
         by_entity = self._by_entity()
         documents = frozenset(changed).union(*(by_entity.get(entity, ()) for entity in entities))
+        _ = self._judge(objects, cluster, documents)
         return ReconcileScope(entities=entities, documents=documents)
 
     def of(

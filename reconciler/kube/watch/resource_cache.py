@@ -211,10 +211,6 @@ class ResourceCache:
         present, documents = self.of(cluster), self._changed_documents.get(cluster, ())
         return [present[document] for document in documents if document in present]
 
-    def has_departed(self, cluster: str) -> bool:
-        """Whether :meth:`take_departed` would return documents."""
-        return cluster in self._departed_documents
-
     def observe(self, obj: Obj) -> frozenset[str]:
         """Record a ClientQuota; older versions are ignored."""
         document = document_of(obj)

@@ -127,7 +127,7 @@ OPERATOR_FAULTS: tuple[Fault, ...] = (
     ),
     _fault(
         "a document is judged by its state before its deletion",
-        "watch/resource_cache.py",
+        "api/custom_resources.py",
         "        deletion_requested_at(obj),\n        labels_of(obj),",
         "        labels_of(obj),",
     ),
