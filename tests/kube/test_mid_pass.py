@@ -365,34 +365,83 @@ def test_records_of_a_replaced_cluster_are_known_when_it_returns():
     assert set(world.live()) == {ALICE}
 
 
+def override(world: World, value: float, seconds: float) -> Any:
+    """Record an override, as `kquota override --kubernetes` does beside a running operator."""
+    begun = OverrideSet(
+        override=Override(
+            entity=ALICE,
+            key=RATE,
+            value=value,
+            until=world.kafka.clock.now() + seconds,
+            author="night",
+            reason="storm",
+            before=2048.0,
+            declared=2048.0,
+        )
+    )
+    return record_store.change(
+        world.api,
+        "ops",
+        world.kafka.cluster_id,
+        lambda stored: replace(stored, owned=stored.owned.with_changes([begun])),
+    )
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_a_deletion_during_an_override_has_its_effect_when_the_override_ends(
+    policy: str, restarts: bool
+):
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}, deletionPolicy=policy))
+    world.turn()
+    asyncio.run(override(world, 512.0, 60))
+    world.turn()
+    world.delete("alice")
+    world.turn()
+    assert not world.exists("alice"), "an override does not block the deletion of a namespace"
+    assert world.live()[ALICE] == limits(rate=512)
+    if restarts:
+        world.begin()
+    world.kafka.clock.advance(61)
+    for _ in range(3):
+        world.turn(resync=True)
+    stays = policy == "Retain"
+    assert world.live().get(ALICE) == (limits(rate=2048) if stays else None)
+    counts = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]["counts"]
+    assert (counts["orphaned"], counts["unmanaged"], counts["overridden"]) == (int(stays), 0, 0)
+
+
+def test_an_override_ends_while_the_finalizer_of_its_document_cannot_be_added():
+    world = World()
+    world.put(resource("alice", ALICE, {RATE: 2048}))
+    world.turn()
+    asyncio.run(override(world, 512.0, 60))
+    world.turn()
+    world.change("alice", limits={"producerByteRate": 4096}, deletionPolicy="Delete")
+
+    def refuse(verb: str, *_: str) -> None:
+        if verb == "patch":
+            raise KubernetesError("a policy says no", status=403, reason="Forbidden")
+
+    world.api.before = refuse
+    world.turn()
+    assert world.live()[ALICE] == limits(rate=512)
+    world.kafka.clock.advance(61)
+    world.turn(resync=True)
+    assert world.live()[ALICE] == limits(rate=2048), "the last value that was applied for it"
+    world.api.before = None
+    world.turn()
+    assert world.live()[ALICE] == limits(rate=4096)
+
+
 @pytest.mark.parametrize("request_number", range(1, 16))
 def test_an_override_that_begins_while_the_one_before_it_ends_is_in_force(request_number: int):
     world = World()
     world.put(resource("alice", ALICE, {RATE: 2048}))
     world.turn()
 
-    def override(value: float, seconds: float) -> Any:
-        """Record an override, as `kquota override --kubernetes` does beside a running operator."""
-        begun = OverrideSet(
-            override=Override(
-                entity=ALICE,
-                key=RATE,
-                value=value,
-                until=world.kafka.clock.now() + seconds,
-                author="night",
-                reason="storm",
-                before=2048.0,
-                declared=2048.0,
-            )
-        )
-        return record_store.change(
-            world.api,
-            "ops",
-            world.kafka.cluster_id,
-            lambda stored: replace(stored, owned=stored.owned.with_changes([begun])),
-        )
-
-    asyncio.run(override(512.0, 60))
+    asyncio.run(override(world, 512.0, 60))
     world.turn()
     assert world.live()[ALICE] == limits(rate=512)
     world.kafka.clock.advance(61)
@@ -401,7 +450,7 @@ def test_an_override_that_begins_while_the_one_before_it_ends_is_in_force(reques
     def before(*_: object) -> Any:
         nonlocal requests
         requests += 1
-        return override(4096.0, 3600) if requests == request_number else None
+        return override(world, 4096.0, 3600) if requests == request_number else None
 
     world.api.before = before
     world.turn(resync=True)

@@ -473,6 +473,23 @@ def test_after_an_override_the_declared_value_is_written():
 
 
 @pytest.mark.parametrize(
+    ("owner", "before", "declared", "is_owned"),
+    [
+        (ONE, 5.0, 5.0, True),
+        (ONE, 7.0, 5.0, False),
+        (ONE, 7.0, None, False),
+        (Owner(document=""), 5.0, 5.0, False),
+    ],
+)
+def test_a_retained_limit_keeps_its_owner_when_an_override_ends(owner, before, declared, is_owned):
+    """A document that is deleted during an override leaves a limit that is recorded as its own, as without it."""
+    ended = override(50.0, until=NOW, before=before, declared=declared)
+    change = only_change(plan(live=50.0, owned=owns(applied(50.0, owner), ended)))
+    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
+    assert change.keeps_owner is is_owned
+
+
+@pytest.mark.parametrize(
     ("value", "before", "declared", "is_owned"),
     [
         (50.0, 5.0, 5.0, True),

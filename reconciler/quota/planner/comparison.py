@@ -366,9 +366,9 @@ class _Comparison:
             elif cause is not None:
                 self._act(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
-            keeps = (
-                is_frozen and bool(view.owner) and same_value(view.key, after, override.declared)
-            )
+            is_undeclared = is_frozen or view.declared is None
+            is_owned = view.owner is not None and bool(view.owner.document)
+            keeps = is_undeclared and is_owned and same_value(view.key, after, override.declared)
             self._write(view, Cause.OVERRIDE_EXPIRED, after, keeps_owner=keeps)
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)

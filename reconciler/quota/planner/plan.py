@@ -46,7 +46,9 @@ class QuotaChange:
     owner: Owner | None = None  # the owner after the change (or before, for a removal)
     applied: float | None = None  # value last applied, None = no record
     note: str = ""  # additional text for display, or ""
-    keeps_owner: bool = False  # whether a frozen document stays the owner at the end of an override
+    keeps_owner: bool = (
+        False  # whether the document stays the owner of a value that an override replaced
+    )
 
     @property
     def removes(self) -> bool:
