@@ -233,6 +233,16 @@ def _run_with_restarts(
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
+def ignore_abandoned_tasks(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handle an error of Kopf's loop as usual, unless it is the exception of a task that Kopf left.
+
+    A stop closes Kopf's connections, and requests under way fail, such as those for the served kinds at the start. The
+    failure of a watch is returned by :func:`reconciler.kube.watch.kopf_seam.watch_end`.
+    """
+    if not isinstance(context.get("future"), asyncio.Task):
+        loop.default_exception_handler(context)
+
+
 async def _kopf(
     handlers: kopf.OperatorRegistry,
     plurals: Sequence[str],
@@ -241,6 +251,7 @@ async def _kopf(
 ) -> str:
     """Watch until ``halt`` is done or a watch ended; return which one, and why."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
+    loop.set_exception_handler(ignore_abandoned_tasks)
 
     def stop(_: "Future[None]") -> None:
         with contextlib.suppress(RuntimeError):  # Kopf's loop is closed: it ended before.
