@@ -25,7 +25,15 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
     try:
         replace_file(path, text.encode(), mode=PRIVATE if private else 0o644 & ~_umask())
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> UsageError:
+    """Return the error of a file that could not be written."""
+    return UsageError(
+        f"{path} cannot be written: {error.strerror or error}",
+        hint="check that its directory exists, is writable, and has room",
+    )
 
 
 def write_new(texts: Mapping[Path, str]) -> None:

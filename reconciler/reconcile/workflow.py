@@ -24,7 +24,7 @@ from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.plan_warnings import own_limits
 from reconciler.quota.planner.preconditions import preconditions_of
-from reconciler.quota.policy import Policy
+from reconciler.quota.policy import Cause, Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.reconcile import audit_entries, ownership_records
@@ -37,6 +37,7 @@ from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
+from reconciler.render.units import count
 
 FRESH_SECONDS = 30.0
 """A plan older than this (for example after a wait at the prompt) is compared with the cluster again."""
@@ -143,13 +144,14 @@ async def apply(
     Args:
         withheld: Changes that were withheld from the plan; changes that depend on them are held.
         before_sending: Called with the outcome of a run that ends now: each change about to be sent is unknown.
+            After a ``KquotaError`` nothing is sent.
 
     Raises:
         PlanRefused: A guard refuses the plan; nothing was sent.
         ManifestErrors: Two documents claim one pair; nothing was sent.
         StalePlan: The cluster (checked after :data:`FRESH_SECONDS`) or an override changed since; nothing was written.
         Interrupted: A stop was requested; contains the outcome.
-        KquotaError: Nothing could be sent, or the intents could not be recorded.
+        KquotaError: Nothing could be sent, or intents or outcome could not be written before.
     """
     await _refuse_or_go_on(ports, options, prepared)
     prepared = await _still_fits(ports, options, prepared)
@@ -180,10 +182,9 @@ async def apply(
     try:
         if ports.audit is not None:
             ports.audit.append(audit_entries.intended(early, intended))
+        before_sending(early)
     except KquotaError as error:
         sender.failure = error
-    else:
-        before_sending(early)
     await sender.run()
     visibility, live, failure = await observe_again(ports, sender)
     outcome = Outcome(
@@ -264,6 +265,12 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
         )
     if not plan.complete:
         warnings.append("not every document was read, so nothing is removed")
+    blocked = sum(finding.claim is not None for finding in plan.findings_for(Cause.FROZEN))
+    if blocked:
+        warnings.append(
+            f"not written: {count(blocked, 'declared limit')}, because another document, which is suspended or invalid,"
+            " owns what is declared; delete that document, or declare the limit there"
+        )
     if (
         options.rules.policy is Policy.SYNC
         and rules_for(options, observation).in_force is not Policy.SYNC

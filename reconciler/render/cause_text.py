@@ -49,7 +49,7 @@ changedByAnother | Changed by another | ! | yellow | No longer declared, but cha
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
 orphans | Orphans | o | dim | Their documents were deleted; the quotas stay because of their deletionPolicy.
 overrides | Overrides in force | ^ | cyan | These values apply instead of the declared ones until their override ends.
-frozen | Frozen | * | dim | Their documents are suspended or cannot be used; nothing is written.
+frozen | Frozen | * | dim | Documents that own them are suspended or cannot be used; nothing is written.
 ignored | Ignored | · | dim | Excluded by an ignore rule: neither written nor reported.
 recorded | Recorded only | = | dim | Nothing is written to the cluster; only the ownership records change.
 unmanaged | Unmanaged | ? | dim | Live, not declared, not managed: listed only.

@@ -317,6 +317,7 @@ def test_a_frozen_document_freezes_its_recorded_pairs_even_against_another_claim
         wants(9.0, document="team/two"), live=5.0, owned=owns(applied(5.0)), frozen=("team/one",)
     )
     assert only_finding(new_plan).cause is Cause.FROZEN
+    assert "team/one, which is suspended or invalid, owns it" in only_finding(new_plan).note
 
 
 def test_a_frozen_document_without_a_record_does_not_stop_another_claim():

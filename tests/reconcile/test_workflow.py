@@ -99,6 +99,34 @@ def test_intents_are_recorded_before_anything_is_sent():
     assert sent_at[0].records == {}
 
 
+def test_nothing_is_sent_after_an_error_of_the_step_before_sending():
+    def fail(_outcome) -> None:
+        raise InventoryError("the outcome cannot be written")
+
+    world = World()
+
+    async def run() -> None:
+        prepared = await prepare(world.ports, world.options(), TWO)
+        await apply(world.ports, world.options(), prepared, before_sending=fail)
+
+    with pytest.raises(InventoryError, match="the outcome cannot be written"):
+        asyncio.run(run())
+    assert world.cluster.sent == []
+    assert world.owned().intents == {}
+    assert {entry["outcome"] for entry in world.audit.entries} == {"INTENDED", "NOT SENT"}
+
+
+def test_a_limit_that_a_suspended_document_owns_is_a_warning_with_the_next_step():
+    world = World()
+    world.apply(TWO)
+    other = declared(ALICE, {RATE: 9000.0}, document="team/two")
+    frozen = declared(ALICE, {RATE: 2048.0, SHARE: 50.0})
+    plan = world.plan(merge([replace(frozen, suspended=True), other]))
+    (warning,) = plan.preview.warnings
+    assert warning.startswith("not written: 1 declared limit, because another document")
+    assert "delete that document" in warning
+
+
 def test_a_plan_writes_nothing():
     world = World({ALICE: {RATE: 1.0}})
     prepared = world.plan(TWO)

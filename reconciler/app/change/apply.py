@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from reconciler.app.change.outcome_files import keep_outcome
+from reconciler.app.change.outcome_files import save_outcome
 from reconciler.app.change.plan_preparation import (
     PlanTask,
     addressed,
@@ -22,7 +22,7 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.codecs.outcome import OutcomeWriter
-from reconciler.errors import Interrupted, KquotaError, PlanRefused
+from reconciler.errors import Interrupted, KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.policy import STRICTNESS
 from reconciler.quota.results.report import Outcome, Preview
 from reconciler.reconcile import (
@@ -75,7 +75,6 @@ class ApplyRun:
     _runtime: Runtime
     _forgets: bool
     _file: Path | None
-    _early: list[Path] = field(default_factory=list)
     _writer: OutcomeWriter = field(default_factory=OutcomeWriter)
 
     @property
@@ -94,53 +93,70 @@ class ApplyRun:
         plan = self.prepared.plan
         return not (plan.changes or plan.bookkeeping or self.prepared.override_changes)
 
-    async def apply(self) -> Outcome | None:
-        """Send, verify, record; return ``None`` if there is nothing to do.
+    async def apply(self) -> Outcome:
+        """Send, verify, record, and save the outcome.
 
         The outcome is written before the first request, so that a killed run can be undone.
 
         Raises:
             PlanRefused: A guard refuses; nothing was written.
             Interrupted: The run was stopped; its ``outcome`` has what was done.
+            KquotaError: Nothing was sent, for example because records or outcome cannot be written.
         """
         if self.is_idle and not self.is_refused:
-            if self._forgets:
-                await self._runtime.ports.inventory.write(self.prepared.plan.cluster_id, ())
-            return None
+            return await self._end_idle()
         try:
             outcome = await apply_prepared(
-                self._runtime.ports, self._options, self.prepared, before_sending=self._keep_early
+                self._runtime.ports, self._options, self.prepared, before_sending=self._save
             )
         except Interrupted as stopped:
             if isinstance(stopped.outcome, Outcome):
-                self._keep(stopped.outcome)
+                self._replace(stopped.outcome)
+            raise
+        except (PlanRefused, ManifestErrors, StalePlan):
             raise
         except KquotaError as error:
-            for path in self._early:  # nothing was sent, so there is nothing to undo
-                path.unlink(missing_ok=True)
-            if self._early:
+            if self.outcome_path is not None:  # nothing was sent, so there is nothing to undo
+                self.outcome_path.unlink(missing_ok=True)
+            if self.prepared.plan.changes:
                 many = count(len(self.prepared.plan.changes), "change")
                 error.reword(f"0 applied, {many} not sent: {error.message}")
-                error.hint = f"{error.hint}; next: `{self.next_command}`".removeprefix("; ")
+            error.hint = f"{error.hint}; next: `{self.next_command}`".removeprefix("; ")
             raise
-        self._keep(outcome)
+        self._replace(outcome)
+        return outcome
+
+    async def _end_idle(self) -> Outcome:
+        ports, plan = self._runtime.ports, self.prepared.plan
+        if self._forgets:
+            await ports.inventory.write(plan.cluster_id, ())
+        now = ports.clock.now()
+        outcome = Outcome(
+            cluster_id=plan.cluster_id,
+            digest=plan.digest,
+            started_at=now,
+            ended_at=now,
+            origin=self._options.origin,
+        )
+        self._save(outcome)
         return outcome
 
     async def disconnect(self) -> None:
         """Close the connections until the next request; the records stay locked."""
         await self._runtime.client.close()
 
-    def _keep_early(self, interrupted: Outcome) -> None:
-        path = self._written(interrupted)
-        if path is not None:
-            self._early.append(path)
+    def _save(self, outcome: Outcome) -> None:
+        path = self.outcome_path or self._file
+        self.outcome_path = save_outcome(self.target, outcome, path, self._writer)
 
-    def _keep(self, outcome: Outcome) -> None:
-        self.outcome_path = self._written(outcome)
-
-    def _written(self, outcome: Outcome) -> Path | None:
-        path = self._early[-1] if self._early else self._file
-        return keep_outcome(self.notices, self.target, outcome, path, self._writer)
+    def _replace(self, outcome: Outcome) -> None:
+        """Replace the outcome from before the first request, which remains if that is impossible."""
+        try:
+            self._save(outcome)
+        except KquotaError as error:
+            self.notices.warning(
+                f"{error.message}; it still contains every change of this run with an unknown outcome"
+            )
 
 
 @contextlib.asynccontextmanager

@@ -6,16 +6,16 @@ a killed run can be undone.
 
 import contextlib
 import itertools
+import os
 from pathlib import Path
 from typing import Final
 
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import TextReceiver
 from reconciler.base.durable_files import PRIVATE
-from reconciler.base.text_files import write_text
+from reconciler.base.text_files import cannot_write, write_text
 from reconciler.codecs.outcome import OutcomeWriter
-from reconciler.errors import KquotaError
+from reconciler.errors import UsageError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.units import instant
 
@@ -27,33 +27,32 @@ _TIME: Final = "????-??-??T??????Z"
 """Prefix of the name of an outcome, as a glob."""
 
 
-def keep_outcome(
-    notices: TextReceiver,
-    target: ClusterTarget,
-    outcome: Outcome,
-    outcome_path: Path | None,
-    writer: OutcomeWriter,
+def save_outcome(
+    target: ClusterTarget, outcome: Outcome, outcome_path: Path | None, writer: OutcomeWriter
 ) -> Path | None:
-    """Write an outcome that changes something; return ``None`` with a warning if it could not be written.
+    """Write an outcome and return its file; ``None`` without a file for an outcome that changes nothing.
 
     Args:
         outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
             project's folder, named by time and cluster.
+
+    Raises:
+        UsageError: It cannot be written.
+        ConfigError: Git tracks a file that it would replace.
     """
-    if outcome_path is None and not outcome.pairs:
+    if outcome_path is not None:
+        write_text(outcome_path, writer.text(outcome), private=True)
+        return outcome_path
+    if not outcome.pairs:
         return None
-    created: Path | None = None
+    created = _created_file(target, outcome)
     try:
-        path = outcome_path or (created := _created_file(target, outcome))
-        write_text(path, writer.text(outcome), private=True)
-        if created is not None:
-            _forget_old(created)
-    except (OSError, KquotaError) as error:
-        if created is not None:
-            created.unlink(missing_ok=True)
-        notices.warning(f"the outcome file could not be written: {error}")
-        return None
-    return path
+        write_text(created, writer.text(outcome), private=True)
+    except UsageError:
+        created.unlink(missing_ok=True)
+        raise
+    _forget_old(created)
+    return created
 
 
 def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
@@ -62,14 +61,19 @@ def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
         when = instant(outcome.started_at + seconds).replace(":", "")
         name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
         path = own_path(target.root, name, content_name="outcomes")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
+        if os.path.lexists(path):
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=PRIVATE, exist_ok=False)
-            return path
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        return path
     raise AssertionError("one of the seconds is free")
 
 
 def _forget_old(path: Path) -> None:
     cluster = path.name[len(_TIME) :]
     for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-KEPT]:
-        old.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            old.unlink()

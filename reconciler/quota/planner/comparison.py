@@ -200,7 +200,7 @@ class _Comparison:
         )
         is_frozen = self._is_frozen(view, cause)
         if is_frozen and not view.is_left_behind(override):
-            self._report(view, Cause.FROZEN, Action.REPORT, NOTE_FROZEN)
+            self._report(view, Cause.FROZEN, Action.REPORT, _frozen_note(view))
         elif cause is not None and not is_frozen and view.pair in self.contested:
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
         elif override is not None:
@@ -390,3 +390,10 @@ class _Comparison:
         is_pruned = prunable and self._action(view, Cause.PRUNE) is Action.WRITE
         stays = is_foreign or is_pruned or override.ends_with_document
         return view.live if stays else override.before
+
+
+def _frozen_note(view: PairView) -> str:
+    """Return why a pair is frozen; a pair that another document declares is frozen by its recorded owner."""
+    if view.claim is None or view.owner is None:
+        return NOTE_FROZEN
+    return f"{view.owner.document}, which is suspended or invalid, owns it until it is deleted"

@@ -1,12 +1,15 @@
 """Outcome files: the newest ones of each cluster remain, independent of the other clusters of the run."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.app.change.outcome_files import FOLDER, KEPT, keep_outcome
+import pytest
+
+from reconciler.app.change.outcome_files import FOLDER, KEPT, save_outcome
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import NoticeLog
 from reconciler.codecs.outcome import OutcomeWriter
+from reconciler.errors import UsageError
 from tests.app.test_fleet import target
 from tests.render.previews import result
 
@@ -14,9 +17,8 @@ from tests.render.previews import result
 def outcome_path(folder: Path, name: str, *, at: float) -> Path:
     """Write the outcome of one cluster."""
     cluster: ClusterTarget = replace(target(name), root=folder)
-    notices = NoticeLog()
-    path = keep_outcome(notices, cluster, replace(result(), started_at=at), None, OutcomeWriter())
-    assert path is not None, notices.notices
+    path = save_outcome(cluster, replace(result(), started_at=at), None, OutcomeWriter())
+    assert path is not None
     return path
 
 
@@ -42,17 +44,29 @@ def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
 
 
 def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> None:
-    cluster, notices = replace(target("prod"), root=tmp_path), NoticeLog()
+    cluster = replace(target("prod"), root=tmp_path)
     writer = OutcomeWriter()
-    early = keep_outcome(notices, cluster, result(), None, writer)
-    assert keep_outcome(notices, cluster, result(), early, writer) == early
+    early = save_outcome(cluster, result(), None, writer)
+    assert save_outcome(cluster, result(), early, writer) == early
     assert [*(tmp_path / FOLDER).iterdir()] == [early]
 
 
-def test_an_outcome_that_cannot_be_written_causes_a_warning_and_no_file(tmp_path: Path) -> None:
-    notices = NoticeLog()
-    _ = (tmp_path / ".kquota").write_text("a file where the folder should be")
+@pytest.mark.parametrize("name", [".kquota", FOLDER])
+def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
+    tmp_path: Path, name: str
+) -> None:
+    blocked = tmp_path / name
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    _ = blocked.write_text("a file where the folder should be")
     cluster = replace(target("prod"), root=tmp_path)
-    assert keep_outcome(notices, cluster, result(), None, OutcomeWriter()) is None
-    (notice,) = notices.notices
-    assert "the outcome file could not be written" in str(notice)
+    with pytest.raises(UsageError, match=rf"{FOLDER}/\S+-prod.json cannot be written: ") as caught:
+        _ = save_outcome(cluster, result(), None, OutcomeWriter())
+    assert "has room" in caught.value.hint
+
+
+def test_an_outcome_without_changes_has_a_file_only_where_one_is_named(tmp_path: Path) -> None:
+    cluster, idle = replace(target("prod"), root=tmp_path), replace(result(), pairs=())
+    assert save_outcome(cluster, idle, None, OutcomeWriter()) is None
+    named = tmp_path / "outcome.json"
+    assert save_outcome(cluster, idle, named, OutcomeWriter()) == named
+    assert json.loads(named.read_text())["pairs"] == []
