@@ -1,10 +1,13 @@
-"""``kquota`` and ``python -m reconciler``: run the command line with signal handlers from start to end.
+"""``kquota``, ``python -m reconciler`` and ``kafka-client-quotas``: run a command line with signal handlers from start to end.
 
 While a command runs, a signal cancels it and the command reports its outcome (``app.event_loop``). Before its modules are
 loaded and after its end, a signal only sets the exit code. It is 130 for Ctrl-C, SIGTERM and SIGHUP, so that a supervisor
-does not see a death by signal. A signal that the parent process ignores (``nohup``) stays ignored.
+does not see a death by signal: not while the interpreter ends either, when a signal is ignored. A signal that the parent
+process ignores (``nohup``) stays ignored.
 """
 
+import atexit
+import importlib
 import os
 import signal
 import sys
@@ -16,18 +19,47 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and exit with its code."""
-    handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    _answer(handled, _leave)
-    from reconciler.cli.main import main as run  # noqa: PLC0415 - a signal may arrive during the import
+    """Run ``kquota`` in this process and exit with its code."""
+    _run("reconciler.cli.main")
 
-    _answer(handled, signal.default_int_handler)  # asyncio replaces only this handler
+
+def client_quotas() -> NoReturn:
+    """Run ``kafka-client-quotas`` in this process and exit with its code."""
+    _run("reconciler.cli.client_quotas")
+
+
+def _run(module: str) -> NoReturn:
+    handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    _ = atexit.register(_answer, handled, signal.SIG_IGN)  # The first function is called last.
+    _answer(handled, _leave)
+    try:
+        run = importlib.import_module(module).main  # a signal may arrive during the import
+    except ModuleNotFoundError as error:
+        sys.exit(_refuse_incomplete(error))
+    _answer(handled, signal.default_int_handler)  # asyncio replaces only this handler of Ctrl-C
     try:
         code = run()
     except KeyboardInterrupt:
         code = INTERRUPTED  # A second signal, during the report of the first.
     _answer(handled, _leave)
+    # After `python -m`, CPython ends with SIGINT if a Ctrl-C interrupted code from a text, such as the methods of a
+    # dataclass, although the command handled it. Other code from a text resets that.
+    exec("")  # noqa: S102 - constant
     sys.exit(code)
+
+
+def _refuse_incomplete(error: ModuleNotFoundError) -> int:
+    """Print that a package is missing, which the library does not need; return the exit code."""
+    from reconciler.base.installation import incomplete_installation
+    from reconciler.cli.framework.console import Console
+
+    failure = incomplete_installation(error)
+    if failure is None:
+        raise error
+    console = Console.of_process()
+    console.error(failure.message)
+    console.hint(failure.hint)
+    return failure.exit_code
 
 
 def _answer(numbers: list[signal.Signals], handler: "signal._HANDLER") -> None:

@@ -1,4 +1,4 @@
-"""Extras of the package: their modules, the commands that need them, and how to install them with this version."""
+"""The package and its extras: their modules, the commands that need them, and how to install them with this version."""
 
 import importlib.util
 from typing import Final
@@ -20,11 +20,12 @@ def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...
     for the folder of the wheel.
 
     Args:
-        extra: A name of `[project.optional-dependencies]` in pyproject.toml.
+        extra: A name of `[project.optional-dependencies]` in pyproject.toml; "" = the base installation.
         released: Whether the package index has this version.
     """
     sources = (PROJECT,) if released else (".", f"./{WHEEL}")
-    return tuple(f"pip install '{source}[{extra}]'" for source in sources)
+    suffix = f"[{extra}]" if extra else ""
+    return tuple(f"pip install '{source}{suffix}'" for source in sources)
 
 
 def install_hint(extra: str, *, released: bool = RELEASED) -> str:
@@ -61,3 +62,15 @@ def needs(extra: str, command_name: str) -> None:
             f"{command_name} needs {', '.join(missing)}, which the base installation does not include",
             hint=install_hint(extra),
         )
+
+
+def incomplete_installation(error: ModuleNotFoundError) -> UsageError | None:
+    """Return the error of a missing module of another package; ``None`` for a module of this one."""
+    name = (error.name or "").partition(".")[0]
+    if name in {"", "reconciler"}:
+        return None
+    extra = next((extra for extra, modules in MODULES.items() if name in modules), "")
+    return UsageError(
+        f"the installation is incomplete: the Python module {name} is missing",
+        hint=install_hint(extra),
+    )

@@ -303,6 +303,12 @@ def test_the_library_is_complete_without_any_other_package(wheel: Path, tmp_path
     )
     answer = environment.run("python", "-c", program, folder=tmp_path)
     assert (answer.returncode, "refused" in answer.stdout) == (0, True), answer.stdout
+    for name in ("kquota", "kafka-client-quotas"):
+        command = environment.run(name, "--help", folder=tmp_path)
+        assert (command.returncode, "the Python module click is missing" in command.stdout) == (
+            1,
+            True,
+        ), command.stdout
 
 
 @pytest.mark.parametrize("extra", USES)

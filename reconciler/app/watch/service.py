@@ -5,13 +5,15 @@ import contextlib
 import logging
 import random
 import signal
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
+from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
 from reconciler.app.loop.intervals import Random
@@ -161,7 +163,7 @@ class _WatchService:
         self._stop = asyncio.Event()
 
     async def serve(self) -> signal.Signals:
-        with self._listening():
+        with signals_handled(self._signal_handlers()):
             async with served(
                 self._notices,
                 self._options.serving,
@@ -181,10 +183,9 @@ class _WatchService:
 
     # -- signals --------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Handle signals: SIGTERM and Ctrl-C stop gracefully, a second one at once; SIGHUP requests a fetch."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    def _signal_handlers(self) -> Mapping[signal.Signals, Callable[[], object]]:
+        """SIGTERM and Ctrl-C stop gracefully, a second one at once; SIGHUP requests a fetch."""
+        task = asyncio.current_task()
 
         def stop(received: signal.Signals) -> None:
             if self._stop.is_set() and task is not None:
@@ -194,17 +195,11 @@ class _WatchService:
             self._signal = received
             self._stop.set()
 
-        def ask() -> None:
-            self._watch.enqueue("SIGHUP")
-
-        for signal_number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signal_number, stop, signal_number)
-        loop.add_signal_handler(signal.SIGHUP, ask)
-        try:
-            yield
-        finally:
-            for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                _ = loop.remove_signal_handler(signal_number)
+        return {
+            signal.SIGTERM: partial(stop, signal.SIGTERM),
+            signal.SIGINT: partial(stop, signal.SIGINT),
+            signal.SIGHUP: partial(self._watch.enqueue, "SIGHUP"),
+        }
 
 
 class ClusterSessions:

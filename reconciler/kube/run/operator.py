@@ -14,6 +14,7 @@ import signal
 from functools import partial
 from typing import Final
 
+from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop import (
     LoopIntervals,
     ReconcileRunner,
@@ -72,7 +73,6 @@ async def run(settings: OperatorSettings) -> None:
     clock = SystemClock()
     metrics = Metrics(entity_labels=settings.metrics_entity_labels)
     stop = asyncio.Event()
-    _stop_on_signals(stop)
     if settings.kubeconfig is not None:
         os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf reads only this variable.
     connect = partial(
@@ -81,9 +81,11 @@ async def run(settings: OperatorSettings) -> None:
         clock=clock,
         on_request=partial(_count_request, metrics),
     )
-    api = await connect()
     async with contextlib.AsyncExitStack() as stack:
-        _ = await stack.enter_async_context(api)
+        stack.enter_context(
+            signals_handled(dict.fromkeys((signal.SIGTERM, signal.SIGINT), stop.set))
+        )
+        api = await stack.enter_async_context(await connect())
         sessions = await stack.enter_async_context(
             SessionKeeper(api, settings=settings, clock=clock, metrics=metrics)
         )
@@ -360,12 +362,6 @@ class Operator:
 
 def _count_request(metrics: Metrics, verb: str, resource: str, code: str) -> None:
     metrics.kubernetes(verb, resource, int(code) if code.isdigit() else 0)
-
-
-def _stop_on_signals(stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_number, stop.set)
 
 
 async def _stopped(stop: asyncio.Event, ended: asyncio.Event) -> None:
