@@ -253,11 +253,11 @@ def _load(text: str, location: str) -> DocumentReader:
         top = load(text, kind=KIND, format_version=FORMAT, location=location)
     except ConfigError as error:
         if error.key == "format":
-            raise StalePlan(str(error), differences=(error.message,), hint=error.hint) from error
+            raise StalePlan(error.message, hint=error.hint) from error
         raise
     if "documentDigest" not in top:  # no default: without it, the time of a plan could be edited
         message = "its time has no digest: the plan is of an earlier version of kquota"
-        raise StalePlan(f"{location}: {message}", differences=(message,), hint="plan again")
+        raise StalePlan(f"{location}: {message}", hint="plan again")
     return top
 
 

@@ -1,7 +1,7 @@
 """The observation of a cluster: its identity, its quotas from one describe, and the ownership records; never partial."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.base.protocols import Clock
@@ -119,6 +119,20 @@ def rules_for(options: ReconcileOptions, observation: Observation) -> Rules:
     return replace(options.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
 
 
+def check_overrides(owned: OwnershipRecords, pairs: Collection[Pair]) -> None:
+    """Check that there is an override of each pair.
+
+    Raises:
+        UsageError: There is none.
+    """
+    for subject, key in sorted(pairs, key=lambda pair: (sort_key(pair[0]), pair[1])):
+        if (subject, key) not in owned.overrides:
+            raise UsageError(
+                f"there is no override of {entity_text(subject)}, {key}",
+                hint="kquota override list shows all overrides",
+            )
+
+
 def override_changes(
     options: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
@@ -128,11 +142,7 @@ def override_changes(
         UsageError: A value cannot be written, or there is no override to end.
     """
     begun = [_begun(order, observation, desired) for order in options.overrides]
-    missing = sorted(
-        entity_text(pair[0]) for pair in options.ended - observation.owned.overrides.keys()
-    )
-    if missing:
-        raise UsageError(f"there is no override of {missing[0]} to end")
+    check_overrides(observation.owned, options.ended)
     ended = [
         OverrideSet(override=replace(observation.owned.overrides[pair], until=observation.at))
         for pair in sorted(options.ended, key=lambda pair: (sort_key(pair[0]), pair[1]))

@@ -44,7 +44,7 @@ def overrides_text(overrides: Sequence[Override], *, now: float, style: Style) -
             units.limit(override.key, override.declared)
             if override.declared is not None
             else "not declared",
-            f"{units.age(override.until - now)} left"
+            f"{units.instant(override.until)}, {units.age(override.until - now)} left"
             if now < override.until
             else "expired, not reverted",
             escaped(override.author),

@@ -2,10 +2,12 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
+from reconciler.inventory.file_lock import FileLock
 from reconciler.sandbox import Fault
 from reconciler.sandbox.faults import CutBefore
 from tests.cli.projects import CLUSTER, manifests, project, quota
@@ -52,6 +54,30 @@ def test_drift_keeps_the_time_of_its_first_observation(kquota, applied, sandbox)
     second = json.loads(kquota("drift", "--format", "json").out)["drift"][0]
     assert first["since"] == second["since"]
     assert first["since"] is not None
+
+
+def test_drift_is_shown_where_its_time_cannot_be_recorded(kquota, applied, sandbox):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    lock = applied / ".kquota/.inventory.json.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    ran = kquota("drift", "--detailed-exitcode")
+    assert ran.code == 2
+    assert "team/a" in ran.out
+    assert "warning: when drift was first seen is not recorded: " in ran.err
+
+
+def test_a_drift_that_waits_for_the_records_names_the_option_that_needs_none(
+    kquota, applied, sandbox
+):
+    sandbox.seed({USER_A: {"producer_byte_rate": 5000.0}})
+    lock = applied / ".kquota/.inventory.json.AAAAAAAAAAAAAAAAAAAAAA.lock"
+    with FileLock(lock, command="kquota apply", now=0.0):
+        ran = kquota("drift")
+        assert ran.code == 1
+        assert "locked by kquota apply" in ran.err
+        assert "`kquota drift --read-only` shows drift meanwhile" in ran.err
+        assert kquota("drift", "--read-only", "--detailed-exitcode").code == 2
 
 
 def test_read_only_drift_writes_nothing(kquota, applied, sandbox):
@@ -141,6 +167,10 @@ def test_an_override_works_with_invalid_manifests(kquota, applied, sandbox):
         ),
         (("user=a", "producer_byte_rate=1Mi", "--for", "1h", "--reason", "x"), "--yes"),
         (("end", "user=nobody", "--yes"), "there is no override of user=nobody"),
+        (
+            ("end", "user=a", "consumer_byte_rate", "--yes"),
+            "there is no override of user=a, consumer_byte_rate",
+        ),
     ],
 )
 def test_an_invalid_override_is_refused_with_a_message(kquota, applied, arguments, message):
@@ -177,6 +207,55 @@ def test_an_apply_whose_outcome_cannot_be_saved_writes_nothing(
     assert ran.code == 1
     assert f"{path} cannot be written: {message}" in ran.err
     assert sandbox.values() == before
+
+
+APPLY = ("apply",)
+OVERRIDE = ("override", "user=a", "producer_byte_rate=5Mi", "--for", "1h", "--reason", "x")
+ROLLBACK = ("rollback", "outcome.json")
+
+
+@pytest.mark.parametrize("words", [APPLY, OVERRIDE, ROLLBACK], ids=lambda words: words[0])
+def test_nothing_is_sent_unless_the_file_that_undoes_it_was_written(
+    kquota, applied, sandbox, words
+):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
+    assert kquota("apply", "--yes", "--out", "outcome.json").code == 0
+    manifests(applied, quota("a", "{producerByteRate: 30Mi}"))
+    outcomes = applied / ".kquota/outcomes"
+    shutil.rmtree(outcomes)
+    outcomes.write_text("a file where the folder should be")
+    before = sandbox.values()
+    ran = kquota(*words, "--yes")
+    assert ran.code == 1
+    assert sandbox.values() == before
+    assert "error: 0 applied, 1 change not sent: .kquota/outcomes/" in ran.err
+    assert "undo" not in ran.err
+    outcomes.unlink()
+    assert kquota(*words, "--yes").code == 0, "the next run continues"
+    assert sandbox.values() != before
+
+
+def test_an_error_of_the_records_says_that_nothing_was_sent(kquota, applied, sandbox):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
+    log = applied / ".kquota/audit.jsonl"
+    log.unlink()
+    log.mkdir()
+    before = sandbox.values()
+    ran = kquota("apply", "--yes")
+    assert ran.code == 1
+    assert "error: 0 applied, 1 change not sent: .kquota/audit.jsonl cannot be " in ran.err
+    assert "next: `kquota apply`" in ran.err
+    assert sandbox.values() == before
+
+
+def test_an_apply_without_changes_replaces_the_outcome_of_an_earlier_one(kquota, applied, sandbox):
+    manifests(applied, quota("a", "{producerByteRate: 20Mi}"))
+    assert kquota("apply", "--yes", "--out", "outcome.json").code == 0
+    idle = kquota("apply", "--yes", "--out", "outcome.json", "--format", "json")
+    assert json.loads(idle.out) == json.loads((applied / "outcome.json").read_text())
+    assert json.loads(idle.out)["counts"]["APPLIED"] == 0
+    assert "contains no change to restore" in kquota("rollback", "outcome.json", "--yes").err
+    assert rate(sandbox) == 2 * TEN
 
 
 def test_an_apply_saves_its_outcome_by_default(kquota, applied, sandbox):

@@ -97,6 +97,14 @@ def test_stop_on_error_writes_nothing_unless_every_cluster_has_a_plan(fleet, kqu
     assert not any(fleet[name].values() for name in ("alpha", "gamma"))
 
 
+def test_a_run_that_writes_to_no_cluster_prints_a_document_without_outcomes(fleet, kquota):
+    fleet["beta"].stop()
+    words = ("apply", "--all", "--yes", "--timeout", "500ms", "--format", "json")
+    ran = kquota(*words, "--stop-on-error")
+    assert ran.code == 1
+    assert json.loads(ran.out) == {"format": 1, "kind": "kquota-outcomes", "outcomes": []}
+
+
 def test_a_refused_cluster_exits_3_and_the_others_are_written(fleet, folder, kquota):
     documents = [quota(f"user-{name}", cluster=name) for name in ("alpha", "gamma")]
     manifests(folder, *documents, quota("any", entity="{user: {default: true}}", cluster="beta"))

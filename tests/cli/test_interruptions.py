@@ -3,19 +3,23 @@
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 
+from reconciler.cli.change.apply_output import STOPPING
 from reconciler.kafka import ClientConfig, SyncQuotaClient
 from reconciler.quota.outcome import MAX_OPERATIONS
-from reconciler.sandbox import Fault
+from reconciler.sandbox import Fault, SandboxSettings
 from reconciler.sandbox.faults import Delay, Slow
-from tests.cli.projects import project, quota
+from tests.cli.brokers import SandboxThread
+from tests.cli.projects import CLUSTER, project, quota
 from tests.servers.certs import Authority
 
 DOCUMENTS = MAX_OPERATIONS + 500
@@ -79,6 +83,30 @@ def test_an_interrupted_apply_reports_its_changes_and_the_next_run_continues(
     assert kquota("plan", "--detailed-exitcode").code == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_an_apply_at_once_and_the_command_that_undoes_it_is_printed(
+    folder, sandbox, kquota, number
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    sandbox.fail(Fault(effect=Delay(seconds=9), api=49))
+    errors = folder / "err"
+    with errors.open("w") as err:
+        process = start(folder, "apply", "--yes", "--validate", "none", stderr=err)
+        until(lambda: list((folder / ".kquota/outcomes").glob("*.json")))
+        until(lambda: not sandbox.sandbox.faults._armed)
+        process.send_signal(number)
+        until(lambda: STOPPING in errors.read_text())
+        process.send_signal(number)
+        _ = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert "Traceback" not in errors.read_text()
+    words = "changes may have been made without a result; to undo them: "
+    (line,) = [line for line in errors.read_text().splitlines() if line.startswith(words)]
+    undone = kquota(*shlex.split(line.removeprefix(words))[1:], "--yes", "--validate", "none")
+    assert undone.code == 0
+    assert sandbox.values() == {}
+
+
 def test_after_kill_9_the_next_run_owns_the_applied_values_and_applies_the_rest(
     many, sandbox, kquota
 ):
@@ -133,16 +161,19 @@ def test_ctrl_c_while_reading_exits_130_with_one_line(folder, sandbox):
 
 
 class Terminal:
-    """A process whose three streams are a terminal."""
+    """A process whose streams are a terminal.
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    ``stdout``: another file for its results.
+    """
+
+    def __init__(self, folder: Path, *words: str, stdout: IO[str] | None = None) -> None:
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
             [*KQUOTA, *words],
             cwd=folder,
             env=ENVIRONMENT | {"TERM": "xterm"},
             stdin=slave,
-            stdout=slave,
+            stdout=stdout or slave,
             stderr=slave,
             start_new_session=True,
         )
@@ -181,6 +212,32 @@ def test_on_a_terminal_apply_asks_and_only_yes_confirms(folder, sandbox, answer,
     assert len(sandbox.values()) == entities
 
 
+def test_a_question_about_a_json_document_is_asked_below_its_plan(folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    with (folder / "out").open("w") as file:
+        terminal = Terminal(folder, "apply", "--format", "json", stdout=file)
+        terminal.expect("[y/N] ")
+        assert "1 to create" in terminal.seen
+        terminal.type("y\n")
+        assert terminal.end() == 0
+    assert json.loads((folder / "out").read_text())["complete"]
+
+
+def test_several_clusters_have_a_document_also_if_the_answer_is_no(folder, sandbox):
+    with SandboxThread(SandboxSettings(cluster_id="BBBBBBBBBBBBBBBBBBBBBB")) as other:
+        project(folder, sandbox.bootstrap, quota("a"))
+        with (folder / "kquota.yaml").open("a") as file:
+            file.write("---\n" + CLUSTER.format(name="other", bootstrap=other.bootstrap))
+        with (folder / "out").open("w") as file:
+            terminal = Terminal(folder, "apply", "--all", "--format", "json", stdout=file)
+            terminal.expect("[y/N] ")
+            terminal.type("n\n")
+            assert terminal.end() == 1
+    assert json.loads((folder / "out").read_text())["outcomes"] == []
+    assert "nothing was written" in terminal.seen
+    assert sandbox.values() == {}
+
+
 def test_ctrl_c_at_the_question_is_handled_immediately(folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     terminal = Terminal(folder, "apply")
@@ -217,6 +274,22 @@ def test_a_reader_that_closes_before_the_plan_was_printed_stops_the_apply(many, 
     assert process.returncode == 1
     assert "Traceback" not in err
     assert sandbox.values() == {}
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_outcome_that_standard_output_does_not_take_is_a_message(folder, sandbox, output):
+    project(folder, sandbox.bootstrap, quota("a"))
+    sandbox.fail(Fault(effect=Delay(seconds=1), api=49, skip=1))  # validated, then sent
+    read, write = os.pipe()
+    with start(folder, "apply", "--yes", "--format", output, stdout=write) as process:
+        os.close(write)
+        until(lambda: list((folder / ".kquota/outcomes").glob("*.json")))
+        os.close(read)
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert len(sandbox.values()) == 1
+    assert "1 of 1 change applied and visible" in err
+    assert "to undo this: kquota rollback .kquota/outcomes/" in err
 
 
 def test_the_sandbox_command_prints_its_address_and_stops_on_a_signal(folder, kquota):
@@ -282,6 +355,29 @@ sys.meta_path.insert(0, Finder())
 from reconciler.__main__ import main
 main()
 """
+WITHIN = """
+import os, signal, sys
+import reconciler.base.output_text, reconciler.cli.framework.diagnostics, reconciler.cli.change.plan
+class Finder:  # the signal interrupts code from a text, such as the methods of a dataclass
+    def find_spec(self, name, path=None, target=None):
+        if name == "reconciler.app.clusters.targets":
+            exec("os.kill(os.getpid(), {number}); import time; time.sleep(20)")
+sys.argv = ["kquota", "plan", "--bootstrap-server", "127.0.0.1:1", "q.yaml"]
+sys.meta_path.insert(0, Finder())
+from reconciler.__main__ import main
+main()
+"""
+FINAL = """
+import os, signal, sys
+import reconciler.cli.main as command_line
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid()):  # when the interpreter has ended and clears its modules
+        kill(pid, {number})
+command_line.main = lambda: 7
+sys.kept_until_the_end = Last()
+from reconciler.__main__ import main
+main()
+"""
 LATE = """
 import os, signal, sys
 import reconciler.cli.main as command_line
@@ -316,6 +412,23 @@ def test_a_signal_before_or_after_the_work_exits_130_without_a_message(folder, s
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (130, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("script", "code"), [(WITHIN, 130), (FINAL, 7)], ids=["within", "final"])
+def test_no_signal_ends_the_process_in_place_of_its_exit_code(folder, script, code, number):
+    (folder / "program.py").write_text(script.format(number=int(number)))
+    ran = subprocess.run(
+        [sys.executable, "-m", "program"],  # Python ends a module, not a script, with SIGINT
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
 
 
 def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_next_command(

@@ -12,6 +12,8 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.errors import UsageError
+from reconciler.quota.entity import Entity
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ip_aliases import ADDRESS
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
@@ -25,6 +27,7 @@ class PlanTask:
     desired: DesiredState
     options: ReconcileOptions
     records: RecordOptions
+    only: tuple[Entity, ...] = ()  # the entities that were typed; empty = all
 
 
 def task_for(
@@ -68,6 +71,7 @@ def task_for(
         desired=documents.desired,
         options=options,
         records=replace(record_options(sources), since=since),
+        only=limits.only,
     )
 
 
@@ -79,9 +83,23 @@ def record_options(sources: RecordSource) -> RecordOptions:
 async def prepared_for(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
     options = replace(task.options, own_principal=runtime.own_principal)
-    return addressed(
-        narrowed(await prepare(runtime.ports, options, task.desired), options), task.target, runtime
+    prepared = narrowed(await prepare(runtime.ports, options, task.desired), options)
+    return addressed(_with_unknown_entities(prepared, task), task.target, runtime)
+
+
+def _with_unknown_entities(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
+    """Add a warning for each typed entity that is not declared, recorded or live: a plan of it is empty."""
+    observation, desired = prepared.observation, task.desired
+    declared = desired.limits.keys() | {entity for entity, _ in desired.halted}
+    warnings = tuple(
+        f"--only {entity_text(entity)}: no document, record or live quota has this entity"
+        for entity in task.only
+        if entity not in declared
+        and entity not in observation.live.limits
+        and entity not in observation.owned.records
     )
+    preview = prepared.preview
+    return replace(prepared, preview=replace(preview, warnings=(*preview.warnings, *warnings)))
 
 
 def addressed(prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime) -> PreparedPlan:

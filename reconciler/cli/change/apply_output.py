@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reconciler.app.change.apply import ApplyRun
 from reconciler.app.change.plan import ClusterPlan
@@ -19,14 +20,17 @@ from reconciler.cli.output import plans
 from reconciler.cli.output.fleet import code_of_fleet, work_on
 from reconciler.errors import Interrupted, UsageError
 from reconciler.quota.results.report import Outcome
+from reconciler.reconcile.sender import STOP_GRACE_SECONDS
 from reconciler.render.fleet_summary import FleetRow
 from reconciler.render.units import count
+
+STOPPING: Final = f"stopping after the current request, within {STOP_GRACE_SECONDS:g} s; a second signal ends at once"
 
 OpenRun = Callable[[Notices, ClusterTarget], AbstractAsyncContextManager[ApplyRun]]
 """``open_run(notices, target)``: one cluster with its plan, ready to be applied inside the context."""
 
 Prepared = ClusterResult[ApplyRun]
-Applied = ClusterResult[Outcome | None]
+Applied = ClusterResult[Outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +56,21 @@ def apply_all(
         UsageError: The question was answered with no, or ``--stop-on-error`` applies; nothing was written.
         Interrupted: The run was interrupted; the outcomes so far were reported.
     """
-    return run(_apply_all(console, targets, open_run, display))
+    begun: list[ApplyRun] = []
+
+    def announce_stop() -> None:
+        if any(apply.outcome_path is not None for apply in begun):
+            console.note(STOPPING)
+
+    return run(_apply_all(console, targets, open_run, display, begun), on_stop=announce_stop)
 
 
 async def _apply_all(
-    console: Console, targets: Sequence[ClusterTarget], open_run: OpenRun, display: ApplyOutput
+    console: Console,
+    targets: Sequence[ClusterTarget],
+    open_run: OpenRun,
+    display: ApplyOutput,
+    begun: list[ApplyRun],
 ) -> ExitCode:
     is_alone = len(targets) == 1
     async with AsyncExitStack() as stack:
@@ -69,18 +83,21 @@ async def _apply_all(
 
         prepared = await work_on(console, targets, prepare, concurrency=display.concurrency)
         runs = [result.value for result in prepared if result.value is not None]
-        _show_plans(console, runs, display)
-        _check_all(console, prepared, display)
         writing = [run for run in runs if not run.is_refused and run.prepared.plan.changes]
-        if writing and not display.yes and not await _confirm(console, writing):
+        asks = bool(writing) and not display.yes
+        if display.output == "text":
+            _show_plans(console, runs, display)
+        elif asks:  # The document goes to standard output; the question needs its plan.
+            _show_plans(console.for_messages(), runs, display)
+        _check_all(console, prepared, display)
+        if asks and not await _confirm(console, writing):
+            _show_no_outcomes(console, prepared, display)
             raise UsageError("apply cancelled; nothing was written")
-        applied = await _applied(console, runs, display, is_alone=is_alone)
+        applied = await _applied(console, runs, display, begun, is_alone=is_alone)
         return _report(console, prepared, applied, display)
 
 
 def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput) -> None:
-    if display.output != "text":
-        return
     if display.is_reviewed and not display.verbose:
         for apply in runs:
             plans.show_summary(console, apply.preview)
@@ -97,7 +114,7 @@ def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOut
     """Check that every cluster can be written to, unless ``--continue-on-error`` applies.
 
     Raises:
-        UsageError: A cluster has no plan or a refused one; the table of all clusters is shown before.
+        UsageError: A cluster has no plan or a refused one; the table or document of all clusters is shown before.
     """
     if display.continue_on_error or len(prepared) == 1:
         return
@@ -109,28 +126,47 @@ def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOut
     if names:
         if display.output == "text":
             plans.show_fleet_summary(console, rows_of(prepared, _unwritten_row))
+        _show_no_outcomes(console, prepared, display)
         raise UsageError(
             f"nothing was written to any cluster: no plan, or a refused one, for {', '.join(names)}",
             hint="correct the errors, or pass --continue-on-error to write to the other clusters",
         )
 
 
+def _show_no_outcomes(console: Console, prepared: Sequence[Prepared], display: ApplyOutput) -> None:
+    """Print the JSON document of a run over several clusters that wrote nothing."""
+    if len(prepared) > 1 and display.output == "json":
+        plans.show_outcomes(console, ())
+
+
 async def _applied(
-    console: Console, runs: Sequence[ApplyRun], display: ApplyOutput, *, is_alone: bool
+    console: Console,
+    runs: Sequence[ApplyRun],
+    display: ApplyOutput,
+    begun: list[ApplyRun],
+    *,
+    is_alone: bool,
 ) -> tuple[Applied, ...]:
     """Write to each cluster that has a plan; return the results.
+
+    Args:
+        begun: Receives each run that begins to write.
 
     Raises:
         KquotaError: The error of the only cluster.
     """
     by_target = {id(apply.target): apply for apply in runs}
 
-    async def write(notices: Notices, target: ClusterTarget) -> Outcome | None:
+    async def write(notices: Notices, target: ClusterTarget) -> Outcome:
         apply = by_target[id(target)]
         apply.notices = notices
+        begun.append(apply)
         try:
             return await apply.apply()
         except asyncio.CancelledError:
+            if apply.outcome_path is not None:
+                undo = _undo_command(apply)
+                console.note(f"changes may have been made without a result; to undo them: {undo}")
             if is_alone:
                 raise
             # Outcomes of other clusters may still have to be shown.
@@ -153,7 +189,7 @@ async def _applied(
         )
     except Interrupted as stopped:
         if isinstance(stopped.outcome, Outcome):
-            _show_outcome(console, runs[0], stopped.outcome, display)
+            _show_outcomes(console, [(runs[0], stopped.outcome)], display, ())
         raise
 
 
@@ -166,33 +202,26 @@ def _report(
         Interrupted: The run was interrupted.
     """
     runs = [result.value for result in prepared if result.value is not None]
-    outcomes = [_outcome_of(result) for result in applied]
-    if len(prepared) > 1 and display.output == "json":
-        plans.show_outcomes(
-            console,
-            [
-                (apply.target, outcome)
-                for apply, outcome, result in zip(runs, outcomes, applied, strict=True)
-                if result.error is None or outcome is not None
-            ],
-        )
-    for apply, outcome, result in zip(runs, outcomes, applied, strict=True):
-        if result.error is None or outcome is not None:
-            _show_outcome(console, apply, outcome, display, alone=len(prepared) == 1)
-    if len(prepared) > 1 and display.output == "text":
-        plans.show_fleet_summary(console, _rows(prepared, applied))
+    outcomes = [
+        (apply, outcome)
+        for apply, result in zip(runs, applied, strict=True)
+        if (outcome := _outcome_of(result)) is not None
+    ]
+    _show_outcomes(
+        console, outcomes, display, _rows(prepared, applied) if len(prepared) > 1 else ()
+    )
     for result in applied:
         if isinstance(result.error, Interrupted):
             raise result.error
     return worst([code_of_fleet(prepared, lambda _: ExitCode.DONE), code_of_fleet(applied, _code)])
 
 
-def _code(outcome: Outcome | None) -> ExitCode:
-    return ExitCode.DONE if outcome is None or outcome.complete else ExitCode.ERROR
+def _code(outcome: Outcome) -> ExitCode:
+    return ExitCode.DONE if outcome.complete else ExitCode.ERROR
 
 
 def _is_complete(result: Applied) -> bool:
-    return result.error is None and (result.value is None or result.value.complete)
+    return result.value is not None and result.value.complete
 
 
 def _outcome_of(result: Applied) -> Outcome | None:
@@ -201,28 +230,61 @@ def _outcome_of(result: Applied) -> Outcome | None:
     return result.value
 
 
-def _show_outcome(
+def _show_outcomes(
     console: Console,
-    apply: ApplyRun,
-    outcome: Outcome | None,
+    outcomes: Sequence[tuple[ApplyRun, Outcome]],
     display: ApplyOutput,
-    *,
-    alone: bool = True,
+    rows: Sequence[FleetRow],
 ) -> None:
-    """Print an outcome, the command that continues it, and the command that undoes it."""
-    if alone or display.output == "text":
-        if not alone and outcome is not None:
-            console.fact(f"\n== {apply.target.display_name}")
-        plans.show_outcome(console, outcome, display.output, verbose=display.verbose)
-    if outcome is None:
-        return
+    """Print outcomes, and the commands that continue and undo them.
+
+    Args:
+        rows: All clusters of a run over several.
+
+    Raises:
+        OSError: Standard output cannot be written; the outcomes are messages, because what was changed must be known.
+    """
+    try:
+        if display.output == "text":
+            _show_texts(console, outcomes, display, rows)
+        elif rows:
+            plans.show_outcomes(console, [(apply.target, outcome) for apply, outcome in outcomes])
+        else:
+            plans.show_outcome(console, outcomes[0][1])
+        console.flush()
+    except OSError:
+        _show_texts(console.for_messages(), outcomes, display, rows)
+        raise
+    finally:
+        for apply, outcome in outcomes:
+            _show_next_commands(console, apply, outcome)
+
+
+def _show_texts(
+    console: Console,
+    outcomes: Sequence[tuple[ApplyRun, Outcome]],
+    display: ApplyOutput,
+    rows: Sequence[FleetRow],
+) -> None:
+    for apply, outcome in outcomes:
+        if not apply.is_idle:  # Its plan already says that there is nothing to do.
+            if rows:
+                console.fact(f"\n== {apply.target.display_name}")
+            plans.show_outcome_text(console, outcome, verbose=display.verbose)
+    plans.show_fleet_summary(console, rows)
+
+
+def _show_next_commands(console: Console, apply: ApplyRun, outcome: Outcome) -> None:
     if not (outcome.complete or outcome.interrupted):
         console.note(f"to continue: {apply.next_command}")
     if apply.outcome_path is not None and any(
         pair.status_text in {"APPLIED", "UNKNOWN"} for pair in outcome.pairs
     ):
-        undo = apply.target.command("rollback", str(apply.outcome_path), chooses_cluster=False)
-        console.note(f"to undo this: {undo}")
+        console.note(f"to undo this: {_undo_command(apply)}")
+
+
+def _undo_command(apply: ApplyRun) -> str:
+    return apply.target.command("rollback", str(apply.outcome_path), chooses_cluster=False)
 
 
 def _unwritten_row(result: Prepared, apply: ApplyRun) -> FleetRow:

@@ -155,7 +155,9 @@ def end(
         active_pairs = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
         pairs = frozenset((entity, key) for key in keys) or frozenset(active_pairs)
         if not pairs:
-            raise UsageError(f"there is no override of {text}")
+            raise UsageError(
+                f"there is no override of {text}", hint="kquota override list shows all overrides"
+            )
         ended = await overrides.end(ledger, pairs, now=SystemClock().now())
         _print_overrides(console, ledger.cluster_id, ended, output, "end of the override recorded")
         return await _passed(console, ledger, where.timeout or PASS_SECONDS, ended)

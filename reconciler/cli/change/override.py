@@ -191,7 +191,10 @@ def end(
     if not pairs:
         from reconciler.quota.entity_forms import entity_text
 
-        raise UsageError(f"there is no override of {entity_text(entity)}")
+        raise UsageError(
+            f"there is no override of {entity_text(entity)}",
+            hint="kquota override list shows all overrides",
+        )
     change = OverrideChange.ending(pairs)
     return _carried_out(console, where, change, validate, yes=yes, output=output)
 

@@ -9,8 +9,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -116,13 +116,18 @@ class Console:
             width=shutil.get_terminal_size((100, 24)).columns if out_terminal else 0,
         )
 
+    def for_messages(self) -> "Console":
+        """Return a console whose results are messages: they go to standard error."""
+        return replace(self, stdout=self.stderr, colour=self.err_colour)
+
     def fact(self, text: str) -> None:
         """Print a result to standard output.
 
         Raises:
             BrokenPipeError: The reader has closed the pipe.
+            OSError: It cannot be written, for example because the disk is full.
         """
-        self.stdout.write(_leaving(_line(text), colours=self.colour))
+        self._write(_leaving(_line(text), colours=self.colour))
 
     def fact_in(self, path: Path | None, text: str) -> None:
         """Write a result to a file that only its owner may read, or print it without a path."""
@@ -142,11 +147,11 @@ class Console:
 
     def workflow_command(self, line: str) -> None:
         """Print a workflow command for GitHub's runner; its parts are already escaped (``forge.runner``)."""
-        self.stdout.write(_line(line))
+        self._write(_line(line))
 
     def program(self, text: str) -> None:
         """Print a script for another program unchanged; it must not contain text from other sources."""
-        self.stdout.write(_line(text))
+        self._write(_line(text))
 
     def note(self, text: str) -> None:
         """Print a message to standard error."""
@@ -198,8 +203,9 @@ class Console:
         return line.strip()
 
     def flush(self) -> None:
-        """Flush standard output, so that a closed pipe raises here."""
-        self.stdout.flush()
+        """Flush standard output, so that a closed pipe or a full disk raises here."""
+        with _naming_output():
+            self.stdout.flush()
 
     def abandon_output(self) -> None:
         """Redirect standard output to the null device, so that the interpreter's flush at exit cannot fail."""
@@ -208,8 +214,22 @@ class Console:
             os.dup2(null_device, self.stdout.fileno())
             os.close(null_device)
 
+    def _write(self, text: str) -> None:
+        with _naming_output():
+            _ = self.stdout.write(text)
+
     def _styled(self, style: str, text: str) -> str:
         return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
+
+
+@contextlib.contextmanager
+def _naming_output() -> Iterator[None]:
+    """Add the name of the stream to an error of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = "standard output"
+        raise
 
 
 def _line(text: str) -> str:

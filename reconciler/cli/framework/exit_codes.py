@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from reconciler.base.installation import incomplete_installation
 from reconciler.cli.framework.console import Console
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, Problem, StalePlan
 
@@ -65,7 +66,12 @@ def run_mapped(console: Console, work: Callable[[], int]) -> ExitCode:
         code = work()
         console.flush()
     except BaseException as error:  # noqa: BLE001 - the outermost frame of the program
-        return report_error(console, error)
+        reported = report_error(console, error)
+        try:
+            console.flush()
+        except OSError:
+            console.abandon_output()
+        return reported
     return ExitCode(code)
 
 
@@ -140,6 +146,10 @@ def _details(error: KquotaError) -> Iterable[str]:
 
 
 def _say_unforeseen(console: Console, error: BaseException) -> None:
+    if isinstance(error, ModuleNotFoundError) and (failure := incomplete_installation(error)):
+        console.error(failure.message)
+        console.hint(failure.hint)
+        return
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename is not None else ""
         console.error(f"{place}{error.strerror}")

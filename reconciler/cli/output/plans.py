@@ -145,36 +145,29 @@ def show_summary(console: Console, preview: "Preview") -> None:
     console.fact(plan_summary_text(preview, style=console.style))
 
 
-def document_of(outcome: "Outcome | None") -> "dict[str, Json]":
-    """Return the JSON document of an outcome; ``None`` = there was nothing to do."""
-    if outcome is None:
-        return {"kind": "kquota-outcome", "format": 1, "complete": True, "pairs": []}
+def show_outcomes(console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome]]") -> None:
+    """Print the outcomes of several clusters as one JSON document."""
     from reconciler.codecs.outcome import outcome_document
 
-    return outcome_document(outcome)
-
-
-def show_outcomes(
-    console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome | None]]"
-) -> None:
-    """Print the outcomes of several clusters as one JSON document."""
     documents: list[Json] = [
-        {"cluster": target.display_name, "outcome": document_of(outcome)}
+        {"cluster": target.display_name, "outcome": outcome_document(outcome)}
         for target, outcome in outcomes
     ]
     console.document({"kind": "kquota-outcomes", "format": 1, "outcomes": documents})
 
 
-def show_outcome(
-    console: Console, outcome: "Outcome | None", output: str, *, verbose: bool = False
-) -> None:
-    """Print an outcome; ``None`` = there was nothing to do."""
-    if output == "json":
-        console.document(document_of(outcome))
-    elif outcome is not None:
-        from reconciler.render.terminal import outcome_text
+def show_outcome(console: Console, outcome: "Outcome") -> None:
+    """Print the outcome of one cluster as a JSON document."""
+    from reconciler.codecs.outcome import outcome_document
 
-        console.fact("\n" + outcome_text(outcome, style=console.style, verbose=verbose))
+    console.document(outcome_document(outcome))
+
+
+def show_outcome_text(console: Console, outcome: "Outcome", *, verbose: bool) -> None:
+    """Print the outcome of one cluster as text."""
+    from reconciler.render.terminal import outcome_text
+
+    console.fact("\n" + outcome_text(outcome, style=console.style, verbose=verbose))
 
 
 def show_trust(console: Console, cluster_options: TargetRequest) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import FIELDS, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair
+from reconciler.reconcile.observation import check_overrides
 from reconciler.render.units import limit
 
 _FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
@@ -124,9 +125,7 @@ async def end(ledger: OverrideLedger, pairs: frozenset[Pair], *, now: float) -> 
     overrides_ended: list[Override] = []
 
     def work(stored: StoredRecords) -> StoredRecords:
-        missing = sorted(entity_text(pair[0]) for pair in pairs - stored.owned.overrides.keys())
-        if missing:
-            raise UsageError(f"there is no override of {missing[0]} to end")
+        check_overrides(stored.owned, pairs)
         overrides_ended[:] = [
             replace(override, until=min(override.until, now))
             for pair, override in stored.owned.overrides.items()

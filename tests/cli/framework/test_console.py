@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from reconciler.cli.framework.console import (
     color_mode,
     has_colour,
 )
+from reconciler.cli.framework.exit_codes import run_mapped
 from reconciler.manifest.loader import load_files
 from tests.cli.consoles import Screen
 from tests.cli.projects import quota
@@ -200,6 +202,19 @@ def test_only_yes_confirms(monkeypatch, answer, agreed):
     screen.console.question("Apply?")
     assert screen.console.answer() is agreed
     assert screen.words.startswith("Apply? [y/N] ")
+
+
+def test_a_full_disk_behind_standard_output_is_named():
+    with Path("/dev/full").open("w") as full:
+        screen = Screen(stdout=full)
+
+        def work() -> int:
+            screen.console.fact("x")
+            return 0
+
+        assert run_mapped(screen.console, work) == 1
+        assert screen.words == "error: standard output: No space left on device\n"
+        screen.console.flush()
 
 
 def test_a_closed_reader_causes_no_message():
