@@ -93,7 +93,7 @@ class FileLock:
         except OSError as error:
             raise InventoryError(
                 f"the lock {self._path} cannot be made: {error.strerror}",
-                hint="check that its directory exists and is writable",
+                hint="check that its directory exists, and that both are writable",
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -70,7 +70,7 @@ def test_an_override_can_be_ended_early():
     world.apply(DESIRED, ended=frozenset({(ALICE, RATE)}))
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
     assert world.owned().overrides == {}
-    with pytest.raises(UsageError, match="no override of user=alice to end"):
+    with pytest.raises(UsageError, match="no override of user=alice, producer_byte_rate"):
         world.plan(DESIRED, ended=frozenset({(ALICE, RATE)}))
 
 

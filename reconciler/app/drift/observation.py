@@ -8,6 +8,7 @@ from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
+from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.notify import ClusterDrift, drift_of
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ip_aliases import ADDRESS
@@ -72,13 +73,23 @@ async def observe_drift(
     async with open_runtime(
         notices, target, RecordOptions(), command="drift", writes=not read_only
     ) as runtime:
-        observation = await observe(runtime.ports, options)
+        try:
+            observation = await observe(runtime.ports, options)
+        except InventoryLocked as error:
+            unlocked = target.command("drift", "--read-only")
+            error.hint += f"; `{unlocked}` shows drift meanwhile"
+            raise
         # The ownership records serve as the documents: differences from them are drift.
         prepared = preview(
             observation, as_applied(observation), options, verdict=ValidationResult(source="none")
         )
         if not read_only:
-            await note_drift(runtime.ports, prepared)
+            try:
+                await note_drift(runtime.ports, prepared)
+            except (
+                InventoryError
+            ) as error:  # The drift is known, and must not be lost with its time.
+                notices.warning(f"when drift was first seen is not recorded: {error.message}")
         broker = broker_text(target, runtime)
         for alias in prepared.plan.ip_aliases:
             notices.warning(alias.shadow_message.replace(ADDRESS, broker))
