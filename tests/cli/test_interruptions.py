@@ -276,6 +276,25 @@ def test_a_reader_that_closes_before_the_plan_was_printed_stops_the_apply(many, 
     assert sandbox.values() == {}
 
 
+def test_an_outcome_that_cannot_be_replaced_is_a_warning_beside_the_command_that_undoes(
+    folder, sandbox
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    sandbox.fail(Fault(effect=Delay(seconds=1), api=49))
+    with start(folder, "apply", "--yes", "--validate", "none") as process:
+        until(lambda: not sandbox.sandbox.faults._armed)
+        (path,) = (folder / ".kquota/outcomes").glob("*.json")
+        earlier = path.read_text()
+        path.unlink()
+        path.mkdir()
+        err = process.stderr.read()
+    assert process.returncode == 0
+    assert json.loads(earlier)["counts"]["UNKNOWN"] == 1
+    name = path.relative_to(folder)
+    assert f"warning: {name} cannot be written: " in err
+    assert f"to undo this: kquota rollback {name}" in err
+
+
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_an_outcome_that_standard_output_does_not_take_is_a_message(folder, sandbox, output):
     project(folder, sandbox.bootstrap, quota("a"))
