@@ -77,7 +77,8 @@ def uses(trees: Iterable[ast.Module]) -> Counter[str]:
 
 
 LOADED_BY_NAME: Final = {
-    ("reconciler.cli.client_quotas", "main"): "the entry point in pyproject.toml",
+    ("reconciler.__main__", "client_quotas"): "the entry point in pyproject.toml",
+    ("reconciler.cli.client_quotas", "main"): "importlib, by the entry point",
     (
         "reconciler.client.auth.sasl_settings",
         "from_settings",
