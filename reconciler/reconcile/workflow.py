@@ -22,9 +22,9 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.plan_warnings import own_limits
+from reconciler.quota.planner.plan_warnings import blocked_limits, own_limits
 from reconciler.quota.planner.preconditions import preconditions_of
-from reconciler.quota.policy import Cause, Policy
+from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
 from reconciler.quota.rule_warnings import warnings as advise
 from reconciler.reconcile import audit_entries, ownership_records
@@ -37,7 +37,6 @@ from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
-from reconciler.render.units import count
 
 FRESH_SECONDS = 30.0
 """A plan older than this (for example after a wait at the prompt) is compared with the cluster again."""
@@ -144,7 +143,6 @@ async def apply(
     Args:
         withheld: Changes that were withheld from the plan; changes that depend on them are held.
         before_sending: Called with the outcome of a run that ends now: each change about to be sent is unknown.
-            After a ``KquotaError`` nothing is sent.
 
     Raises:
         PlanRefused: A guard refuses the plan; nothing was sent.
@@ -265,12 +263,7 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
         )
     if not plan.complete:
         warnings.append("not every document was read, so nothing is removed")
-    blocked = sum(finding.claim is not None for finding in plan.findings_for(Cause.FROZEN))
-    if blocked:
-        warnings.append(
-            f"not written: {count(blocked, 'declared limit')}, because another document, which is suspended or invalid,"
-            " owns what is declared; delete that document, or declare the limit there"
-        )
+    warnings.extend(blocked_limits(plan))
     if (
         options.rules.policy is Policy.SYNC
         and rules_for(options, observation).in_force is not Policy.SYNC

@@ -163,7 +163,8 @@ def test_ctrl_c_while_reading_exits_130_with_one_line(folder, sandbox):
 class Terminal:
     """A process whose streams are a terminal.
 
-    ``stdout``: another file for its results.
+    Args:
+        stdout: Another file for its results.
     """
 
     def __init__(self, folder: Path, *words: str, stdout: IO[str] | None = None) -> None:
@@ -224,10 +225,10 @@ def test_a_question_about_a_json_document_is_asked_below_its_plan(folder, sandbo
 
 
 def test_several_clusters_have_a_document_also_if_the_answer_is_no(folder, sandbox):
-    with SandboxThread(SandboxSettings(cluster_id="BBBBBBBBBBBBBBBBBBBBBB")) as other:
+    with SandboxThread(SandboxSettings(cluster_id="BBBBBBBBBBBBBBBBBBBBBB")) as second_sandbox:
         project(folder, sandbox.bootstrap, quota("a"))
         with (folder / "kquota.yaml").open("a") as file:
-            file.write("---\n" + CLUSTER.format(name="other", bootstrap=other.bootstrap))
+            file.write("---\n" + CLUSTER.format(name="second", bootstrap=second_sandbox.bootstrap))
         with (folder / "out").open("w") as file:
             terminal = Terminal(folder, "apply", "--all", "--format", "json", stdout=file)
             terminal.expect("[y/N] ")

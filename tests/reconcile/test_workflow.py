@@ -119,9 +119,9 @@ def test_nothing_is_sent_after_an_error_of_the_step_before_sending():
 def test_a_limit_that_a_suspended_document_owns_is_a_warning_with_the_next_step():
     world = World()
     world.apply(TWO)
-    other = declared(ALICE, {RATE: 9000.0}, document="team/two")
+    second_document = declared(ALICE, {RATE: 9000.0}, document="team/two")
     frozen = declared(ALICE, {RATE: 2048.0, SHARE: 50.0})
-    plan = world.plan(merge([replace(frozen, suspended=True), other]))
+    plan = world.plan(merge([replace(frozen, suspended=True), second_document]))
     (warning,) = plan.preview.warnings
     assert warning.startswith("not written: 1 declared limit, because another document")
     assert "delete that document" in warning

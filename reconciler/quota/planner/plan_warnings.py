@@ -1,11 +1,11 @@
-"""Warnings for reviewers of a plan: it limits the principal of kquota, or a change looks like bits instead of bytes."""
+"""Warnings for reviewers of a plan: it limits the principal of kquota, a document blocks a limit, values look like bits."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
 
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.keys import COLUMNS, RULES, Key
-from reconciler.quota.planner.plan import QuotaChange, apply_to
+from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal, may_share_client, resolve, unranked
 from reconciler.quota.state import QuotaState
@@ -24,6 +24,18 @@ def own_limits(
         f"{effective.key} limits the principal of this tool, {principal.user}: this tool may be throttled"
         for effective in after_limits.effective
         if effective.value is not None and effective.value != before_limits.limit(effective.key)
+    )
+
+
+def blocked_limits(plan: Plan) -> tuple[str, ...]:
+    """Return a warning for declared limits that are not written because another document owns them and is frozen."""
+    blocked = sum(finding.claim is not None for finding in plan.findings_for(Cause.FROZEN))
+    if not blocked:
+        return ()
+    limits = "1 declared limit" if blocked == 1 else f"{blocked:,} declared limits"
+    reason = "another document, which is suspended or invalid, owns what is declared"
+    return (
+        f"not written: {limits}, because {reason}; delete that document, or declare the limit there",
     )
 
 
