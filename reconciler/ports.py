@@ -3,7 +3,7 @@
 ``reconcile`` depends only on these; the composition roots (``cli``, ``kube``) pass implementations.
 """
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from typing import Protocol
 
 from reconciler.base.protocols import Progress
@@ -11,7 +11,7 @@ from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.ownership import OwnershipRecords, RecordChange
+from reconciler.quota.ownership import OwnershipRecords, Pair, RecordChange
 from reconciler.quota.state import QuotaState
 
 Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
@@ -93,5 +93,7 @@ class AuditLog(Protocol):
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
         """Write entries durably, in order."""
 
-    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]] | None:
-        """Return the entries ``INTENDED`` of a cluster without an outcome, by pair; ``None`` = the log cannot be read back."""
+    def open_intents(
+        self, cluster_id: str, pairs: Collection[Pair]
+    ) -> Mapping[Pair, Mapping[str, object]] | None:
+        """Return the entries ``INTENDED`` of pairs without an outcome; ``None`` = the log cannot be read back."""

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -12,6 +13,9 @@ from reconciler.errors import InventoryError
 
 PRIVATE: Final = 0o600
 """Records, plans and outcomes contain names of users and clients; other accounts do not need to read them."""
+
+BLOCK_BYTES: Final = 64 * 1024
+"""Size of the blocks in which a file is read from its end."""
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
@@ -87,20 +91,20 @@ class DurableFiles:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size
 
-    def last_byte(self, path: Path) -> bytes:
-        """Return the last byte of a file; empty if the file is empty or missing.
+    def blocks_from_end(self, path: Path) -> Generator[bytes]:
+        """Yield the bytes of a regular file in blocks, the last block first.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: It is missing or cannot be read.
         """
-        try:
-            with path.open("rb") as file:
-                if file.seek(0, os.SEEK_END) == 0:
-                    return b""
-                _ = file.seek(-1, os.SEEK_END)
-                return file.read(1)
-        except FileNotFoundError:
-            return b""
+        with path.open("rb") as file:
+            check_regular(path, os.fstat(file.fileno()).st_mode)
+            end = file.seek(0, os.SEEK_END)
+            while end > 0:
+                start = max(0, end - BLOCK_BYTES)
+                _ = file.seek(start)
+                yield file.read(end - start)
+                end = start
 
     def replace(self, path: Path, content: bytes) -> None:
         """Put ``content`` at ``path``, as :func:`replace_file` does. A link is followed, and stays.

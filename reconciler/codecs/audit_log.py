@@ -2,11 +2,13 @@
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from reconciler.codecs.reader import DocumentReader
+from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.keys import Key
+from reconciler.quota.ownership import Pair
 from reconciler.render.html.history import KEPT, ChangeHistory, PastChange
 
 INTENDED: Final = "INTENDED"
@@ -22,13 +24,24 @@ def pair_name(entity: object, key: object) -> str:
 
 
 def open_among(
-    entries: Iterable[Mapping[str, object]], *, cluster_id: str
-) -> dict[str, Mapping[str, object]]:
-    """Return the newest entry ``INTENDED`` of each pair of a cluster that no later entry closes, by pair."""
-    open_intents: dict[str, Mapping[str, object]] = {}
-    for entry in entries:
-        if entry.get("clusterId") == cluster_id:
-            apply_entry(open_intents, entry)
+    entries: Iterable[Mapping[str, object]], *, cluster_id: str, pairs: Collection[Pair]
+) -> dict[Pair, Mapping[str, object]]:
+    """Return the newest entry ``INTENDED`` of each given pair of a cluster, unless a later entry closes it.
+
+    ``entries``: newest first; they are read until every pair is decided.
+    """
+    undecided = {pair_name(entity_json(pair[0]), str(pair[1])): pair for pair in pairs}
+    open_intents: dict[Pair, Mapping[str, object]] = {}
+    for entry in entries if undecided else ():
+        name = pair_name(entry.get("entity"), entry.get("key"))
+        if name not in undecided or entry.get("clusterId") != cluster_id:
+            continue
+        if entry.get("outcome") == INTENDED:
+            open_intents[undecided.pop(name)] = entry
+        elif _closes_intent(entry):
+            del undecided[name]
+        if not undecided:
+            break
     return open_intents
 
 
@@ -37,10 +50,14 @@ def apply_entry(open_intents: dict[str, Mapping[str, object]], entry: Mapping[st
     pair = pair_name(entry.get("entity"), entry.get("key"))
     if entry.get("outcome") == INTENDED:
         open_intents[pair] = entry
-    elif "intendedAt" in entry and (
-        entry.get("outcome") != "UNKNOWN" or entry.get("seen") == "visible"
-    ):
+    elif _closes_intent(entry):
         _ = open_intents.pop(pair, None)
+
+
+def _closes_intent(entry: Mapping[str, object]) -> bool:
+    return "intendedAt" in entry and (
+        entry.get("outcome") != "UNKNOWN" or entry.get("seen") == "visible"
+    )
 
 
 def history_of(

@@ -6,7 +6,8 @@ change has a line ``INTENDED`` before it is sent and a line with its outcome, wh
 since otherwise a later observation decides.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -16,6 +17,7 @@ from reconciler.base.durable_files import DISK, DurableFiles
 from reconciler.base.output_text import json_text
 from reconciler.codecs.audit_log import apply_entry, open_among, pair_name
 from reconciler.errors import InventoryError
+from reconciler.quota.ownership import Pair
 
 ENTRY_VERSION: Final = 1
 """Version of the line format, in every line as ``v``."""
@@ -52,22 +54,30 @@ class FileAuditLog:
             self._path, (("\n" if self._is_cut_off() else "") + text).encode("ascii")
         )
 
-    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the intents without an outcome, by pair. Lines of an unknown version are skipped.
+    def open_intents(
+        self, cluster_id: str, pairs: Collection[Pair]
+    ) -> Mapping[Pair, Mapping[str, object]]:
+        """Return the intents of pairs without an outcome. Lines of an unknown version are skipped.
+
+        The log is read from its end, as far as these pairs need.
 
         Raises:
             InventoryError: The file cannot be read.
         """
-        if self._files.stamp(self._path) is None:
-            return {}
-        entries = (entry for _, entry in _lines(self._path, self._files) if entry is not None)
-        return open_among(entries, cluster_id=cluster_id)
+        with contextlib.closing(self._blocks_from_end()) as blocks:
+            return open_among(_newest_first(blocks), cluster_id=cluster_id, pairs=pairs)
 
     def _is_cut_off(self) -> bool:
+        with contextlib.closing(self._blocks_from_end()) as blocks:
+            return not next(blocks, b"\n").endswith(b"\n")
+
+    def _blocks_from_end(self) -> Generator[bytes]:
         try:
-            return self._files.last_byte(self._path) not in {b"", b"\n"}
+            yield from self._files.blocks_from_end(self._path)
+        except FileNotFoundError:
+            return
         except OSError as error:
-            raise InventoryError(f"{self._path} cannot be read: {error.strerror}") from error
+            raise _cannot_read(self._path, error) from error
 
 
 class StreamAuditLog:
@@ -93,7 +103,7 @@ class StreamAuditLog:
         except (OSError, ValueError) as error:
             raise InventoryError(f"the audit log cannot be written: {error}") from error
 
-    def open_intents(self, cluster_id: str) -> None:
+    def open_intents(self, cluster_id: str, pairs: Collection[Pair]) -> None:
         """Return None: a stream cannot be read back."""
 
 
@@ -106,7 +116,7 @@ def read_entries(path: Path) -> Iterator[Mapping[str, object]]:
         InventoryError: The file cannot be read, or a line is not an audit entry of a known version.
     """
     intents: dict[str, dict[str, Mapping[str, object]]] = {}
-    for number, entry in _lines(path, DISK):
+    for number, entry in _lines(path):
         if entry is None:
             raise InventoryError(
                 f"{path}:{number}: not an audit entry of version {ENTRY_VERSION}",
@@ -125,22 +135,53 @@ def _line(entry: Mapping[str, object]) -> str:
     return f'{{"v":{ENTRY_VERSION},{_ENCODE(entry)[1:]}'
 
 
-def _lines(path: Path, files: DurableFiles) -> Iterator[tuple[int, Mapping[str, object] | None]]:
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
     """Yield number and content of each complete line; ``None`` = not an entry of a known version.
 
     Raises:
         InventoryError: The file cannot be read.
     """
     try:
-        text = files.read(path, max_bytes=MAX_BYTES)
+        text = DISK.read(path, max_bytes=MAX_BYTES)
     except OSError as error:
-        raise InventoryError(f"{path} cannot be read: {error.strerror}") from error
+        raise _cannot_read(path, error) from error
     for number, line in enumerate(text.split(b"\n"), start=1):
-        if not line:
-            continue
-        try:
-            entry = bounded_json.parse(line, most_bytes=bounded_json.ANSWER)
-        except ValueError:
-            continue
-        is_entry = isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION
-        yield number, entry if is_entry else None
+        with contextlib.suppress(ValueError):
+            yield number, _entry(line)
+
+
+def _newest_first(blocks: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
+    """Yield the entries of a log, newest first; lines that are no entries of a known version are skipped.
+
+    ``blocks``: the bytes of the log in blocks, the last block first.
+    """
+    parts: list[bytes] = []  # of the line whose beginning is not read yet, the last part first
+    for block in blocks:
+        beginning, *lines = block.split(b"\n")
+        for line in reversed(lines):
+            yield from _entries_of(line, parts)
+            parts = []
+        parts.append(beginning)
+    yield from _entries_of(b"", parts)
+
+
+def _entries_of(beginning: bytes, parts: Sequence[bytes]) -> Iterator[Mapping[str, object]]:
+    """Yield the entry of a line, if it is one of a known version."""
+    with contextlib.suppress(ValueError):
+        entry = _entry(b"".join((beginning, *reversed(parts))))
+        if entry is not None:
+            yield entry
+
+
+def _entry(line: bytes) -> Mapping[str, object] | None:
+    """Return the entry of a line; ``None`` = it is not one of a known version.
+
+    Raises:
+        ValueError: The line is cut off.
+    """
+    entry = bounded_json.parse(line, most_bytes=bounded_json.ANSWER)
+    return entry if isinstance(entry, dict) and entry.get("v") == ENTRY_VERSION else None
+
+
+def _cannot_read(path: Path, error: OSError) -> InventoryError:
+    return InventoryError(f"{path} cannot be read: {error.strerror}")

@@ -6,7 +6,7 @@ change; after a crash, the next run that settles the intent writes it (``APPLIED
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.codecs.audit_log import INTENDED, NOT_LANDED, pair_name
+from reconciler.codecs.audit_log import INTENDED, NOT_LANDED
 from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.ownership import (
@@ -75,7 +75,7 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
 def settled(
     changes: Iterable[RecordChange],
     owned: OwnershipRecords,
-    open_intents: Mapping[str, Mapping[str, object]] | None,
+    open_intents: Mapping[Pair, Mapping[str, object]] | None,
     *,
     now: float,
     origin: RunOrigin,
@@ -101,7 +101,7 @@ def settled(
         if open_intents is None:
             intent = owned.intents[pair]
             audit_entries.append({**_bare(owned.cluster_id, pair, intent, origin, now), **closing})
-        elif (entry := open_intents.get(pair_name(entity_json(pair[0]), str(pair[1])))) is not None:
+        elif (entry := open_intents.get(pair)) is not None:
             audit_entries.append({**entry, **closing, "intendedAt": entry["time"]})
     return tuple(audit_entries)
 

@@ -35,7 +35,9 @@ def close_settled(
             audit_entries.settled(
                 changes,
                 observation.owned,
-                ports.audit.open_intents(observation.cluster_id),
+                ports.audit.open_intents(
+                    observation.cluster_id, {(change.entity, change.key) for change in changes}
+                ),
                 now=ports.clock.now(),
                 origin=options.origin,
             )

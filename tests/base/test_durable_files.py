@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.base.durable_files import DISK, remove_drafts, replace_file
+from reconciler.base.durable_files import BLOCK_BYTES, DISK, remove_drafts, replace_file
 from reconciler.errors import InventoryError
 
 
@@ -75,13 +75,17 @@ def test_a_stamp_changes_with_each_replacement_and_a_missing_file_has_none(tmp_p
     assert DISK.read(path, max_bytes=6) == b"second"
 
 
-def test_the_last_byte_of_a_missing_or_empty_file_is_empty(tmp_path: Path):
+def test_blocks_from_the_end_are_the_file_in_reverse(tmp_path: Path):
     path = tmp_path / "log"
-    assert DISK.last_byte(path) == b""
     DISK.append(path, b"")
-    assert DISK.last_byte(path) == b""
-    DISK.append(path, b"line")
-    assert DISK.last_byte(path) == b"e"
+    assert list(DISK.blocks_from_end(path)) == []
+    content = bytes(range(256)) * (BLOCK_BYTES // 100)
+    DISK.append(path, content)
+    blocks = list(DISK.blocks_from_end(path))
+    assert b"".join(reversed(blocks)) == content
+    assert [len(block) for block in blocks[:-1]] == [BLOCK_BYTES] * (len(content) // BLOCK_BYTES)
+    with pytest.raises(OSError, match="is a device"):
+        next(DISK.blocks_from_end(Path("/dev/zero")))
 
 
 def test_a_file_gets_its_content_and_its_permissions(tmp_path: Path) -> None:

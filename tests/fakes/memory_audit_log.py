@@ -1,8 +1,9 @@
 """An audit log in memory whose entries tests can read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from reconciler.inventory.audit_log import open_among
+from reconciler.codecs.audit_log import open_among
+from reconciler.quota.ownership import Pair
 
 
 class MemoryAuditLog:
@@ -15,6 +16,8 @@ class MemoryAuditLog:
         """Append the entries."""
         self.entries.extend(entries)
 
-    def open_intents(self, cluster_id: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the intents without an outcome, by quota key."""
-        return open_among(self.entries, cluster_id=cluster_id)
+    def open_intents(
+        self, cluster_id: str, pairs: Collection[Pair]
+    ) -> Mapping[Pair, Mapping[str, object]]:
+        """Return the intents of pairs without an outcome."""
+        return open_among(reversed(self.entries), cluster_id=cluster_id, pairs=pairs)

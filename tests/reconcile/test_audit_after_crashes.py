@@ -97,7 +97,7 @@ def test_every_change_of_a_killed_run_has_an_intent_and_after_the_next_run_one_o
     world.apply(DESIRED)
     for pair in reached:
         assert outcomes(world, pair) == ["INTENDED", "APPLIED"]
-    assert world.audit.open_intents(world.cluster.cluster_id) == {}
+    assert world.audit.open_intents(world.cluster.cluster_id, reached) == {}
     for entry in world.audit.entries:
         if entry["outcome"] == "APPLIED" and "settledAt" in entry:
             assert (entry["who"], entry["commit"], entry["time"]) == (
@@ -160,5 +160,6 @@ def test_in_a_stream_an_outcome_takes_its_value_from_before_from_the_intent(tmp_
 
 def test_a_log_without_intents_has_no_open_intents():
     log = MemoryAuditLog()
-    log.append([{"clusterId": "c", "entity": [["user", "a"]], "key": "k", "outcome": "APPLIED"}])
-    assert log.open_intents("c") == {}
+    entry = {"entity": entity_json(ALICE), "key": str(RATE), "outcome": "APPLIED"}
+    log.append([{"clusterId": "c", **entry}])
+    assert log.open_intents("c", {(ALICE, RATE)}) == {}

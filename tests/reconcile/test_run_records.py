@@ -1,13 +1,14 @@
 """The records of a run: a store that fails is part of the outcome, and does not affect other stores."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from reconciler.errors import InventoryError
 from reconciler.quota.outcome import Unknown
+from reconciler.quota.ownership import Pair
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile.run_records import lost_outcome, record
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
@@ -21,7 +22,7 @@ class BrokenLog:
     def append(self, entries: Sequence[Mapping[str, object]]) -> None:
         raise InventoryError("no space for the audit log")
 
-    def open_intents(self, cluster_id: str) -> None:
+    def open_intents(self, cluster_id: str, pairs: Collection[Pair]) -> None:
         return None
 
 

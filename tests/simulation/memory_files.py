@@ -3,12 +3,16 @@
 import errno
 import os
 import random
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from reconciler.base.durable_files import DurableFiles, FileStamp
 from reconciler.errors import InventoryError, InventoryLocked
 from tests.simulation.processes import ProcessKilled, SimulatedProcess
+
+BLOCK_BYTES = 500
+"""Size of the blocks in which a file is read from its end: shorter than most entries of an audit log."""
 
 
 class MemoryDisk:
@@ -68,8 +72,10 @@ class ProcessFiles(DurableFiles):
             return None
         return self._disk.stamps[path], 0, len(self._disk.cached[path])
 
-    def last_byte(self, path: Path) -> bytes:
-        return self._disk.cached.get(path, b"")[-1:]
+    def blocks_from_end(self, path: Path) -> Generator[bytes]:
+        content = self.read(path, max_bytes=sys.maxsize)
+        for end in range(len(content), 0, -BLOCK_BYTES):
+            yield content[max(0, end - BLOCK_BYTES) : end]
 
     def replace(self, path: Path, content: bytes) -> None:
         disk, process = self._disk, self._process

@@ -82,10 +82,11 @@ def test_the_audit_log_is_read_and_continued(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     _ = path.write_text(text("audit.jsonl"), encoding="utf-8")
     log = FileAuditLog(path)
-    assert log.open_intents(CLUSTER_ID) == {}
+    pairs = {(subject, key) for subject in (ALICE, BOB) for key in Key}
+    assert log.open_intents(CLUSTER_ID, pairs) == {}
     earlier = list(read_entries(path))
     log.append([{**earlier[0], "outcome": "INTENDED"}])
-    assert len(log.open_intents(CLUSTER_ID)) == 1
+    assert len(log.open_intents(CLUSTER_ID, pairs)) == 1
     history = history_of(read_entries(path), cluster_id=CLUSTER_ID, location="audit.jsonl")
     assert [change.outcome for change in history.entries] == ["INTENDED"] + ["APPLIED"] * 6
     override = history.entries[1]
