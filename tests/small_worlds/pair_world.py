@@ -84,26 +84,30 @@ def _owned(changes: tuple[RecordChange, ...]) -> OwnershipRecords:
 
 def canonical(owned: OwnershipRecords) -> tuple[RecordChange, ...]:
     """Records as a minimal list of changes, with times that are either new or old."""
-    changes: list[RecordChange] = []
+    return tuple(_changes_of(owned))
+
+
+def _changes_of(owned: OwnershipRecords) -> Iterator[RecordChange]:
     record = owned.records.get(ALICE, NO_RECORD)
     owner = record.owners[COLUMN]
     if owner is not None:
         value = record.applied[COLUMN]
         assert value is not None
-        changes.append(
-            Recorded(entity=ALICE, key=RATE, value=value, owner=replace(owner, since=0.0))
-        )
+        yield Recorded(entity=ALICE, key=RATE, value=value, owner=_timeless(owner))
     intent = owned.intents.get(PAIR)
     if intent is not None:
         at = FRESH if intent.may_still_land(NOW) else OLD
-        canonical_intent = Intent(value=intent.value, owner=replace(intent.owner, since=0.0), at=at)
-        changes.append(IntentStarted(entity=ALICE, key=RATE, intent=canonical_intent))
+        canonical_intent = Intent(value=intent.value, owner=_timeless(intent.owner), at=at)
+        yield IntentStarted(entity=ALICE, key=RATE, intent=canonical_intent)
     if PAIR in owned.orphaned:
-        changes.append(Orphaned(entity=ALICE, key=RATE))
+        yield Orphaned(entity=ALICE, key=RATE)
     override = owned.overrides.get(PAIR)
     if override is not None:
-        changes.append(OverrideSet(override=override))
-    return tuple(changes)
+        yield OverrideSet(override=override)
+
+
+def _timeless(owner: Owner) -> Owner:
+    return replace(owner, since=0.0) if owner.since else owner
 
 
 @cache
@@ -152,6 +156,17 @@ class Product:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
+        self._plans: dict[tuple[object, ...], Plan] = {}
+        self._begins_at: PairState | None = None
+        self._begun: dict[bool, BegunRun] = {}
+
+    def planned(self, state: PairState, live: Value) -> Plan:
+        """Return the plan, computed once for each combination of documents, records and live value."""
+        inputs = state.declared, state.policy, state.suspended, state.changes, live
+        plan = self._plans.get(inputs)
+        if plan is None:
+            plan = self._plans[inputs] = self.plan(state, live)
+        return plan
 
     def plan(self, state: PairState, live: Value) -> Plan:
         return compare(
@@ -189,27 +204,43 @@ class Product:
     ) -> tuple[RecordChange, ...]:
         return ownership_records.results(pairs, now=NOW, waiting=waiting)
 
-    def run(self, state: PairState, fate: str, meanwhile: Value | str = "nothing") -> PairState:
-        """The state after a run with this outcome; another writer may write between describe and send."""
+    def begin(self, state: PairState, *, is_refused: bool) -> "BegunRun":
+        """Describe, plan and record the intents; runs of one state begin in the same way."""
+        if state is not self._begins_at:
+            self._begins_at, self._begun = state, {}
+        if is_refused not in self._begun:
+            self._begun[is_refused] = self._begin(state, is_refused=is_refused)
+        return self._begun[is_refused]
+
+    def _begin(self, state: PairState, *, is_refused: bool) -> "BegunRun":
         owned, described = owned_of(state), state.live
-        plan = self.plan(state, described)
-        changes = () if fate == "refused by a guard" else plan.changes
+        plan = self.planned(state, described)
+        changes = () if is_refused else plan.changes
         oracle = _described(state)
         _lawful(plan, oracle)
         waiting = self.unsettled(owned, described)
         sendable = tuple(c for c in changes if not waiting or waiting[PAIR].value == c.after)
         record_changes = (*plan.bookkeeping, *self.intents(sendable))
         owned = owned.with_changes(record_changes)
-        after = replace(oracle, changes=canonical(owned))
-        if sendable:
-            after = replace(after, open=after.open | {sendable[0].after})
+        after = replace(
+            oracle,
+            changes=canonical(owned),
+            open=oracle.open | {change.after for change in sendable},
+        )
+        is_held = bool(changes) and self.waits(changes, waiting)
+        return BegunRun(changes=changes, waiting=waiting, after=after, is_held=is_held)
+
+    def run(self, state: PairState, fate: str, meanwhile: Value | str = "nothing") -> PairState:
+        """The state after a run with this outcome; another writer may write between describe and send."""
+        begun = self.begin(state, is_refused=fate == "refused by a guard")
+        changes, after = begun.changes, begun.after
         if meanwhile != "nothing":
             after = foreign(after, meanwhile)
         if fate == "crash before sending" or not changes:
             return after
         (change,) = changes
         result: Result | None
-        if self.waits(changes, waiting):
+        if begun.is_held:
             result = Held(waits_for=(ALICE,))
         else:
             after, result = _sent(after, change, fate)
@@ -218,8 +249,18 @@ class Product:
         pairs = judge(
             changes, {(change.removes, ALICE): result}, live=live_of(after.live), visibility=SEEN
         )
-        owned = owned_of(after).with_changes(self.results(pairs, waiting))
+        owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
         return replace(after, changes=canonical(owned))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunRun:
+    """A run whose intents are recorded: its changes, writes that it waits for, the state, and whether it sends nothing."""
+
+    changes: tuple[QuotaChange, ...]
+    waiting: Mapping[tuple[Entity, Key], Intent]
+    after: PairState
+    is_held: bool
 
 
 def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, Result]:
@@ -458,7 +499,7 @@ def _lawful_rest(product: Product, state: PairState) -> None:
     owned = owned_of(state)
     if owned.intents:
         raise LawViolated("an intent never ends")
-    if product.plan(state, state.live).changes:
+    if product.planned(state, state.live).changes:
         raise LawViolated("there is always something to write")
     if product.rules.in_force in {Policy.OBSERVE, Policy.CREATE_ONLY} or state.suspended:
         return
