@@ -70,9 +70,12 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
 
 async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
     """Cancel the tasks and wait for their end."""
+    pending = [task for task in tasks if task.cancel()]
+    if pending:
+        _ = await asyncio.gather(*pending, return_exceptions=True)
     for task in tasks:
-        _ = task.cancel()
-    _ = await asyncio.gather(*tasks, return_exceptions=True)
+        if not task.cancelled():
+            _ = task.exception()  # Otherwise asyncio reports it as never retrieved.
 
 
 async def first_of(*work: Awaitable[object]) -> None:
