@@ -47,6 +47,7 @@ async def inject_faults(world: "World") -> None:
             chance=chance,
         )
         world.trace("fault", "%s, broker %s, %.1f s", kind, event.node, event.until - now)
+        world.begins(kind, event.until)
         table.get(kind, _spoil_answers(kind))(event)
 
 

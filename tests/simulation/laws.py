@@ -155,10 +155,19 @@ class Laws:
         rules: The product's rules.
         image: The brokers' quotas at the start.
         max_removals: Maximum number of removals of a loop within the window of its guard.
+        writers: Prefixes of the names of the processes whose writes are judged; () = all but the foreign writer.
     """
 
-    def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        image: Image,
+        *,
+        max_removals: int = 10_000,
+        writers: tuple[str, ...] = (),
+    ) -> None:
         self.rules = rules
+        self._writers = writers
         self.max_removals = max_removals
         self.removals: deque[tuple[float, str, Pair]] = deque()
         self.image = image
@@ -176,6 +185,10 @@ class Laws:
         self.record_writes = 0
         self.foreign_pairs: set[Pair] = set()
         self.overridden: set[Pair] = set()
+
+    def is_own(self, writer: str) -> bool:
+        """Whether the writes of a process are judged; all others are those of another writer."""
+        return writer.startswith(self._writers) if self._writers else writer != "foreign"
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -201,7 +214,7 @@ class Laws:
     def committed(self, commit: Commit) -> None:
         """Check and record a batch of the metadata log."""
         self.image = commit.after
-        own = not commit.writer.startswith("foreign")
+        own = self.is_own(commit.writer)
         changes = [
             ((entity_of(record.names), key), whole(key, record.value))
             for record in commit.records

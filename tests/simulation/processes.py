@@ -13,6 +13,10 @@ CURRENT: contextvars.ContextVar["SimulatedProcess | None"] = contextvars.Context
 )
 
 
+FEWEST_TASKS = 50
+"""Number of remembered tasks from which those that have ended are forgotten."""
+
+
 class ProcessKilled(BaseException):
     """The process was killed."""
 
@@ -48,7 +52,8 @@ class SimulatedProcess:
         self.alive = True
         self.paused_calls: list[asyncio.Handle] | None = None
         self.steps_left: int | None = None
-        self.tasks: dict[int, asyncio.Task[Any]] = {}
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._most_tasks = FEWEST_TASKS
         self.possessions: dict[int, Severable] = {}
         self.main: asyncio.Task[Any] | None = None
         self._loop = loop
@@ -63,9 +68,10 @@ class SimulatedProcess:
 
     def adopt(self, task: asyncio.Task[Any]) -> None:
         """Register a task that the process created."""
-        key = hash(task)
-        self.tasks[key] = task
-        task.add_done_callback(lambda _: self.tasks.pop(key, None))
+        if len(self._tasks) >= self._most_tasks:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._most_tasks = max(FEWEST_TASKS, 2 * len(self._tasks))
+        self._tasks.append(task)
         if not self.alive:
             task.cancel()
 
@@ -102,8 +108,9 @@ class SimulatedProcess:
         self._on_kill(self)
 
     def _cancel_rest(self) -> None:
-        if self.tasks:
-            for task in list(self.tasks.values()):
+        self._tasks = [task for task in self._tasks if not task.done()]
+        if self._tasks:
+            for task in self._tasks:
                 task.cancel()
             self._loop.call_later(5.0, self._cancel_rest)
 

@@ -37,7 +37,16 @@ FAULTS = (
     "refusal",
 )
 
-OPERATOR_ACTORS = ("operators", "author", "override", "admin", "foreign", "security")
+OPERATOR_ACTORS = (
+    "operators",
+    "author",
+    "override",
+    "admin",
+    "foreign",
+    "security",
+    "apply",
+    "break glass",
+)
 OPERATOR_FAULTS = (
     "kill",
     "terminate",
@@ -64,6 +73,7 @@ OPERATOR_FAULTS = (
     "watch lag",
     "compaction",
     "cache lag",
+    "lease isolation",
 )
 GIT_FAULTS = (*FAULTS, "fetch failure", "slow fetch", "mirror lost")
 WORLDS = {
@@ -268,7 +278,7 @@ def settings_of(scenario: Scenario) -> Settings:
         fault_rate=chance.choice((7_200.0, 21_600.0) if long else (10.0, 30.0, 120.0)),
         removals=scenario.chance("guard").choice((10_000, 10_000, 10_000, FEW_REMOVALS)),
         values=_values(scenario, guards),
-        election_pace=10.0 if long else scenario.chance("election").choice((1.0, 3.0, 3.0, 6.0)),
+        election_pace=scenario.chance("election").choice((1.0, 1.0, 2.0, 4.0)),
         declares_everything=scenario.world == "watch"
         and scenario.chance("first documents of all").random() < 0.3,
     )

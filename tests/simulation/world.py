@@ -99,6 +99,7 @@ class World:
     """Actors of this kind of world, except the loop."""
 
     client_keys: ClassVar[tuple[Key, ...]] = MORE_KEYS
+    entities: tuple[Entity, ...] = (*IN_SCOPE, *ADDRESSES)
     rest_seconds: ClassVar[float] = REST_SECONDS
 
     def __init__(self, scenario: Scenario) -> None:
@@ -118,6 +119,7 @@ class World:
         self.laws = Laws(
             self.settings.rules, self.brokers.image, max_removals=self.settings.removals
         )
+        self.file_laws = self.laws
         self.plan_laws = PlanLaws(self.laws, self.brokers)
         self.last_outcome: Outcome | None = None
         self.removals = MemoryRemovals()
@@ -199,6 +201,9 @@ class World:
         guards = OPEN if self.is_healed else self.settings.guards
         return replace(guards, max_removals=self.settings.removals)
 
+    def begins(self, fault: str, until: float) -> None:
+        """Note a fault that begins now and ends at a time of the loop."""
+
     def keys_of(self, entity: Entity) -> tuple[Key, ...]:
         """Return the quota keys that writers set for an entity."""
         return self.client_keys if entity[2] is ABSENT else (Key.CONNECTION_CREATION_RATE,)
@@ -250,7 +255,7 @@ class World:
         return f"{tenant}/{entity}", f"{tenant}/{entity} too"
 
     def _change_document(self, chance: random.Random) -> None:
-        entity = chance.choice((*IN_SCOPE, *ADDRESSES))
+        entity = chance.choice(self.entities)
         names = self._names_of(entity)
         name, other_name = names if chance.random() < 0.8 else reversed(names)
         if name in self.documents and chance.random() < 0.3:
@@ -306,8 +311,9 @@ class World:
         try:
             asyncio.set_event_loop(self.loop)
             self.loop.run_until_complete(self._history())
-            if not self.violation:
-                self.laws.check_histories()
+            for laws in dict.fromkeys((self.laws, self.file_laws)):
+                if not self.violation:
+                    laws.check_histories()
         except LawBroken as error:
             self.violation = self.violation or str(error)
         finally:
@@ -429,7 +435,7 @@ class World:
             self.loop.call_later(wait, self._start_watch)
 
     def _on_commit(self, commit: Commit) -> None:
-        if not commit.writer.startswith("foreign"):
+        if commit.writer != "foreign":
             self.trace(
                 "brokers",
                 "commit by %s: %s",
@@ -443,11 +449,11 @@ class World:
 
     def _on_replace(self, process: SimulatedProcess, path: object, content: bytes) -> None:
         if path == actors.INVENTORY:
-            self.judge(self.laws.recorded, self.clock.now(), process.name, content)
+            self.judge(self.file_laws.recorded, self.clock.now(), process.name, content)
 
     def _on_append(self, process: SimulatedProcess, path: object, content: bytes) -> None:
         if path == actors.AUDIT:
-            self.judge(self.laws.audited, self.clock.now(), process.name, content)
+            self.judge(self.file_laws.audited, self.clock.now(), process.name, content)
 
     def judge(self, law: Callable[..., None], *facts: object) -> None:
         """Check a law, and end the world if it is violated."""

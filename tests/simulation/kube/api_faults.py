@@ -55,6 +55,15 @@ def _isolation(event: FaultEvent) -> None:
         event.later(api.isolated.discard, process.name)
 
 
+def _lease_isolation(event: FaultEvent) -> None:
+    """Cut the connection that a replica has for its Lease alone."""
+    processes = [each for each in event.world.running() if each.name in _world(event).stops]
+    if processes:
+        name, leases = event.chance.choice(processes).name, _world(event).api.isolated_leases
+        leases.add(name)
+        event.later(leases.discard, name)
+
+
 def _requests(kind: str) -> Callable[[FaultEvent], None]:
     def spoil(event: FaultEvent) -> None:
         chances = _world(event).api.chances
@@ -71,8 +80,10 @@ def _drop(event: FaultEvent) -> None:
 def _lag(event: FaultEvent) -> None:
     process = _process(event)
     if process is not None:
-        plural = event.chance.choice(("clientquotas", "quotaclusters"))
-        _world(event).api.lags[process.name, plural] = event.until
+        plural = event.chance.choice(("clientquotas", "clientquotas", "quotaclusters"))
+        api = _world(event).api
+        slowed = api.crawls if event.chance.random() < 0.5 else api.lags
+        slowed[process.name, plural] = event.until
 
 
 def _cache_lag(event: FaultEvent) -> None:
@@ -107,5 +118,11 @@ API_TABLE: Mapping[str, Callable[[Any], None]] = {
     "watch lag": _lag,
     "compaction": _compaction,
     "cache lag": _cache_lag,
+    "lease isolation": _lease_isolation,
 }
 """Kind -> function."""
+
+LEASE_FAULTS = frozenset(API_TABLE) - TABLE.keys() - {"watch drop", "watch lag", "compaction"} | {
+    "kill"
+}
+"""Faults that may concern a Lease: of processes, and of requests to the API server."""

@@ -22,7 +22,12 @@ LATE_SECONDS = 30.0
 WATCH_SECONDS = 300.0
 """Mean time until the server ends a watch."""
 
-LIST_AGAIN_SECONDS = 2.0
+LONGEST_PAUSE = 10.0
+"""Maximum time between two events of a watch that crawls."""
+
+LEASES = "/leases"
+"""Part of the URL of requests for a Lease."""
+
 BACKOFFS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 _WORLD = contextvars.Context()
@@ -35,6 +40,9 @@ class ApiNetwork:
         chances: Kind of fault -> share of the requests: ``api error``, ``api lost answer``, ``api slow``.
         is_down: Whether the server is unreachable.
         isolated: Names of processes that cannot reach the server.
+        isolated_leases: Names of processes whose connection for the Lease does not reach the server.
+        lease_requests: Number of unfinished requests for a Lease.
+        crawls: The same -> time until which the watch pauses before each event.
         lags: Name of a process and plural -> time until which its watch of a kind reports nothing.
         held_at: Watches report no revision after this one; ``None`` = all.
         dropped: Revisions that watches skip.
@@ -46,7 +54,10 @@ class ApiNetwork:
         self.chances: dict[str, float] = {}
         self.is_down = False
         self.isolated: set[str] = set()
+        self.isolated_leases: set[str] = set()
+        self.lease_requests = 0
         self.lags: dict[tuple[str, str], float] = {}
+        self.crawls: dict[tuple[str, str], float] = {}
         self.generation = 0
         self.held_at: int | None = None
         self.dropped: set[int] = set()
@@ -59,7 +70,9 @@ class ApiNetwork:
         self.chances.clear()
         self.is_down = False
         self.isolated.clear()
+        self.isolated_leases.clear()
         self.lags.clear()
+        self.crawls.clear()
         self.held_at = self.server.cached_at = None
         self._wake()
 
@@ -70,6 +83,11 @@ class ApiNetwork:
     def reaches(self, process: SimulatedProcess) -> bool:
         """Whether a process can reach the server."""
         return not self.is_down and process.name not in self.isolated
+
+    def _carries(self, process: SimulatedProcess, request: HttpRequest) -> bool:
+        """Whether a request of a process can reach the server, and its response the process."""
+        is_isolated = process.name in self.isolated_leases and LEASES in request.url
+        return self.reaches(process) and not is_isolated
 
     def drop_watches(self) -> None:
         """End every watch; each restarts at its last revision."""
@@ -94,7 +112,7 @@ class ApiNetwork:
         request: HttpRequest,
         answer: "asyncio.Future[HttpResponse | NoResponse]",
     ) -> None:
-        if not self.reaches(process):
+        if not self._carries(process, request):
             if self._chance.random() < 0.5:  # Otherwise the request is lost, and the sender waits.
                 refused = NoResponse(kind=NoResponseKind.CONNECT, text="connection refused")
                 self._return(answer, refused)
@@ -113,7 +131,7 @@ class ApiNetwork:
         answer: "asyncio.Future[HttpResponse | NoResponse]",
     ) -> None:
         response = self.server.answer(request, process.name)
-        if self._befalls("api lost answer") or not self.reaches(process):
+        if self._befalls("api lost answer") or not self._carries(process, request):
             if self._chance.random() < 0.5:
                 broken = NoResponse(kind=NoResponseKind.BROKEN, text="connection reset")
                 self._return(answer, broken)
@@ -169,6 +187,10 @@ class ApiNetwork:
             return self.server.revision
         return revision
 
+    def pause(self) -> float:
+        """Return the random time between two events of a watch that crawls, in seconds."""
+        return self._chance.random() * LONGEST_PAUSE
+
     def chance_of_watch(self) -> float:
         """Return the random time until the server ends a watch, in seconds."""
         return self._chance.expovariate(1 / WATCH_SECONDS) + 1.0
@@ -188,7 +210,12 @@ class ProcessTransport:
         self._process.step()
         answer = self._network.leave(self._process, request)
         self._process.step()
-        response = await answer
+        is_for_lease = LEASES in request.url
+        self._network.lease_requests += is_for_lease
+        try:
+            response = await answer
+        finally:
+            self._network.lease_requests -= is_for_lease
         if isinstance(response, HttpResponse) and "/secrets/" in request.url:
             self._network.on_secret(self._process.name, response)
         return response
@@ -279,13 +306,25 @@ class ProcessWatch:
             await self._lag(plural)
             if not network.reaches(self._process):
                 continue
-            for event in news:
-                revision = event.revision
-                if event.revision in network.dropped:
-                    continue
-                if not namespaces or event.place[1] in namespaces:
-                    self._process.step()
-                    events.put(event.kind, event.obj)
+            revision = await self._deliver(news, plural, namespaces, events)
+
+    async def _deliver(
+        self,
+        news: Sequence[ApiEvent],
+        plural: str,
+        namespaces: Sequence[str],
+        events: EventBuffer,
+    ) -> int:
+        """Report events, with pauses while the watch crawls; return the revision of the last one."""
+        network = self._network
+        for event in news:
+            if network.crawls.get((self._process.name, plural), 0.0) > network.loop.time():
+                await asyncio.sleep(network.pause())
+            is_watched = not namespaces or event.place[1] in namespaces
+            if is_watched and event.revision not in network.dropped:
+                self._process.step()
+                events.put(event.kind, event.obj)
+        return news[-1].revision
 
     async def _lag(self, plural: str) -> None:
         """Wait until the lag of this kind has ended."""

@@ -103,6 +103,7 @@ class ApiServer:
         compacted: Watches from before this revision get 410.
         cached_at: Revision at which the memory of the API server stands still; ``None`` = it is current.
         on_write: Called with every write.
+        on_repetition: Called with writer, verb and place of a write that changes nothing.
         on_post: Called with writer and plural of posted objects that are not stored (Events).
     """
 
@@ -115,6 +116,7 @@ class ApiServer:
         self.history: list[ApiEvent] = []
         self.on_write: Callable[[ApiWrite], None] = lambda _: None
         self.on_post: Callable[[str, str], None] = lambda *_: None
+        self.on_repetition: Callable[[str, str, Place], None] = lambda *_: None
         self.on_event: Callable[[], None] = lambda: None
         self._texts: dict[int, tuple[Obj, str]] = {}
         self._pages: dict[str, tuple[list[Obj], int]] = {}
@@ -331,6 +333,7 @@ class ApiServer:
         metadata = dict(after["metadata"])
         if before is not None:
             if _same(before, after):
+                self.on_repetition(writer, verb, place)
                 return before
             metadata["uid"] = before["metadata"]["uid"]
             metadata["creationTimestamp"] = before["metadata"]["creationTimestamp"]

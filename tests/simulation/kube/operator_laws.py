@@ -21,7 +21,14 @@ from tests.simulation.kube.resources import (
     is_terminating,
     values_of,
 )
-from tests.simulation.laws import LATE_SECONDS, LawBroken, Laws, Run, recorded_value
+from tests.simulation.laws import (
+    LATE_SECONDS,
+    STALE_SECONDS,
+    LawBroken,
+    Laws,
+    Run,
+    recorded_value,
+)
 
 VIEW_SECONDS = 600.0
 """Maximum age of the document version that a value is written for: watches lag and requests are retried."""
@@ -32,6 +39,9 @@ LISTED_SECONDS = 300.0
 SHOWN_SECONDS = 240.0
 """Maximum age of the observation that a status shows."""
 
+LARGEST_STEP = 31.0
+"""More than any step of a clock, in seconds."""
+
 BOUND = frozenset({"update", "apply", "patch"})
 
 
@@ -39,12 +49,14 @@ class OperatorLaws(Laws):
     """The laws of a simulation of operators."""
 
     def __init__(self, rules: Rules, image: Image, *, max_removals: int = 10_000) -> None:
-        super().__init__(rules, image, max_removals=max_removals)
+        super().__init__(rules, image, max_removals=max_removals, writers=("operator",))
         self.unconfirmed: dict[Pair, float] = {}
         self.recorded_uids: Mapping[str, str] = {}
         self.overridden_at: dict[Pair, float] = {}
         self.documents: Mapping[str, Declaration] = {}
         self.unseen: set[str] = set()
+        self.specified_at: dict[tuple[str, int], float] = {}
+        self.released_by: dict[str, str] = {}
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -80,8 +92,19 @@ class OperatorLaws(Laws):
         )
         if released and is_terminating(write.before):
             self._lawful_release(write.at, write.before)
+            self.released_by[write.before["metadata"]["uid"]] = write.writer
+
+    def specified(self, at: float, obj: Obj) -> None:
+        """Record the time of the specification that an object has now."""
+        metadata = obj["metadata"]
+        _ = self.specified_at.setdefault((metadata["uid"], metadata["generation"]), at)
 
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
+        if self.is_own(process):
+            self._lawful_overrides(at, process, owned)
+            for pair, intent in owned.intents.items():
+                if intent.value is not None and intent != self.records.intents.get(pair):
+                    self._lawful_owner(pair, intent.owner.document, process)
         for pair in owned.overrides:
             self.overridden_at[pair] = at
         super().recorded_as(at, process, owned)
@@ -111,6 +134,27 @@ class OperatorLaws(Laws):
                 f"an older declaration replaces a recorded one: {pair[0]} {pair[1]} {recorded} -> {value}, by {process}"
             )
 
+    def _lawful_overrides(self, at: float, process: str, owned: OwnershipRecords) -> None:
+        """Check that an override of a declared quota key ends by its time or a command alone."""
+        for pair, override in self.records.overrides.items():
+            is_declared = all(
+                run.declared(pair)
+                for run in self.runs
+                if not run.process and (run.ended is None or run.ended > at - VIEW_SECONDS)
+            )
+            if pair not in owned.overrides and override.until > at + LARGEST_STEP and is_declared:
+                raise LawBroken(
+                    f"an override is lost: {pair[0]} {pair[1]} {override.value}, by {process}"
+                )
+
+    def _lawful_owner(self, pair: Pair, document: str, process: str) -> None:
+        """Check that a value is not written for a document that the same process has released."""
+        uid = self.recorded_uids.get(document, "")
+        if self.released_by.get(uid) == process and pair not in self.records.overrides:
+            raise LawBroken(
+                f"a value is written for a released document: {pair[0]} {pair[1]}, {document} by {process}"
+            )
+
     def _declared_at(self, pair: Pair, value: float | None) -> float | None:
         """Return the start of the last state of the documents that declared the value; ``None`` = never lately."""
         return max(
@@ -129,6 +173,7 @@ class OperatorLaws(Laws):
             return
         if status.get("observedGeneration") != obj["metadata"]["generation"]:
             return
+        self._lawful_claim(at, obj)
         status_values = {item["key"]: item.get("live") for item in status.get("keys", ())}
         for key, value in values_of(obj).items():
             pair = entity, key
@@ -141,6 +186,19 @@ class OperatorLaws(Laws):
                 raise LawBroken(
                     f"a status says Ready and the value is not live: {document} {key} {value}, shown {status_values.get(key)},"
                     f" live {self.live(pair)}"
+                )
+
+    def _lawful_claim(self, at: float, obj: Obj) -> None:
+        """Check that each value of a specification which is called Ready was live since it was written."""
+        metadata = obj["metadata"]
+        since = self.specified_at.get((metadata["uid"], metadata["generation"]), at)
+        for key, value in values_of(obj).items():
+            pair = entity_of(obj), key
+            if pair in self.overridden or self._is_frozen(pair):
+                continue
+            if value not in self.values_between(pair, since - STALE_SECONDS, at):
+                raise LawBroken(
+                    f"a status says Ready and the value was never live: {document_of(obj)} {key} {value}"
                 )
 
     def _lawful_release(self, at: float, obj: Obj) -> None:

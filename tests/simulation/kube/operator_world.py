@@ -1,6 +1,7 @@
 """A simulation of operators: two replicas, an API server, brokers, users of both; checked by the laws until it converges."""
 
 import asyncio
+import contextvars
 import random
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,9 +15,11 @@ from reconciler.quota.policy import DeletionPolicy, Policy
 from tests.simulation import actors
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.convergence import difference
-from tests.simulation.kube.api_faults import API_TABLE
+from tests.simulation.kube.api_faults import API_TABLE, LEASE_FAULTS
 from tests.simulation.kube.api_network import ApiNetwork
-from tests.simulation.kube.api_server import ApiServer, ApiWrite
+from tests.simulation.kube.api_server import ApiServer, ApiWrite, Place
+from tests.simulation.kube.command_line import CommandLine, break_glass, pipeline
+from tests.simulation.kube.lease_time import LeaseTime
 from tests.simulation.kube.logins import (
     FIRST_PASSWORD,
     FIRST_USER,
@@ -47,6 +50,9 @@ from tests.simulation.scenario import KEYS, Scenario
 from tests.simulation.world import World
 
 REPLICAS = ("operator-a", "operator-b")
+LEASE_CHECK_SECONDS = 2.0
+"""Interval at which it is checked whether the time of the candidates may stand still."""
+
 RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
 """Times until a pod restarts."""
 
@@ -68,6 +74,10 @@ class OperatorWorld(World):
         self.server = ApiServer(self.clock.now)
         self.api = ApiNetwork(self.loop, self.server, scenario.chance("api"))
         self.server.on_write, self.server.on_post = self._on_write, self._on_post
+        self.server.on_repetition = self._on_repetition
+        self.lease_time = LeaseTime(self.loop)
+        self._undisturbed_at = 0.0
+        self._lease_check: asyncio.TimerHandle | None = None
         self.clock_steps: dict[str, float] = {}
         self.stops: dict[str, asyncio.Event] = {}
         self.candidates: dict[str, Candidate] = {}
@@ -77,6 +87,11 @@ class OperatorWorld(World):
         self.login_laws = LoginLaws()
         self.api.on_secret = self.login_laws.secret_read
         self.brokers.on_request = self._on_request
+        self.command_line = CommandLine(self)
+        self.file_laws = self.command_line.laws
+        self.entities = tuple(
+            entity for entity in ENTITIES if entity not in self.command_line.entities
+        )
 
     def first_users(self) -> dict[str, str]:
         has_login = self.scenario.chance("login").random() < 0.4
@@ -94,6 +109,7 @@ class OperatorWorld(World):
             return
         process = self.process(replica)
         self.trace(process.name, "starts")
+        self.disturb(self.loop.time())
         stop = self.stops[process.name] = asyncio.Event()
         task = process.start(run_operator(self, process, replica, stop))
         task.add_done_callback(partial(self._operator_ended, process))
@@ -111,8 +127,10 @@ class OperatorWorld(World):
         self.trace(process.name, "is gone")
         self.go_on(process)
         self.laws.ended(self.clock.now(), process.name)
+        self.command_line.ended(process)
         replica = process.name.rpartition("-")[0]
         if replica in self.replicas:
+            self.disturb(self.loop.time())
             _ = self.stops.pop(process.name, None)
             wait = self.scenario.chance(f"restart {process.name}").choice(RESTART_SECONDS)
             self.loop.call_later(wait, self._start, replica)
@@ -131,6 +149,37 @@ class OperatorWorld(World):
         if calls is not None:
             self.trace(process.name, "goes on")
             self.loop.go_on(calls)
+
+    def begins(self, fault: str, until: float) -> None:
+        if fault in LEASE_FAULTS:
+            self.disturb(until)
+
+    def disturb(self, until: float) -> None:
+        """Let the time of the candidates pass at least until a time of the loop."""
+        self.lease_time.go_on()
+        self._undisturbed_at = max(self._undisturbed_at, until)
+        if self._lease_check is None:
+            self._lease_check = self.loop.call_later(
+                LEASE_CHECK_SECONDS, self._rest_lease, context=contextvars.Context()
+            )
+
+    def _rest_lease(self) -> None:
+        """Let the time of the candidates stand still if one leads, the others stand by, and nothing disturbs them."""
+        candidates = [
+            candidate for name, candidate in self.candidates.items() if self.processes[name].alive
+        ]
+        leaders = [candidate for candidate in candidates if candidate.leading]
+        is_quiet = (
+            self.loop.time() > self._undisturbed_at + LEASE_CHECK_SECONDS
+            and len(candidates) == len(self.replicas)
+            and [leader.fence_seconds for leader in leaders] == [0.0]
+            and not self.api.lease_requests
+        )
+        self._lease_check = None
+        if is_quiet:
+            self.lease_time.stop()
+        elif not self.calm:
+            self._lease_check = self.loop.call_later(LEASE_CHECK_SECONDS, self._rest_lease)
 
     def alters(self, process: SimulatedProcess, candidate: Candidate) -> None:
         """Check that a process which is about to alter quotas is the only leader, and may use its Secret."""
@@ -159,7 +208,7 @@ class OperatorWorld(World):
 
     def change_documents(self, chance: random.Random) -> None:
         for _ in range(chance.choice((1, 1, 2, 4, 8))):
-            entity = chance.choice(ENTITIES)
+            entity = chance.choice(self.entities)
             place = "clientquotas", TEAM, NAME_OF[entity]
             present = self.server.objects.get(place)
             if present is not None and chance.random() < 0.3:
@@ -262,12 +311,16 @@ class OperatorWorld(World):
 
     def _on_commit(self, commit: Commit) -> None:
         super()._on_commit(commit)
-        if self.logins is not None and not commit.writer.startswith("foreign"):
+        self.judge(self.command_line.laws.committed, commit)
+        if self.logins is not None and self.laws.is_own(commit.writer):
             self.judge(self.login_laws.committed, commit.at, commit.writer, commit.user)
 
     def _on_write(self, write: ApiWrite) -> None:
         plural, _, name = write.place
-        if plural == "leases" or self.calm:
+        if self.calm:
+            return
+        if plural == "leases":
+            self._lease_written(write)
             return
         is_operator = write.writer.rpartition("-")[0] in self.replicas
         if is_operator:
@@ -283,6 +336,18 @@ class OperatorWorld(World):
         if plural == "clientquotas" and (not is_operator or write.after is None):
             self._documents_changed(write)
 
+    def _lease_written(self, write: ApiWrite) -> None:
+        """Check that a Lease gets another holder only when no other process leads by it."""
+        before, after = (
+            None if obj is None else obj["spec"]["holderIdentity"]
+            for obj in (write.before, write.after)
+        )
+        if before == after or not after:
+            return
+        for name, candidate in self.candidates.items():
+            if name != write.writer and self.processes[name].alive and candidate.leads_on:
+                self._break(f"two leaders: {write.writer} takes the Lease and {name} leads")
+
     def _recorded(self, write: ApiWrite) -> None:
         """Check written records. At rest only expired counts of removals and corrections may change."""
         stored = read(CLUSTER_ID, list(self.server.of("configmaps")))
@@ -292,6 +357,8 @@ class OperatorWorld(World):
         self.judge(self.laws.recorded_as, write.at, write.writer, owned)
 
     def _documents_changed(self, write: ApiWrite) -> None:
+        if write.after is not None:
+            self.laws.specified(write.at, write.after)
         if write.after is None and write.before is not None:
             document = document_of(write.before)
             finalizers = write.before["metadata"].get("finalizers", ())
@@ -299,6 +366,11 @@ class OperatorWorld(World):
                 self.laws.unseen.add(document)
         declared = declarations(self.server.of("clientquotas"))
         self.laws.documents_changed(write.at, declared)
+
+    def _on_repetition(self, writer: str, verb: str, place: Place) -> None:
+        """Check that a status is not requested again when everything is at rest."""
+        if self.at_rest and verb == "apply" and place[0] == "clientquotas" and not self.calm:
+            self._break(f"a status is written again although nothing has changed: {place[2]}")
 
     def _on_post(self, writer: str, plural: str) -> None:
         if self.at_rest and not self.calm:
@@ -344,4 +416,6 @@ OperatorWorld.programs = {
     "admin": administrator,
     "foreign": actors.foreign_writer,
     "security": security,
+    "apply": pipeline,
+    "break glass": break_glass,
 }

@@ -13,10 +13,11 @@ from reconciler.errors import KquotaError
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.api.access import ApiAccess
 from reconciler.kube.api.client import KubernetesApi
+from reconciler.kube.api.http_exchange import RequestTimeouts
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.configuration.operator_settings import OperatorSettings
-from reconciler.kube.leadership.election import ElectionSettings, Leader
+from reconciler.kube.leadership.election import ONE_TRY, ElectionSettings, Leader
 from reconciler.kube.leadership.watchdog import CHECK_SECONDS, Watchdog
 from reconciler.kube.run.leader_store import KafkaWrites, LeadingStore
 from reconciler.kube.run.operator import Operator
@@ -59,6 +60,16 @@ class ProcessClock:
         await asyncio.sleep(max(seconds, 0))
 
 
+class LeaseClock(ProcessClock):
+    """The clocks of a candidate for the Lease."""
+
+    def monotonic(self) -> float:
+        return self._world.lease_time.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._world.lease_time.sleep(max(seconds, 0.0))
+
+
 class JudgedMetrics:
     """Metrics that check the laws of each reconciliation, and discard every other value."""
 
@@ -99,11 +110,13 @@ class Candidate:
         api: KubernetesApi,
         election: ElectionSettings,
         *,
-        clock: ProcessClock,
+        clock: LeaseClock,
         report: Callable[[bool], None],
+        is_writing: Callable[[], bool],
     ) -> None:
-        self._leader = Leader(api, election, clock=clock, on_change=report)
+        self._leader = Leader(api, election, clock=clock, on_change=report, is_writing=is_writing)
         self.elected, self.leadership_lost = self._leader.elected, self._leader.leadership_lost
+        self._resign: asyncio.Event | None = None
 
     @property
     def leading(self) -> bool:
@@ -117,7 +130,13 @@ class Candidate:
     def fence_seconds(self) -> float:
         return self._leader.fence_seconds
 
+    @property
+    def leads_on(self) -> bool:
+        """Whether it leads, and has not ended its work to release the Lease."""
+        return self.leading and (self._resign is None or not self._resign.is_set())
+
     async def run(self, resign: asyncio.Event) -> None:
+        self._resign = resign
         try:
             await self._leader.run(resign)
         except BaseException:
@@ -132,7 +151,7 @@ class TaskWatchdog:
         self,
         certain_until: Callable[[], float | None],
         *,
-        clock: ProcessClock,
+        clock: LeaseClock,
         process: SimulatedProcess,
     ) -> None:
         self._dog = Watchdog(certain_until, clock=clock, end=process.kill, grace=GRACE_SECONDS)
@@ -157,7 +176,8 @@ class TaskWatchdog:
             # Equivalent to polling every half second, with fewer polls, because the time only increases.
             until = self._certain_until()
             seconds = 0.0 if until is None else until + GRACE_SECONDS - self._clock.monotonic()
-            await asyncio.sleep(max(seconds, CHECK_SECONDS if until is not None else GRACE_SECONDS))
+            shortest = CHECK_SECONDS if until is not None else GRACE_SECONDS
+            await self._clock.sleep(max(seconds, shortest))
         self._process.kill()
 
 
@@ -296,7 +316,11 @@ async def _no_login() -> str:
 
 
 def connect(
-    world: "OperatorWorld", process: SimulatedProcess, clock: ProcessClock
+    world: "OperatorWorld",
+    process: SimulatedProcess,
+    clock: ProcessClock,
+    *,
+    patience: RequestTimeouts | None = None,
 ) -> KubernetesApi:
     """Return a client of a process for the API server."""
     access = ApiAccess(
@@ -307,7 +331,8 @@ def connect(
         authorization=_no_login,
         namespace=HOME,
     )
-    return KubernetesApi(access, clock=clock, transport=ProcessTransport(world.api, process))
+    transport = ProcessTransport(world.api, process)
+    return KubernetesApi(access, clock=clock, patience=patience, transport=transport)
 
 
 async def run_operator(
@@ -318,8 +343,8 @@ async def run_operator(
     Raises:
         KquotaError: The operator ended with an error.
     """
-    clock = ProcessClock(world, replica)
-    api = connect(world, process, clock)
+    clock, lease_clock = ProcessClock(world, replica), LeaseClock(world, replica)
+    api, writes = connect(world, process, clock), KafkaWrites()
     settings = OperatorSettings(identity=replica, operator_namespace=HOME)
     keeper = SessionKeeper(api, settings=settings, clock=clock)
 
@@ -331,8 +356,14 @@ async def run_operator(
             renew=election.renew * pace,
             deadline=election.deadline * pace,
         )
-        connection = connect(world, process, clock)
-        lease_candidate = Candidate(connection, slower, clock=clock, report=report)
+        connection = connect(world, process, lease_clock, patience=ONE_TRY)
+        lease_candidate = Candidate(
+            connection,
+            slower,
+            clock=lease_clock,
+            report=report,
+            is_writing=writes.are_under_way,
+        )
         world.candidates[process.name] = lease_candidate
         return lease_candidate
 
@@ -346,8 +377,9 @@ async def run_operator(
         ports=OperatorPorts(
             watch=ProcessWatch(world.api, process),
             candidate=candidate,
-            watchdog=lambda until: TaskWatchdog(until, clock=clock, process=process),
+            watchdog=lambda until: TaskWatchdog(until, clock=lease_clock, process=process),
             audit=StreamAuditLog(ProcessOutput(world, process)),
+            writes=writes,
         ),
     )
     try:

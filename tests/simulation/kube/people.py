@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import KquotaError
 from reconciler.kube.records import overrides
+from reconciler.kube.records.release import release
 from reconciler.quota.ownership import Pair
 from tests.simulation.kube.operators import HOME, ProcessClock, connect
 from tests.simulation.kube.resources import CLUSTER
@@ -82,12 +83,32 @@ def _edit_status(world: "OperatorWorld", chance: random.Random) -> None:
     world.server.replace_status("admin", place, status)
 
 
+def _release(world: "OperatorWorld", _: random.Random) -> None:
+    """Run ``kquota operator release --all``, although an operator runs."""
+    process = world.process("release")
+    world.trace(process.name, "releases every document")
+    process.start(_release_all(world, process))
+
+
+async def _release_all(world: "OperatorWorld", process: SimulatedProcess) -> None:
+    api = connect(world, process, ProcessClock(world, process.name))
+    try:
+        result = await release(
+            api, namespaces=(), operator_namespace=HOME, progress=lambda *_: None
+        )
+        world.trace(process.name, "released: %s", result)
+    except KquotaError as error:
+        world.trace(process.name, "failed: %s", error)
+
+
 async def administrator(world: "OperatorWorld") -> None:
-    """Repeatedly edit a status, suspend the QuotaCluster for some time, or delete and recreate it."""
+    """Repeatedly edit a status, release documents, suspend the QuotaCluster for some time, or delete and recreate it."""
     chance = world.scenario.chance("admin")
     while await world.rest(chance, 4.0):
-        if chance.random() < 0.3:
-            _edit_status(world, chance)
+        fate = chance.random()
+        if fate < 0.4:
+            deed = _edit_status if fate < 0.3 else _release
+            deed(world, chance)
             continue
         seconds = SHORTEST_SUSPENSION + chance.random() * LONGEST_SUSPENSION
         if chance.random() < 0.7:

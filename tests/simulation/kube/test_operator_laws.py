@@ -7,7 +7,15 @@ import pytest
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import (
+    Intent,
+    IntentStarted,
+    Override,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+    Recorded,
+)
 from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
@@ -46,6 +54,7 @@ class History:
     def declare(self, value: float, policy: DeletionPolicy | None = None) -> Obj:
         quota = client_quota(ALICE, {RATE: value}, policy=policy, suspended=False)
         obj = self.server.put("author", "clientquotas", quota)
+        self.laws.specified(self.now, obj)
         self.note_documents()
         return obj
 
@@ -105,14 +114,15 @@ class History:
         _ = self.server._store("operator", "apply", PLACE, {**obj, "status": status}, is_bound=True)
 
 
-def test_a_ready_status_for_a_value_that_is_not_live_is_reported() -> None:
+@pytest.mark.parametrize("seconds", [0.0, SHOWN_SECONDS + 1])
+def test_a_ready_status_for_a_value_that_was_never_live_is_reported(seconds: float) -> None:
     history = History()
     _ = history.declare(100.0)
     history.write(100.0)
     history.show()
     _ = history.declare(200.0)
-    history.now += SHOWN_SECONDS + 1
-    with pytest.raises(LawBroken, match="says Ready and the value is not live"):
+    history.now += seconds
+    with pytest.raises(LawBroken, match="says Ready and the value was never live"):
         history.show(lastHandledReconcileAt="now")
 
 
@@ -240,6 +250,57 @@ def test_more_removals_than_the_guard_allows_are_reported() -> None:
         history.write(None)
 
 
+def test_a_value_that_is_written_for_a_released_document_is_reported() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.hold()
+    history.write(100.0)
+    history.record(100.0)
+    history.server.remove("author", PLACE)
+    history.note_documents()
+    history.write(None)
+    history.release()
+    with pytest.raises(LawBroken, match="a value is written for a released document"):
+        history.announce(100.0)
+
+
+def override_of(until: float) -> OverrideSet:
+    override = Override(
+        entity=ALICE,
+        key=RATE,
+        value=300.0,
+        until=until,
+        before=100.0,
+        author="oncall",
+        reason="scripted",
+    )
+    return OverrideSet(override=override)
+
+
+def test_an_override_that_an_operator_drops_in_its_time_is_reported() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    owned = OwnershipRecords(cluster_id=CLUSTER_ID)
+    overridden = owned.with_changes([override_of(NOW + 600.0)])
+    history.laws.recorded_as(NOW, "override-1", overridden)
+    with pytest.raises(LawBroken, match="an override is lost"):
+        history.laws.recorded_as(NOW, "operator", owned)
+
+
+def test_an_override_may_end_by_its_time_a_command_or_with_its_document() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    owned = OwnershipRecords(cluster_id=CLUSTER_ID)
+    history.laws.recorded_as(NOW, "override-1", owned.with_changes([override_of(NOW)]))
+    history.laws.recorded_as(NOW, "operator", owned)
+    history.laws.recorded_as(NOW, "override-2", owned.with_changes([override_of(NOW + 600.0)]))
+    history.laws.recorded_as(NOW, "override-3", owned)
+    history.laws.recorded_as(NOW, "override-4", owned.with_changes([override_of(NOW + 600.0)]))
+    history.server.remove("author", PLACE)
+    history.note_documents()
+    history.laws.recorded_as(NOW, "operator", owned)
+
+
 def test_a_write_without_a_resource_version_is_reported() -> None:
     history = History()
     obj = history.declare(100.0)
@@ -252,6 +313,10 @@ class CandidateOnPaper:
     """A candidate with a fixed leadership."""
 
     leading: bool
+
+    @property
+    def leads_on(self) -> bool:
+        return self.leading
 
 
 def leaders(*leading: bool) -> str:
@@ -266,6 +331,52 @@ def leaders(*leading: bool) -> str:
     violation = world.violation
     world._close()
     return violation
+
+
+def lease_writes(*holders: str, leads: bool) -> str:
+    """Return the law that is violated if the Lease gets these holders while another process leads or does not."""
+    world = OperatorWorld(scenario_of(1, "operator"))
+    process = world.process("operator-a")
+    world.candidates[process.name] = CandidateOnPaper(leads)
+    for holder in holders:
+        lease = {"metadata": {"name": "lease"}, "spec": {"holderIdentity": holder}}
+        _ = world.server.put("operator-b-2", "leases", lease)
+    violation = world.violation
+    world._close()
+    return violation
+
+
+def test_a_lease_that_is_taken_from_a_leader_is_reported() -> None:
+    assert lease_writes("a", "b", leads=True).startswith("two leaders: operator-b-2 takes")
+
+
+def test_a_lease_that_is_free_or_released_may_be_taken() -> None:
+    assert not lease_writes("a", "b", leads=False)
+    assert not lease_writes("", leads=True)
+
+
+def test_a_status_that_is_written_again_at_rest_is_reported() -> None:
+    world = OperatorWorld(scenario_of(1, "operator"))
+    obj = world.server.put(
+        "author", "clientquotas", client_quota(ALICE, {RATE: 1.0}, policy=None, suspended=False)
+    )
+    for _ in range(2):
+        _ = world.server._store("operator-a-1", "apply", PLACE, obj)
+    assert not world.violation
+    world.at_rest = True
+    _ = world.server._store("operator-a-1", "apply", PLACE, obj)
+    violation = world.violation
+    world._close()
+    assert violation.startswith("a status is written again although nothing has changed")
+
+
+def test_the_writes_of_commands_are_those_of_another_writer_for_the_operators() -> None:
+    world = OperatorWorld(scenario_of(1, "operator"))
+    operators, commands = world.laws, world.command_line.laws
+    names = ("operator-a-1", "apply-2", "override-3", "foreign", "release-4")
+    own = [(operators.is_own(name), commands.is_own(name)) for name in names]
+    world._close()
+    assert own == [(True, False), (False, True), (False, True), (False, False), (False, False)]
 
 
 def test_a_former_leader_that_alters_quotas_is_reported() -> None:
