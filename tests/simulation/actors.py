@@ -199,12 +199,11 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
             session = None
         return turn_of(reconciliation)
 
-    intervals = LoopIntervals(interval=world.settings.interval)
     loop = ClusterLoop(
         "prod",
         mailbox=mailbox,
         work=work,
-        pace=lambda: intervals,
+        pace=lambda: LoopIntervals(interval=world.settings.interval),
         clock=clock,
         random=chance.random,
     )

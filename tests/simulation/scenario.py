@@ -278,7 +278,7 @@ def settings_of(scenario: Scenario) -> Settings:
         fault_rate=chance.choice((7_200.0, 21_600.0) if long else (10.0, 30.0, 120.0)),
         removals=scenario.chance("guard").choice((10_000, 10_000, 10_000, FEW_REMOVALS)),
         values=_values(scenario, guards),
-        election_pace=scenario.chance("election").choice((1.0, 1.0, 2.0, 4.0)),
+        election_pace=scenario.chance("election").choice((1.0, 2.0, 2.0, 4.0)),
         declares_everything=scenario.world == "watch"
         and scenario.chance("first documents of all").random() < 0.3,
     )

@@ -196,7 +196,7 @@ class GitWorld(World):
     def _heal(self) -> None:
         super()._heal()
         self.repository.chances.clear()
-        self._interval = self._intervals[0]
+        self._interval = self.settings.interval
         self.push(self.repository.head, self.texts())
 
 

@@ -7,6 +7,7 @@ import asyncio
 import contextvars
 import json
 import random
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from reconciler.base.http.client import Route
@@ -62,7 +63,7 @@ class ApiNetwork:
         self.held_at: int | None = None
         self.dropped: set[int] = set()
         self.on_secret: Callable[[str, HttpResponse], None] = lambda *_: None
-        self._changed: list[asyncio.Future[None]] = []
+        self._waiting: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
         server.on_event = self._wake
 
     def heal(self) -> None:
@@ -74,7 +75,7 @@ class ApiNetwork:
         self.lags.clear()
         self.crawls.clear()
         self.held_at = self.server.cached_at = None
-        self._wake()
+        self._wake_all()
 
     def latency(self) -> float:
         """Return a random one-way latency in seconds."""
@@ -92,7 +93,7 @@ class ApiNetwork:
     def drop_watches(self) -> None:
         """End every watch; each restarts at its last revision."""
         self.generation += 1
-        self._wake()
+        self._wake_all()
 
     # -- requests -----------------------------------------------------------------------------------
 
@@ -161,16 +162,19 @@ class ApiNetwork:
 
     # -- watches ------------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
-        waiting, self._changed = self._changed, []
-        for future in waiting:
+    def _wake(self, plural: str) -> None:
+        for future in self._waiting.pop(plural, ()):
             if not future.done():
                 future.set_result(None)
 
-    async def news(self, seconds: float) -> None:
-        """Wait for a change, at most ``seconds``."""
+    def _wake_all(self) -> None:
+        for plural in list(self._waiting):
+            self._wake(plural)
+
+    async def news(self, plural: str, seconds: float) -> None:
+        """Wait for a change of a kind, at most ``seconds``."""
         future: asyncio.Future[None] = self.loop.create_future()
-        self._changed.append(future)
+        self._waiting[plural].append(future)
         _ = await asyncio.wait({future}, timeout=seconds)
         _ = future.cancel()
 
@@ -289,7 +293,7 @@ class ProcessWatch:
         generation, until = network.generation, network.loop.time() + network.chance_of_watch()
         while True:
             if not network.reaches(self._process):
-                await network.news(5.0)
+                await network.news(plural, 5.0)
                 continue
             news = network.since(revision, plural)
             if news is None:
@@ -300,7 +304,7 @@ class ProcessWatch:
                 if seconds <= 0 or generation != network.generation:
                     await asyncio.sleep(network.latency())
                     return revision
-                await network.news(seconds)
+                await network.news(plural, seconds)
                 continue
             await asyncio.sleep(network.latency())
             await self._lag(plural)

@@ -117,7 +117,7 @@ class ApiServer:
         self.on_write: Callable[[ApiWrite], None] = lambda _: None
         self.on_post: Callable[[str, str], None] = lambda *_: None
         self.on_repetition: Callable[[str, str, Place], None] = lambda *_: None
-        self.on_event: Callable[[], None] = lambda: None
+        self.on_event: Callable[[str], None] = lambda _: None
         self._texts: dict[int, tuple[Obj, str]] = {}
         self._pages: dict[str, tuple[list[Obj], int]] = {}
         self._uids = 0
@@ -380,7 +380,7 @@ class ApiServer:
     def _note(self, event: ApiEvent) -> None:
         if event.place[0] != "leases":
             self.history.append(event)
-            self.on_event()
+            self.on_event(event.place[0])
 
     def _text(self, obj: Obj) -> str:
         cached = self._texts.get(id(obj))

@@ -6,7 +6,7 @@ the others they have manifests for entities of their own.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.desired_state import Declaration
@@ -46,6 +46,7 @@ class CommandLine:
         has_manifests = world.scenario.chance("command line").random() < 0.5
         self.entities: tuple[Entity, ...] = ENTITIES[::3] if has_manifests else ()
         self._manifests: dict[str, Declaration] = {}
+        self._chance = world.scenario.chance("pushes")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._world, name)
@@ -58,6 +59,14 @@ class CommandLine:
     def is_absent(self) -> bool:
         """Whether no command runs: worlds with a login have none."""
         return self._world.logins is not None
+
+    def pushed(self) -> None:
+        """Often run ``kquota apply`` when documents have changed, at the same time as the operators reconcile them."""
+        runs = "apply" in self.scenario.actors and not self.is_absent and self.loop.time() > 0
+        if runs and self._chance.random() < 0.5:
+            process = self.process("apply")
+            waits = self._chance.choice((0.0, 0.0, 0.2, 1.0))
+            _ = process.start(actors.command(cast("World", self), process, waits=waits))
 
     def ended(self, process: SimulatedProcess) -> None:
         """Record that a process sends no more writes."""
@@ -79,6 +88,7 @@ async def _edit(commands: Any) -> None:
     while commands.entities and await commands.rest(chance):
         for _ in range(chance.choice((1, 1, 2, 4))):
             commands._change_document(chance)
+        commands.pushed()
 
 
 async def break_glass(world: "OperatorWorld") -> None:

@@ -235,6 +235,7 @@ class OperatorWorld(World):
             )
             obj = client_quota(entity, values, policy=policy, suspended=suspended)
             _ = self.server.put("author", "clientquotas", obj)
+        self.command_line.pushed()
 
     # -- the run -------------------------------------------------------------------------------------
 
