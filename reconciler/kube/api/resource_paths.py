@@ -34,13 +34,16 @@ class ApiResource:
             name: "" = the collection.
             subresource: For example ``status``; only with a name.
         """
-        parts = ["apis", self.group] if self.group else ["api"]
-        parts.append(self.version)
+        root = f"apis/{self.group}" if self.group else "api"
+        parts = ["", root, self.version]
         if namespace and self.namespaced:
-            parts += ["namespaces", namespace]
+            parts += ["namespaces", quote(namespace, safe="")]
         parts.append(self.plural)
-        parts += [part for part in (name, subresource) if part]
-        return "/" + "/".join(quote(part, safe="") for part in parts)
+        if name:
+            parts.append(quote(name, safe=""))
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
 
 
 def _own_resource(plural: str, *, namespaced: bool) -> ApiResource:
