@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 from tests.mutants.__main__ import ROOT
+from tests.simulation.planted import SEARCHED
 
 
 def search(what: str) -> subprocess.CompletedProcess[str]:
@@ -31,3 +32,10 @@ def test_a_fault_that_no_world_reaches_is_counted_as_missed():
     done = search("a chunk contains one operation too many")
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stdout.startswith("not in 1 ")
+
+
+def test_the_page_names_missed_faults_as_the_search_does():
+    page = (ROOT / "docs/how-we-know.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("Reached and not found yet: ")]
+    names = line.removeprefix("Reached and not found yet: ").removesuffix(".").split("; ")
+    assert set(names) <= {fault.what for fault in SEARCHED}
