@@ -73,7 +73,7 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
 
 
 def settled(
-    changes: Iterable[RecordChange],
+    outcomes: Iterable[tuple[Pair, str]],
     owned: OwnershipRecords,
     open_intents: Mapping[Pair, Mapping[str, object]] | None,
     *,
@@ -83,7 +83,7 @@ def settled(
     """Return the outcome entries for intents of earlier runs that ended before they recorded a result.
 
     Args:
-        changes: The record changes that settle intents.
+        outcomes: The pairs of the settled intents, with their outcomes.
         owned: The records with those intents.
         open_intents: The entries of the log that wait for an outcome; ``None`` = the log cannot be read back: then the
             entry lacks the earlier value, which its ``INTENDED`` has.
@@ -91,7 +91,7 @@ def settled(
         origin: The run that settles them.
     """
     audit_entries: list[Mapping[str, object]] = []
-    for pair, outcome in _decided(changes):
+    for pair, outcome in outcomes:
         closing = {
             "outcome": outcome,
             "words": "determined by a later describe",
@@ -106,7 +106,8 @@ def settled(
     return tuple(audit_entries)
 
 
-def _decided(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
+def settled_outcomes(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
+    """Yield the pairs whose intents these record changes settle, with the outcome."""
     for change in changes:
         match change:
             case Recorded() | RecordDropped():

@@ -30,14 +30,13 @@ def close_settled(
         return
     recorded = frozenset(record_changes)
     changes = [change for change in observation.settlement.changes if change in recorded]
-    if changes:
+    outcomes = list(audit_entries.settled_outcomes(changes))
+    if outcomes:
         ports.audit.append(
             audit_entries.settled(
-                changes,
+                outcomes,
                 observation.owned,
-                ports.audit.open_intents(
-                    observation.cluster_id, {(change.entity, change.key) for change in changes}
-                ),
+                ports.audit.open_intents(observation.cluster_id, {pair for pair, _ in outcomes}),
                 now=ports.clock.now(),
                 origin=options.origin,
             )
