@@ -28,7 +28,10 @@ def open_among(
 ) -> dict[Pair, Mapping[str, object]]:
     """Return the newest entry ``INTENDED`` of each given pair of a cluster, unless a later entry closes it.
 
-    ``entries``: newest first; they are read until every pair is decided.
+    Args:
+        entries: Newest first; they are read until every pair is decided.
+        cluster_id: The cluster.
+        pairs: The pairs.
     """
     undecided = {pair_name(entity_json(pair[0]), str(pair[1])): pair for pair in pairs}
     open_intents: dict[Pair, Mapping[str, object]] = {}

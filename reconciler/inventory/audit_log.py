@@ -153,7 +153,8 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, object] | None]]:
 def _newest_first(blocks: Iterable[bytes]) -> Iterator[Mapping[str, object]]:
     """Yield the entries of a log, newest first; lines that are no entries of a known version are skipped.
 
-    ``blocks``: the bytes of the log in blocks, the last block first.
+    Args:
+        blocks: The bytes of the log in blocks, the last block first.
     """
     parts: list[bytes] = []  # of the line whose beginning is not read yet, the last part first
     for block in blocks:
