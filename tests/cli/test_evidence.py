@@ -208,6 +208,35 @@ def test_damaged_evidence_is_not_used(kquota, folder, evidence):
     assert {row["verdict"] for row in rows_of(ran).values()} == {"no data"}
 
 
+def test_a_client_that_was_never_recorded_has_no_data(kquota, folder, evidence, cluster):
+    project(folder, cluster.bootstrap, quota("new"), more=TELEMETRY)
+    ran = kquota("plan", "--no-inventory")
+    assert "no data: no such client was seen" in ran.out
+    assert 'this does not mean "no impact"' in ran.out
+
+
+def test_series_recorded_under_another_limit_are_named(kquota, folder, cluster):
+    use = {"a": busy(15 * MIB), "b": busy(1000)}
+    _ = published(
+        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits={"a": 5.0, "b": 20.0 * MIB}
+    )
+    ran = kquota("plan", "--no-inventory")
+    assert "1 of 2 buckets were recorded under another limit than today's" in ran.out
+
+
+def test_series_whose_bucket_changed_within_the_window_are_not_replayed(kquota, folder, cluster):
+    use = {"a": busy(15 * MIB), "b": busy(1000)}
+    limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
+    _ = published(
+        folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits=limits, clients=["app"]
+    )
+    ran = kquota("plan", "--no-inventory", "--format", "json")
+    assert ran.code == 0
+    assert {(row["verdict"], row["why"]) for row in rows_of(ran).values()} == {
+        ("not identifiable", "a series with the same names was recorded under other limits")
+    }
+
+
 def test_a_tier_with_a_higher_tolerance_is_not_refused(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("batch-a"), more=TELEMETRY)
     text = (folder / "kquota.yaml").read_text()
