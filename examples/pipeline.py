@@ -168,14 +168,17 @@ def prepared(folder: Path, number: int) -> dict[str, Any]:
     looks = [RECORDINGS / f"{stem}.{half}.quotas.json" for half in ("free", "limited")]
     before, after = (json.loads(one.read_text(encoding="utf-8")) for one in looks)
     recorded = json.loads(gzip.decompress((RECORDINGS / f"{stem}.matrix.json.gz").read_bytes()))
+    lines: list[str] = []
     for series in recorded["data"]["result"]:
-        series["values"] = [
-            [at - (APART * number).total_seconds(), value]
-            for number in reversed(range(COPIES))
+        name = series["metric"].pop("__name__")
+        labels = ",".join(f"{label}={json.dumps(text)}" for label, text in series["metric"].items())
+        lines += [
+            f"{name}{{{labels}}} {value} {at - (APART * copy).total_seconds():.3f}"
+            for copy in reversed(range(COPIES))
             for at, value in series["values"]
             if round(at * 1000) < about["spans"]["free"][1]
         ]
-    (folder / "recorded.json").write_text(json.dumps(recorded), encoding="utf-8")
+    (folder / "recorded.txt").write_text("\n".join([*lines, "# EOF\n"]), encoding="utf-8")
     (folder / "before.json").write_bytes(looks[0].read_bytes())
     first = datetime.fromisoformat(before["takenAt"]) - APART * (COPIES - 1)
     (folder / "first.json").write_text(
@@ -221,7 +224,7 @@ def walk(pipeline: Pipeline, number: int) -> None:
         "1. Ingest what a real broker recorded: five minutes, repeated every fifth day for a fortnight"
     )
     line = (
-        f"kquota spark ingest --cluster recorded --lake lake --from {first} --to {end} --file recorded.json"
+        f"kquota spark ingest --cluster recorded --lake lake --from {first} --to {end} --file recorded.txt"
         " --snapshot first.json --snapshot before.json --publish"
     )
     ingest = pipeline.begin(line)

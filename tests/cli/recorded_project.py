@@ -23,7 +23,7 @@ def project(folder: Path) -> Path:
 
 
 def exported(folder: Path) -> Path:
-    """Write a saved response of a Prometheus; return its path."""
-    path = folder / "export.json"
-    path.write_text(recorded_use.answer(SERIES))
+    """Write a dump of a Prometheus; return its path."""
+    path = folder / "export.om"
+    path.write_text(recorded_use.openmetrics(SERIES))
     return path

@@ -50,8 +50,8 @@ def samples():
 
 
 def part_of(project, begin, end):
-    part = project / "part.json"
-    part.write_text(recorded_use.answer(recorded_use.between(SERIES, begin, end)))
+    part = project / "part.om"
+    part.write_text(recorded_use.openmetrics(recorded_use.between(SERIES, begin, end)))
     return part
 
 

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 from reconciler.errors import KquotaError
 from reconciler.evidence.ingest.drop_reasons import DropCounts
-from reconciler.evidence.ingest.readers import column_files, openmetrics, saved_responses
-readers = {"prom": openmetrics.read, "json": saved_responses.read, "csv": column_files.csv, "parquet": column_files.parquet}
+from reconciler.evidence.ingest.readers import openmetrics, parquet_export
+readers = {"prom": openmetrics.read, "parquet": parquet_export.read}
 def main(name):
     path = Path(name)
     try:
@@ -81,14 +81,6 @@ def parquet(**columns: pa.Array) -> Callable[[], bytes]:
     return content
 
 
-def entries(rows: int, per_row: int, value: str) -> pa.Array:
-    """Maps whose values repeat."""
-    offsets = pa.array(range(0, rows * per_row + 1, per_row), pa.int32())
-    names = pa.array([f"n{at}" for at in range(per_row)] * rows)
-    values = pa.DictionaryArray.from_arrays(pa.array([0] * rows * per_row, pa.int32()), [value])
-    return pa.MapArray.from_arrays(offsets, names, values)
-
-
 def texts(value: str) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array([0] * 65_536, pa.int32()), [value])
 
@@ -110,14 +102,6 @@ ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
         lines(lambda n: f'a{{b="{n}",c="{"x" * 4_000}"}} 1 {n}.0\n', 60_000),
         None,
     ),
-    "JSON that is one array": ("a.json.gz", packed(b"[" + b"[]," * 1_000_000, 40), "element"),
-    "JSON that is nested": ("a.json", text("[" * 1_000_000), "nested"),
-    "JSON of many fields": (
-        "a.json.gz",
-        lines(lambda n: f'{"," if n else "{"}"{n}":{n}', 1_000_000),
-        "element",
-    ),
-    "one field of 100 MB": ("a.csv.gz", packed(b'"' + b"a" * 1_000_000, 100), "column|damaged"),
     "a long name of a metric in each row": (
         "a.parquet",
         parquet(labels=texts("{}"), metric=texts("a" * 30_000)),
@@ -127,16 +111,6 @@ ATTACKS: dict[str, tuple[str, Callable[[], bytes], str | None]] = {
         "a.parquet",
         parquet(labels=texts('{"a":"' + "a" * 30_000 + '"}')),
         None,
-    ),
-    "a map with a long label in each row": (
-        "a.parquet",
-        parquet(labels=entries(30_000, 1, "a" * 30_000)),
-        None,
-    ),
-    "a map with many labels in each row": (
-        "a.parquet",
-        parquet(labels=entries(20, 300_000, "a")),
-        "bytes of labels",
     ),
 }
 

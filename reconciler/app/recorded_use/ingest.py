@@ -28,7 +28,6 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.readers import http_config
-from reconciler.evidence.ingest.readers.series import TimeUnit
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import (
     ClusterIngestSummary,
@@ -67,8 +66,6 @@ class IngestRequest:
     window: WindowOptions
     http_config: Path | None
     files: tuple[Path, ...]
-    form: str
-    time_unit: str
     dialect: str
     snapshots: tuple[Path, ...]
     audit_logs: tuple[Path, ...]
@@ -276,11 +273,9 @@ def _from_files(
     window = work.window.span(clock, 2**62) if work.window.is_given else file_import.ALWAYS
     files = file_import.FileImportRequest(
         paths=work.files,
-        form=file_import.FileFormat(work.form),
         dialects=dialects,
         dialect=name,
         window=window,
-        unit=TimeUnit(work.time_unit),
         rebuild=work.rebuild,
     )
     return file_import.read(lake, work.sources, files, clock=clock, progress=progress)

@@ -54,22 +54,7 @@ Example:
     type=FILE,
     multiple=True,
     metavar="PATH",
-    help="File to read instead of Prometheus; may be repeated.",
-)
-@click.option(
-    "--input-format",
-    "form",
-    type=click.Choice(["auto", "prometheus-json", "openmetrics", "parquet", "csv"]),
-    default="auto",
-    show_default=True,
-    help="Format of the files.",
-)
-@click.option(
-    "--time-unit",
-    type=click.Choice(["auto", "s", "ms", "us", "ns", "iso"]),
-    default="auto",
-    show_default=True,
-    help="Unit of times in Parquet, CSV and text files; auto decides by their size.",
+    help="File to read instead of Prometheus, OpenMetrics text or Parquet; may be repeated.",
 )
 @click.option(
     "--dialect", metavar="NAME|FILE", help="Dialect of the exporter  [default: detected]."
@@ -125,8 +110,6 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     prometheus: str | None,
     http_config: Path | None,
     files: tuple[Path, ...],
-    form: str,
-    time_unit: str,
     dialect: str | None,
     snapshots: tuple[Path, ...],
     audit_logs: tuple[Path, ...],
@@ -176,8 +159,6 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         window=window,
         http_config=http_config,
         files=files,
-        form=form,
-        time_unit=time_unit,
         dialect=dialect or "",
         snapshots=snapshots,
         audit_logs=audit_logs,

@@ -1,9 +1,8 @@
-"""Imports recorded use from files: saved Prometheus responses, OpenMetrics, Parquet and CSV; of one or more clusters."""
+"""Imports recorded use from files, OpenMetrics text or Parquet, of one or more clusters."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.base.protocols import Clock, Progress
-from reconciler.errors import LakeError, TelemetryError
+from reconciler.errors import KquotaError, LakeError, TelemetryError
 from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     CLUSTER_LABELS,
@@ -22,12 +21,8 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import PointCollector
-from reconciler.evidence.ingest.readers import (
-    column_files,
-    openmetrics,
-    saved_responses,
-)
-from reconciler.evidence.ingest.readers.series import RecordedSeries, TimeUnit
+from reconciler.evidence.ingest.readers import openmetrics, parquet_export
+from reconciler.evidence.ingest.readers.series import RecordedSeries
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays, last_dialect
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS, day_of
@@ -51,46 +46,14 @@ _OF_POINTS: Final = frozenset(
 """Reasons counted per point. If files are read several times, other reasons are counted only the first time."""
 
 
-class FileFormat(StrEnum):
-    """The format of a file."""
-
-    AUTO = "auto"
-    PROMETHEUS_JSON = "prometheus-json"
-    OPENMETRICS = "openmetrics"
-    PARQUET = "parquet"
-    CSV = "csv"
-
-
-_READERS: Final[
-    dict[FileFormat, Callable[[Path, DropCounts, TimeUnit], Iterator[RecordedSeries]]]
-] = {
-    FileFormat.PROMETHEUS_JSON: lambda path, counts, _: saved_responses.read(path, counts),
-    FileFormat.OPENMETRICS: openmetrics.read,
-    FileFormat.PARQUET: column_files.parquet,
-    FileFormat.CSV: column_files.csv,
-}
-_ENDINGS: Final = {
-    ".json": FileFormat.PROMETHEUS_JSON,
-    ".jsonl": FileFormat.PROMETHEUS_JSON,
-    ".parquet": FileFormat.PARQUET,
-    ".csv": FileFormat.CSV,
-    ".om": FileFormat.OPENMETRICS,
-    ".openmetrics": FileFormat.OPENMETRICS,
-    ".prom": FileFormat.OPENMETRICS,
-    ".txt": FileFormat.OPENMETRICS,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileImportRequest:
     """What to read."""
 
     paths: tuple[Path, ...]
-    form: FileFormat = FileFormat.AUTO
     dialects: DialectTable  # the dialects to select from
     dialect: str = ""  # the name of the dialect; "" = detected
     window: tuple[int, int] = ALWAYS
-    unit: TimeUnit = TimeUnit.AUTO  # unit of timestamps; Prometheus responses always use seconds
     # Whether stored days are assembled again with the current scrape interval.
     rebuild: bool = False
 
@@ -103,23 +66,6 @@ class FileImportResult:
     counts: DropCounts  # drop reasons of all series, also of those without a cluster
     # Files or units of the lake that could not be read or written, of no single cluster.
     failures: tuple[str, ...] = ()
-
-
-def form_of(path: Path) -> FileFormat:
-    """Return the format of a file by its extension.
-
-    Raises:
-        TelemetryError: The extension is unknown.
-    """
-    name = path.name.removesuffix(".gz")
-    file_format = _ENDINGS.get(Path(name).suffix.lower())
-    if file_format is None:
-        raise TelemetryError(
-            f"its suffix does not identify the format ({', '.join(_ENDINGS)})",
-            location=str(path),
-            hint="pass --input-format",
-        )
-    return file_format
 
 
 def read(
@@ -156,8 +102,7 @@ def read(
         for span in day_groups(names.points_by_day):
             reading.read_span(span, arrived, failures, progress)
     except LakeError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        broken = (f"{error.message}{hint}; data written to the lake before is kept",)
+        broken = (f"{_text(error)}; data written to the lake before is kept",)
     for cluster_arrivals in arrived.values():
         if idle:
             cluster_arrivals.remarks.append(idle)
@@ -233,10 +178,10 @@ class _FileImport:
             if path not in failures:
                 of_file = DropCounts()
                 try:
-                    for series in _series(path, self._files, of_file):
+                    for series in _series(path, of_file):
                         collector.add(series.within(begin, end))
                 except TelemetryError as error:
-                    failures[path] = error.message
+                    failures[path] = _text(error)
                     partial_names.add(path.name)
                 if of_file.partial:
                     partial_names.add(path.name)
@@ -255,9 +200,23 @@ class _FileImport:
                     arrived[cluster_id].days[day] = report
 
 
-def _series(path: Path, files: FileImportRequest, counts: DropCounts) -> Iterator[RecordedSeries]:
-    form = form_of(path) if files.form is FileFormat.AUTO else files.form
-    return _READERS[form](path, counts, files.unit)
+def _text(error: KquotaError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _series(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
+    """Read a file: Parquet if it begins as such a file does, otherwise text.
+
+    Raises:
+        TelemetryError: The file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(parquet_export.MAGIC))
+    except OSError as wrong:
+        raise TelemetryError(f"cannot be read: {wrong}", location=str(path)) from wrong
+    read_series = parquet_export.read if begin == parquet_export.MAGIC else openmetrics.read
+    return read_series(path, counts)
 
 
 def _spoken_before(lake: Lake, sources: Sequence[ClusterSource]) -> str:
@@ -277,10 +236,10 @@ class _NamesInFiles:
         self._counts = DropCounts()
         for path in files.paths:
             try:
-                for series in _series(path, files, self._counts):
+                for series in _series(path, self._counts):
                     self._inspect(series)
             except TelemetryError as error:
-                failures[path] = error.message
+                failures[path] = _text(error)
         if not self._labels and (failures or self._counts):
             raise TelemetryError("; ".join([*failures.values(), *self._counts.lines()]))
 

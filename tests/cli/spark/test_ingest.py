@@ -216,13 +216,13 @@ def test_without_a_project_every_setting_comes_from_options(kquota, folder, expo
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--cluster-id", "x", "--file", "export.json"), "scrapeStep"),
-        (("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--publish"), "evidence"),
-        (("--cluster-id", "x", "--step", "30s", "--file", "nowhere.json"), "nowhere.json"),
+        (("--cluster-id", "x", "--file", "export.om"), "scrapeStep"),
+        (("--cluster-id", "x", "--step", "30s", "--file", "export.om", "--publish"), "evidence"),
+        (("--cluster-id", "x", "--step", "30s", "--file", "nowhere.om"), "nowhere.om"),
         (("--cluster-id", "x", "--step", "30s", "--broker-id", "eval:x"), "label:NAME"),
         (("--cluster-id", "x", "--step", "30s"), "telemetry.prometheus"),
         (
-            ("--cluster-id", "x", "--step", "30s", "--file", "export.json", "--dialect", "no"),
+            ("--cluster-id", "x", "--step", "30s", "--file", "export.om", "--dialect", "no"),
             "unknown dialect",
         ),
         (("--cluster", "x"), "kquota.yaml"),
@@ -277,27 +277,29 @@ def test_a_truncated_file_is_reported_with_its_place_and_its_days_are_partial(
     done = ingest(kquota, "--file", export)
     assert done.code == 0, done.err
     assert "1 truncated: " in done.out
-    assert "ends in the middle of an answer" in done.out
-    assert "PARTIAL: the file export.json was not read whole" in done.out
+    assert "ends in the middle of a line" in done.out
+    assert "PARTIAL: the file export.om was not read whole" in done.out
 
 
 def test_two_concurrent_ingests_keep_the_union(project, folder):
-    halves = {"1.json": (0, BEGIN + 700_000), "2.json": (BEGIN + 500_000, 2**60)}
+    halves = {"1.om": (0, BEGIN + 700_000), "2.om": (BEGIN + 500_000, 2**60)}
     running = []
     for name, (begin, end) in halves.items():
-        (folder / name).write_text(recorded_use.answer(recorded_use.between(SERIES, begin, end)))
+        (folder / name).write_text(
+            recorded_use.openmetrics(recorded_use.between(SERIES, begin, end))
+        )
         words = ["spark", "ingest", "--lake", "lake", "--file", name, "--format", "json"]
         command = [sys.executable, "-m", "reconciler", *words]
         running.append(subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True))
     for process in running:
         _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
-    (folder / "all.json").write_text(recorded_use.answer(SERIES))
+    (folder / "all.om").write_text(recorded_use.openmetrics(SERIES))
     lakes = {
         name: Lake(object_store.opened(name, create=True), clock=FakeClock())
         for name in ("lake", "alone")
     }
-    assert main.main(["spark", "ingest", "--lake", "alone", "--file", "all.json"]) == 0
+    assert main.main(["spark", "ingest", "--lake", "alone", "--file", "all.om"]) == 0
     for table in (USAGE_SAMPLE, TARGET_UP, BROKER_SAMPLE):
         together, alone = (lake.read(lake.manifests(table), table=table) for lake in lakes.values())
         assert together.equals(alone)
@@ -339,13 +341,3 @@ def test_a_file_that_cannot_be_read_is_reported_once_and_marked_in_evidence(
     assert done.err.count("b.parquet") == 1
     latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
     assert any("the file b.parquet was not read whole" in text for text in latest["partial"])
-
-
-def test_the_unit_of_times_can_be_set(kquota, project):
-    path = project / "a.csv"
-    path.write_text(recorded_use.csv(SERIES).replace("ts_ms,", "ts,", 1))
-    done = ingest(kquota, "--file", path, "--time-unit", "s")
-    assert "480 clock_ahead" in done.out
-    done = ingest(kquota, "--file", path, "--time-unit", "ms")
-    assert done.code == 0, done.err
-    assert "480 new points" in done.out

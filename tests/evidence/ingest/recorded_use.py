@@ -1,7 +1,9 @@
 """Recorded use as in Prometheus, in the dialect of jmx_exporter's examples: for fakes, files and blocks."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.fakes.prometheus import FakePrometheus
 
@@ -36,18 +38,6 @@ def put(server: FakePrometheus, series: Recorded) -> None:
         server.put(name, points, **labels)
 
 
-def answer(series: Recorded) -> str:
-    """The response of ``/api/v1/query``."""
-    result = [
-        {
-            "metric": {"__name__": name} | labels,
-            "values": [[at / 1000, value] for at, value in points],
-        }
-        for name, labels, points in series
-    ]
-    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
-
-
 def openmetrics(series: Recorded) -> str:
     return "\n".join([*_lines(series), "# EOF\n"])
 
@@ -60,14 +50,20 @@ def _lines(series: Recorded) -> Iterator[str]:
         yield from (f"{name}{{{label_text}}} {value} {at / 1000}" for at, value in points)
 
 
-def csv(series: Recorded) -> str:
-    rows = ["ts_ms,metric,value,cluster,instance,id,resource,user"]
-    for name, labels, points in series:
-        tags = [
-            labels.get(label, "") for label in ("cluster", "instance", "id", "resource", "user")
-        ]
-        rows += [",".join([str(at), name, value, *tags]) for at, value in points]
-    return "\n".join(rows) + "\n"
+def parquet(series: Recorded) -> bytes:
+    """One row for each point, one text column for each label."""
+    rows = [
+        {"ts_ms": at, "metric": name, "value": float(value), **labels}
+        for name, labels, points in series
+        for at, value in points
+    ]
+    names = ("cluster", "instance", "id", "resource", "user")
+    columns = {
+        name: [row.get(name) for row in rows] for name in ("ts_ms", "metric", "value", *names)
+    }
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return bytes(sink.getvalue())
 
 
 def between(series: Recorded, begin: int, end: int) -> Recorded:

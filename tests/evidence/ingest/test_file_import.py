@@ -5,9 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TelemetryError
@@ -15,7 +12,7 @@ from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
-from reconciler.evidence.ingest.file_import import FileFormat, FileImportRequest
+from reconciler.evidence.ingest.file_import import FileImportRequest
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.tables import USAGE_SAMPLE
@@ -55,24 +52,14 @@ def samples(where, source=ORDERS):
 
 def written(folder, name, series=SERIES):
     path = folder / name
-    if name.endswith(".json"):
-        path.write_text(recorded_use.answer(series))
-    elif name.endswith(".om"):
-        path.write_text(recorded_use.openmetrics(series))
+    if name.endswith(".parquet"):
+        path.write_bytes(recorded_use.parquet(series))
     else:
-        path.write_text(recorded_use.csv(series))
-        if name.endswith(".parquet"):
-            table = pyarrow.csv.read_csv(
-                pa.BufferReader(path.read_bytes()),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types={"id": pa.string()}, null_values=[]
-                ),
-            )
-            pq.write_table(table, path)
+        path.write_text(recorded_use.openmetrics(series))
     return path
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.om", "a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.om", "a.parquet", "export"])
 def test_every_format_gives_the_same_samples(tmp_path, name):
     where = lake()
     brought = read(where, written(tmp_path, name))
@@ -84,10 +71,10 @@ def test_every_format_gives_the_same_samples(tmp_path, name):
 
 def test_a_repeated_file_and_halves_in_any_order_give_the_same_samples_as_one_file(tmp_path):
     lake_of_file, lake_of_halves = lake(), lake()
-    read(lake_of_file, written(tmp_path, "a.json"))
+    read(lake_of_file, written(tmp_path, "a.om"))
     middle = BEGIN + 500_000
-    first = written(tmp_path, "1.json", recorded_use.between(SERIES, 0, middle))
-    second = written(tmp_path, "2.json", recorded_use.between(SERIES, middle, 2**60))
+    first = written(tmp_path, "1.om", recorded_use.between(SERIES, 0, middle))
+    second = written(tmp_path, "2.om", recorded_use.between(SERIES, middle, 2**60))
     read(lake_of_halves, second)
     samples(lake_of_halves)
     read(lake_of_halves, first, second)
@@ -101,7 +88,7 @@ def test_a_file_of_several_clusters_is_separated_and_foreign_series_are_counted(
         *recorded_use.recorded(BEGIN, 40, cluster="payments"),
         *recorded_use.recorded(BEGIN, 40, cluster="unknown"),
     ]
-    brought = read(where, written(tmp_path, "a.json", mixed), sources=(ORDERS, PAYMENTS))
+    brought = read(where, written(tmp_path, "a.om", mixed), sources=(ORDERS, PAYMENTS))
     assert len(samples(where, ORDERS)) == len(samples(where, PAYMENTS)) == 160
     assert brought.counts[DropReason.OTHER_CLUSTER] == 12
     assert [sum(arrivals.new.values()) for arrivals in brought.arrived.values()] == [480, 480]
@@ -109,13 +96,13 @@ def test_a_file_of_several_clusters_is_separated_and_foreign_series_are_counted(
 
 def test_a_truncated_file_gives_its_complete_points_and_makes_its_days_partial(tmp_path):
     where = lake()
-    path = written(tmp_path, "a.json")
+    path = written(tmp_path, "a.om")
     text = path.read_text()
     path.write_text(text[: len(text) * 2 // 3])
     brought = read(where, path)
     assert brought.counts[DropReason.TRUNCATED] == 1
     assert {manifest.partial for manifest in where.manifests(USAGE_SAMPLE)} == {
-        ("the file a.json was not read whole",)
+        ("the file a.om was not read whole",)
     }
     path.write_text(text)
     read(where, path)
@@ -127,7 +114,7 @@ def test_a_damaged_file_is_reported_and_the_others_are_read(tmp_path):
     where = lake()
     bad = tmp_path / "b.parquet"
     bad.write_bytes(b"PAR1 and then nothing")
-    brought = read(where, bad, written(tmp_path, "a.json"))
+    brought = read(where, bad, written(tmp_path, "a.om"))
     assert "b.parquet" in brought.failures[0]
     assert len(samples(where)) == 160
 
@@ -155,7 +142,7 @@ def test_a_file_without_points_of_the_cluster_is_reported(tmp_path):
         matchers=label_matchers.parsed('cluster="x"'),
         scrape_ms=30_000,
     )
-    brought = read(lake(), written(tmp_path, "a.json"), sources=(source,))
+    brought = read(lake(), written(tmp_path, "a.om"), sources=(source,))
     assert "nothing" in brought.arrived["id-x"].remarks[0]
     assert brought.counts[DropReason.OTHER_CLUSTER] == len(SERIES)
 
@@ -163,26 +150,25 @@ def test_a_file_without_points_of_the_cluster_is_reported(tmp_path):
 def test_points_with_decreasing_times_are_counted_and_sorted(tmp_path):
     where = lake()
     turned = [(name, labels, points[::-1]) for name, labels, points in SERIES]
-    brought = read(where, written(tmp_path, "a.json", turned))
+    brought = read(where, written(tmp_path, "a.om", turned))
     straight = lake()
-    read(straight, written(tmp_path, "b.json"))
+    read(straight, written(tmp_path, "b.om"))
     assert brought.counts[DropReason.TIME_BACKWARDS] == len(SERIES) * 39
     assert samples(where) == samples(straight)
 
 
-def test_a_file_with_an_unknown_suffix_requires_a_format(tmp_path):
-    path = tmp_path / "export.data"
-    path.write_text(recorded_use.answer(SERIES))
-    with pytest.raises(TelemetryError, match="suffix does not identify"):
-        read(lake(), path)
-    where = lake()
-    read(where, path, form=FileFormat.PROMETHEUS_JSON)
-    assert len(samples(where)) == 160
+def test_a_format_that_is_not_read_is_refused_with_the_ones_that_are(tmp_path):
+    path = tmp_path / "saved"
+    for text in ('{"status":"success","data":{"result":[]}}', "ts,metric,value\n1,m,2\n"):
+        path.write_text(text)
+        with pytest.raises(TelemetryError, match="no sample in OpenMetrics") as refused:
+            read(lake(), path)
+        assert "convert CSV to Parquet" in refused.value.message
 
 
 def test_an_ingest_that_is_killed_at_any_step_continues_to_the_same_rows(tmp_path):
     (tmp_path / "in").mkdir()
-    path = written(tmp_path / "in", "a.json", recorded_use.recorded(BEGIN, 40, brokers=1, users=1))
+    path = written(tmp_path / "in", "a.om", recorded_use.recorded(BEGIN, 40, brokers=1, users=1))
     (tmp_path / "before").mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "tests.evidence.ingest.dying", str(tmp_path), str(path)],

@@ -1,15 +1,12 @@
 """Files that could not be read completely: each affected day is marked until it is read completely."""
 
-import json
-import shutil
+import re
 
 import pytest
 
 from reconciler.errors import LakeError, TelemetryError
 from reconciler.evidence.ingest import file_import
 from reconciler.evidence.ingest.drop_reasons import DropReason
-from reconciler.evidence.ingest.file_import import FileFormat
-from reconciler.evidence.ingest.readers.series import TimeUnit
 from reconciler.evidence.ingest.sample_days import last_dialect
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
@@ -55,32 +52,18 @@ def broken_lines(text):
     )
 
 
-def warned(text):
-    return json.dumps({**json.loads(text), "warnings": ["a store is away"]})
-
-
-def short_rows(text):
-    lines = text.splitlines()
-    return "\n".join([*lines[:-1], lines[-1].rpartition(",")[0]]) + "\n"
-
-
 @pytest.mark.parametrize(
-    ("name", "harm", "word"),
-    [
-        ("a.om", broken_lines, "bad_line"),
-        ("a.csv", short_rows, "bad_line"),
-        ("a.json", warned, "warnings"),
-        ("a.json", lambda text: text[:-300], "truncated"),
-    ],
+    ("harm", "word"),
+    [(broken_lines, "bad_line"), (lambda text: text[:-300], "truncated")],
 )
-def test_days_of_a_partial_file_are_marked_until_it_is_read_completely(tmp_path, name, harm, word):
-    where, path = lake(), written(tmp_path, name)
+def test_days_of_a_partial_file_are_marked_until_it_is_read_completely(tmp_path, harm, word):
+    where, path = lake(), written(tmp_path, "a.om")
     text = path.read_text()
     path.write_text(harm(text))
     brought = read(where, path)
     assert brought.counts[DropReason[word.upper()]] >= 1
     assert brought.failures == ()
-    assert marks(where) == not_whole(name)
+    assert marks(where) == not_whole("a.om")
     path.write_text(text)
     read(where, path)
     assert marks(where) == COMPLETE
@@ -103,13 +86,13 @@ def test_a_file_that_cannot_be_read_marks_the_days_of_the_readable_ones(tmp_path
 
 
 def test_a_file_without_points_of_a_cluster_stores_no_day_of_it(tmp_path):
-    where, path = lake(), written(tmp_path, "a.json")
+    where, path = lake(), written(tmp_path, "a.om")
     path.write_text(path.read_text()[:-300])
     read(where, path, sources=(ORDERS, PAYMENTS))
     assert marks(where, "id-p") == {}
 
 
-def in_order_of_time(folder, name="a.json"):
+def in_order_of_time(folder, name="a.om"):
     halves = ((0, MIDNIGHT), (MIDNIGHT, 2**60))
     return written(
         folder, name, [series for half in halves for series in recorded_use.between(SERIES, *half)]
@@ -122,7 +105,7 @@ def test_days_stored_before_a_file_proved_truncated_are_marked_too(tmp_path, mon
     text = path.read_text()
     path.write_text(text[:-300])
     read(where, path)
-    assert marks(where) == not_whole("a.json")
+    assert marks(where) == not_whole("a.om")
     path.write_text(text)
     brought = read(where, path)
     assert marks(where) == COMPLETE
@@ -159,63 +142,25 @@ def test_a_lake_that_fails_during_the_import_is_a_failure_and_the_stored_rows_ar
     where = Lake(
         Full(object_store.opened("memory://"), DAYS[1]), clock=FakeClock(), pause=lambda _: None
     )
-    brought = read(where, written(tmp_path, "a.json"))
+    brought = read(where, written(tmp_path, "a.om"))
     assert brought.failures == ("no space is left; data written to the lake before is kept",)
     new = brought.arrived["id-o"].new
     assert {day.isoformat(): count for day, count in new.items()} == {DAYS[0]: 240}
 
 
-@pytest.mark.parametrize(
-    ("source_name", "name", "form"),
-    [
-        ("a.parquet", "export.pq", FileFormat.PARQUET),
-        ("a.parquet", "export.PARQUET", FileFormat.AUTO),
-        ("a.parquet", "export.csv", FileFormat.PARQUET),
-        ("a.csv", "export.parquet", FileFormat.CSV),
-        ("a.csv", "export.data", FileFormat.CSV),
-        ("a.om", "export.csv", FileFormat.OPENMETRICS),
-    ],
-)
-def test_an_explicit_format_takes_precedence_over_the_suffix(tmp_path, source_name, name, form):
-    where = lake()
-    path = tmp_path / name
-    shutil.move(written(tmp_path, source_name), path)
-    assert read(where, path, form=form).failures == ()
-    assert len(samples(where)) == 160
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.om"])
-def test_an_explicit_unit_is_used(tmp_path, name):
-    where, path = lake(), written(tmp_path, name)
-    scale = {"a.csv": 1_000_000, "a.om": 1000}[name]
-    lines = []
-    for line in path.read_text().replace("ts_ms,", "ts,").splitlines():
-        head, _, at = line.rpartition(" ") if name == "a.om" else line.partition(",")[::-1]
-        if not at.replace(".", "").isdecimal():
-            lines.append(line)
-        elif name == "a.om":
-            lines.append(f"{head} {round(float(at) * scale)}")
-        else:
-            lines.append(f"{int(at) * scale},{head}")
-    path.write_text("\n".join(lines) + "\n")
-    unit = TimeUnit.NANOSECONDS if name == "a.csv" else TimeUnit.MILLISECONDS
-    read(where, path, unit=unit)
-    assert len(samples(where)) == 160
-
-
 def test_files_without_a_usable_point_are_an_error_with_the_drop_reasons(tmp_path):
-    path = written(tmp_path, "a.csv")
-    path.write_text(path.read_text().replace("ts_ms,", "ts,").replace("\n17", "\n99999917"))
-    with pytest.raises(TelemetryError, match="480 not_a_time: points with a time"):
-        read(lake(), path, unit=TimeUnit.SECONDS)
+    path = written(tmp_path, "a.om")
+    path.write_text(re.sub(r" [0-9.]+$", "", path.read_text(), flags=re.MULTILINE))
+    with pytest.raises(TelemetryError, match="480 no_time: points without a time"):
+        read(lake(), path)
 
 
 def test_an_idle_cluster_is_read_in_its_previous_dialect(tmp_path):
     where = lake()
-    idle = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT + 3_600_000, 40, users=0))
+    idle = written(tmp_path, "rest.om", recorded_use.recorded(MIDNIGHT + 3_600_000, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, idle)
-    read(where, written(tmp_path, "a.json"))
+    read(where, written(tmp_path, "a.om"))
     assert last_dialect(where, "id-o") == "jmx_exporter"
     brought = read(where, idle)
     assert "idle cluster" in brought.arrived["id-o"].remarks[0]
@@ -224,13 +169,13 @@ def test_an_idle_cluster_is_read_in_its_previous_dialect(tmp_path):
 
 def test_unreadable_series_may_name_clients_and_the_cluster_is_not_idle(tmp_path):
     where = lake()
-    read(where, written(tmp_path, "a.json"))
-    idle = written(tmp_path, "rest.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    read(where, written(tmp_path, "a.om"))
+    idle = written(tmp_path, "rest.om", recorded_use.recorded(MIDNIGHT, 40, users=0))
     idle.write_text(idle.read_text()[:-300])
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, idle)
     bad = tmp_path / "b.parquet"
     bad.write_bytes(b"PAR1")
-    complete = written(tmp_path, "whole.json", recorded_use.recorded(MIDNIGHT, 40, users=0))
+    complete = written(tmp_path, "whole.om", recorded_use.recorded(MIDNIGHT, 40, users=0))
     with pytest.raises(TelemetryError, match="no metric of client quotas"):
         read(where, complete, bad)

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +17,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.point_rows import PointCollector
 from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
-from reconciler.evidence.ingest.readers import openmetrics, saved_responses
+from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
@@ -235,39 +233,6 @@ def test_a_query_that_the_server_refuses_is_reported_with_its_message(stored: St
         asyncio.run(ask())
     assert refused.value.status == 400
     assert not isinstance(refused.value, ResponseTooLarge)
-
-
-def test_a_range_query_repeats_the_last_value_of_a_gap_and_this_is_reported(
-    stored: Stored, tmp_path: Path
-) -> None:
-    """The gap of ten minutes: look-back fills five of them with values that were not measured."""
-    query = f'{BYTES}{{cluster="orders",instance="b1:7071"}}'
-    answer = stored.get(
-        "/api/v1/query_range",
-        query=query,
-        start=str(T // 1000),
-        end=str((T + HOUR) // 1000),
-        step="60",
-    )
-    saved = tmp_path / "range.json"
-    saved.write_text(json.dumps(answer))
-    counts = DropCounts()
-    made_up = [
-        at
-        for series in saved_responses.read(saved, counts)
-        for at, value in series.points
-        if T + 101 * STEP < at < T + 140 * STEP and not math.isnan(value)
-    ]
-    assert made_up
-    assert counts[DropReason.RESAMPLED] >= 4
-    with pytest.raises(AssertionError, match="exceeded maximum resolution"):
-        stored.get(
-            "/api/v1/query_range",
-            query=query,
-            start=str(T // 1000),
-            end=str((T + HOUR) // 1000),
-            step="0.1",
-        )
 
 
 def test_a_dump_of_promtool_gives_the_recorded_points(blocks: Path, tmp_path: Path) -> None:

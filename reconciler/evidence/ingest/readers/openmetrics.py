@@ -1,19 +1,16 @@
 """Reads OpenMetrics, the classic Prometheus text format with timestamps, and output of `promtool tsdb dump`."""
 
+import codecs
+import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Self
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.readers.series import (
-    RecordedSeries,
-    TimeUnit,
-    moment,
-    number_of,
-)
-from reconciler.evidence.ingest.readers.text_files import TextFile
+from reconciler.evidence.ingest.readers.series import RecordedSeries, moment, number_of
 
 _SIMPLE: Final = re.compile(
     r"(?P<head>[a-zA-Z_:][\w:]*(?:\{.*\})?|\{.*\})[ \t]+(?P<value>[^\s{}\"]+)(?:[ \t]+(?P<at>[^\s{}\"#]+))?[ \t]*",
@@ -40,28 +37,29 @@ _MANY_CHARACTERS: Final = 1 << 23
 LONGEST_LINE: Final = 256 * 1024
 """In characters. Kafka names have at most 32,767 bytes, and a line has few labels."""
 
+_BLOCK: Final = 1 << 20
+"""Characters that are read together."""
+
 _REST: Final = re.compile(r"\s*+")
 
 _SECONDS: Final = 100_000_000_000
 """Timestamps below this are seconds: it is the year 5138 in seconds, and 1973 in milliseconds."""
 
 
-def read(
-    path: Path, counts: DropCounts, unit: TimeUnit = TimeUnit.AUTO
-) -> Iterator[RecordedSeries]:
+def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
     """Read the series of a file; a long series may be yielded in several parts.
 
     Args:
         path: Text, or ``.gz``.
         counts: Counts ``truncated`` (no ``# EOF`` in OpenMetrics, or an incomplete last line), ``bad_line`` with file
-            and line, and ``no_time`` (samples without a timestamp).
-        unit: The unit of times; auto distinguishes seconds (OpenMetrics) from milliseconds (classic format) by size.
+            and line, and ``no_time`` (samples without a timestamp). Seconds (OpenMetrics) and milliseconds (classic
+            format) are distinguished by size.
 
     Raises:
         TelemetryError: The file cannot be read, or contains no sample.
     """
-    gathered = _SeriesBuilder(str(path), counts, unit)
-    with TextFile(path) as file:
+    gathered = _SeriesBuilder(str(path), counts)
+    with _TextFile(path) as file:
         pending_text, number = "", 0
         while block := file.read():
             *lines, pending_text = (pending_text + block).split("\n")
@@ -86,8 +84,66 @@ def read(
             "holds no sample in OpenMetrics or the classic text format"
             + (f" ({first[0]})" if first else ""),
             location=str(path),
+            hint="OpenMetrics text (such as the output of promtool tsdb dump) and Parquet are read; read a saved response"
+            " from Prometheus itself, and convert CSV to Parquet",
         )
     yield from gathered.take_series()
+
+
+class _TextFile:
+    """A UTF-8 file as a context manager; ``.gz`` is decompressed.
+
+    Attributes:
+        truncated: Whether the file ended in the middle of a character or of the compressed data.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.truncated = False
+        self._path = path
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._ended = False
+        self._file: IO[bytes] | gzip.GzipFile | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = (
+                gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb")
+            )
+        except OSError as wrong:
+            raise self._unreadable(wrong) from wrong
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def read(self, size: int = _BLOCK) -> str:
+        """Return the next characters; "" at the end.
+
+        Raises:
+            TelemetryError: The file cannot be read, or is not UTF-8.
+        """
+        assert self._file is not None, "used outside its context"  # noqa: S101 - our own slip
+        while not self._ended:
+            try:
+                block = self._file.read(size)
+            except EOFError:
+                block, self.truncated = b"", True
+            except (OSError, zlib.error) as wrong:
+                raise self._unreadable(wrong) from wrong
+            self._ended = not block
+            try:
+                text = self._decoder.decode(block, final=False)
+            except UnicodeDecodeError as wrong:
+                raise TelemetryError("is not UTF-8 text", location=str(self._path)) from wrong
+            if text:
+                return text
+        pending, _ = self._decoder.getstate()
+        self.truncated = self.truncated or bool(pending)
+        return ""
+
+    def _unreadable(self, wrong: BaseException) -> TelemetryError:
+        return TelemetryError(f"cannot be read: {wrong}", location=str(self._path))
 
 
 def _check_length(line: str, path: Path, number: int) -> None:
@@ -102,15 +158,13 @@ def _check_length(line: str, path: Path, number: int) -> None:
 class _SeriesBuilder:
     """Collects points by series from lines."""
 
-    def __init__(self, source: str, counts: DropCounts, unit: TimeUnit) -> None:
+    def __init__(self, source: str, counts: DropCounts) -> None:
         self.points = 0
         self.samples = 0
         self.seconds = False
         self.ended = False
         self._where = source
         self._counts = counts
-        self._unit = unit
-        self._may_be_seconds = unit in {TimeUnit.AUTO, TimeUnit.SECONDS}
         self._heads: dict[str, RecordedSeries] = {}
         self._characters = 0
 
@@ -175,9 +229,9 @@ class _SeriesBuilder:
         number = None if text is None else number_of(text)
         if number is None:
             return None
-        if self._may_be_seconds and abs(number) < _SECONDS:
+        if abs(number) < _SECONDS:
             self.seconds = True
-        return moment(number, self._unit)
+        return moment(number)
 
     def _head(self, text: str) -> RecordedSeries | None:
         try:

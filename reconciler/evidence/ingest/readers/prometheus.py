@@ -1,5 +1,7 @@
 """Client of the Prometheus HTTP API: metric names, series and raw samples, with limits on size and time."""
 
+import contextlib
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
@@ -14,10 +16,7 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
-from reconciler.evidence.ingest.readers.series import (
-    RecordedSeries,
-    series_of,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries, milliseconds, number_of
 
 _SPLIT_WORDS: Final = (
     "too many samples",
@@ -354,3 +353,46 @@ def _server_words(body: bytes) -> str:
         parsed_body = parsed_body.get("error") or parsed_body.get("message") or ""
     words = " ".join(str(parsed_body).split())
     return "".join(character for character in words if character.isprintable())[:_MOST_WORDS]
+
+
+def series_of(element: object, counts: DropCounts) -> RecordedSeries | None:
+    """Parse one element of a matrix; ``None`` if it has no points.
+
+    Args:
+        element: Decoded JSON.
+        counts: Counts everything that is dropped.
+    """
+    if not isinstance(element, dict) or not isinstance(element.get("metric"), dict):
+        counts.add(DropReason.BAD_LINE)
+        return None
+    if "histograms" in element:
+        counts.add(DropReason.HISTOGRAMS)
+    labels = {str(name): str(value) for name, value in element["metric"].items()}
+    series = RecordedSeries.of(labels.pop("__name__", ""), labels)
+    values = element.get("values")
+    if isinstance(values, list):
+        _append_pairs(series, values, counts)
+    elif "histograms" not in element:
+        counts.add(DropReason.BAD_LINE)
+    return series if series.times else None
+
+
+def _append_pairs(series: RecordedSeries, pairs: Sequence[Any], counts: DropCounts) -> None:
+    """Append ``[seconds, "value"]`` pairs; one by one, if any of them is invalid or unusual."""
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        times = array("q", [round(at * 1000) for at, _ in pairs])
+        texts = [text for _, text in pairs]
+        if "_" not in "".join(texts):
+            series.values.extend(array("d", map(float, texts)))
+            series.times.extend(times)
+            return
+    for pair in pairs:
+        match pair:
+            case [int() | float() as at, str() as text]:
+                number, moment = number_of(text), milliseconds(at)
+            case _:
+                number, moment = None, None
+        if number is None or moment is None:
+            counts.add(DropReason.BAD_VALUE if number is None else DropReason.NOT_A_TIME)
+        else:
+            series.append(moment, number)

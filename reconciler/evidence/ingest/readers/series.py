@@ -1,13 +1,9 @@
-"""The output of all readers: series of points as recorded; and parsing of numbers and times."""
+"""A series of points as recorded, and parsing of numbers and times."""
 
-import contextlib
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
-from typing import Any, Final, NamedTuple
-
-from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 
 class RecordedSeries(NamedTuple):
@@ -50,66 +46,6 @@ class RecordedSeries(NamedTuple):
         return RecordedSeries.of(self.name, self.labels, points)
 
 
-def series_of(element: object, counts: DropCounts) -> RecordedSeries | None:
-    """Parse one element of a result; ``None`` if it has no points.
-
-    Accepts ``values`` (matrix), ``value`` (vector), and ``values`` with ``timestamps`` in milliseconds (VictoriaMetrics
-    export).
-
-    Args:
-        element: Decoded JSON.
-        counts: Counts everything that is dropped.
-    """
-    if not isinstance(element, dict) or not isinstance(element.get("metric"), dict):
-        counts.add(DropReason.BAD_LINE)
-        return None
-    if "histogram" in element or "histograms" in element:
-        counts.add(DropReason.HISTOGRAMS)
-    labels = {str(name): str(value) for name, value in element["metric"].items()}
-    series = RecordedSeries.of(labels.pop("__name__", ""), labels)
-    _read_points(element, series, counts)
-    return series if series.times else None
-
-
-def _read_points(element: Mapping[str, Any], series: RecordedSeries, counts: DropCounts) -> None:
-    values, times = element.get("values"), element.get("timestamps")
-    if isinstance(values, list) and isinstance(times, list) and len(values) == len(times):
-        pairs = [(_seconds_of(at), value) for at, value in zip(times, values, strict=True)]
-        _append_pairs(series, pairs, counts)
-    elif isinstance(values, list):
-        _append_pairs(series, values, counts)
-    elif "value" in element:
-        _append_pairs(series, [element["value"]], counts)
-    elif "histogram" not in element and "histograms" not in element:
-        counts.add(DropReason.BAD_LINE)
-
-
-def _append_pairs(series: RecordedSeries, pairs: Sequence[Any], counts: DropCounts) -> None:
-    """Append ``[seconds, "value"]`` pairs; one by one, if any of them is invalid or unusual."""
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        times = array("q", [round(at * 1000) for at, _ in pairs])
-        texts = [text for _, text in pairs]
-        if "_" not in "".join(texts):
-            series.values.extend(array("d", map(float, texts)))
-            series.times.extend(times)
-            return
-    for pair in pairs:
-        match pair:
-            case [int() | float() as at, str() | int() | float() as value] if not (
-                isinstance(at, bool) or isinstance(value, bool)
-            ):
-                number = number_of(value) if isinstance(value, str) else float(value)
-                moment = milliseconds(at)
-            case _:
-                number, moment = None, None
-        if number is None:
-            counts.add(DropReason.BAD_VALUE)
-        elif moment is None:
-            counts.add(DropReason.NOT_A_TIME)
-        else:
-            series.append(moment, number)
-
-
 def number_of(text: str) -> float | None:
     """Parse a number as Prometheus writes it, including ``NaN``, ``+Inf`` and ``-Inf``; ``None`` if invalid."""
     if "_" in text:
@@ -129,46 +65,20 @@ def milliseconds(seconds: float) -> int | None:
     return rounded_ms if abs(rounded_ms) < 2**62 else None
 
 
-def _seconds_of(at: object) -> object:
-    return at / 1000 if isinstance(at, int | float) and not isinstance(at, bool) else at
+def moment(number: float, *, is_ms: bool = False) -> int | None:
+    """Return a time in milliseconds; ``None`` if it is invalid.
 
+    The unit is found by size: now is about 1.8 times 10^9 s, and each finer unit is 1000 times larger.
 
-class TimeUnit(StrEnum):
-    """The unit of times; ``auto`` distinguishes seconds, milliseconds, micro- and nanoseconds by size."""
-
-    AUTO = "auto"
-    SECONDS = "s"
-    MILLISECONDS = "ms"
-    MICROSECONDS = "us"
-    NANOSECONDS = "ns"
-    ISO = "iso"
-
-
-_PER_MS: Final = {
-    TimeUnit.SECONDS: 0.001,
-    TimeUnit.MILLISECONDS: 1.0,
-    TimeUnit.MICROSECONDS: 1e3,
-    TimeUnit.NANOSECONDS: 1e6,
-}
-
-
-def moment(number: float, unit: TimeUnit) -> int | None:
-    """Return a time in milliseconds; ``None`` if it is invalid in this unit."""
-    if unit is TimeUnit.ISO or not math.isfinite(number):
+    Args:
+        number: Seconds, milliseconds, micro- or nanoseconds since the epoch.
+        is_ms: Whether it is milliseconds, whatever its size.
+    """
+    if not math.isfinite(number):
         return None
-    if unit is TimeUnit.AUTO:
-        unit = _by_size(abs(number))
-    if unit is TimeUnit.SECONDS:
+    size = abs(number)
+    if size < 1e11 and not is_ms:
         return milliseconds(number)
-    per_ms = _PER_MS[unit]
-    time_ms = number // int(per_ms) if isinstance(number, int) else math.floor(number / per_ms)
+    per_ms = 1 if is_ms or size < 1e14 else 1_000 if size < 1e17 else 1_000_000
+    time_ms = number // per_ms if isinstance(number, int) else math.floor(number / per_ms)
     return time_ms if abs(time_ms) < 2**62 else None
-
-
-def _by_size(number: float) -> TimeUnit:
-    """Return the unit by size: now is about 1.8 times 10^9 s, and each finer unit is 1000 times larger."""
-    if number < 1e11:
-        return TimeUnit.SECONDS
-    if number < 1e14:
-        return TimeUnit.MILLISECONDS
-    return TimeUnit.MICROSECONDS if number < 1e17 else TimeUnit.NANOSECONDS

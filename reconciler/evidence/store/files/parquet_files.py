@@ -23,7 +23,7 @@ MOST_TEXT: Final = 2**30
 """Maximum bytes of strings decoded together (a file, or a row group if read with a filter), counted once per row."""
 
 ITEM_BYTES: Final = 64
-"""Size of an item of a list or map in addition to its string."""
+"""Size of an item of a list in addition to its string."""
 
 WRITE_ANEW: Final = "run ingest with --from this day (samples, snapshots) or --publish --rebuild (evidence), or the job that made it"
 
@@ -253,14 +253,8 @@ def unpacked_size(column: pa.Array | pa.ChunkedArray) -> int:
     if pa.types.is_dictionary(kind):
         lengths = pc.binary_length(column.dictionary).cast(pa.int64())
         return int(pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
-    if pa.types.is_map(kind):
-        start, end = int(column.offsets[0].as_py()), int(column.offsets[-1].as_py())
-        entries = (column.keys.slice(start, end - start), column.items.slice(start, end - start))
-        return ITEM_BYTES * (end - start) + sum(unpacked_size(texts) for texts in entries)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         items = column.flatten()
         return ITEM_BYTES * len(items) + unpacked_size(items)
-    if pa.types.is_struct(kind):
-        return sum(unpacked_size(field) for field in column.flatten())
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     return int(pc.sum(pc.binary_length(column).cast(pa.int64())).as_py() or 0) if is_text else 0

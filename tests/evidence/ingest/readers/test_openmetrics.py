@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import openmetrics
-from reconciler.evidence.ingest.readers.series import (
-    RecordedSeries,
-    TimeUnit,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries
 
 T = 1_700_000_000
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
@@ -23,13 +20,11 @@ LABEL = st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_]{0,8}", fullmatch=True).filter(
 )
 
 
-def read(
-    tmp_path: Path, text: str | bytes, unit: TimeUnit = TimeUnit.AUTO
-) -> tuple[list[RecordedSeries], DropCounts]:
+def read(tmp_path: Path, text: str | bytes) -> tuple[list[RecordedSeries], DropCounts]:
     path = tmp_path / "metrics.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     counts = DropCounts()
-    return list(openmetrics.read(path, counts, unit)), counts
+    return list(openmetrics.read(path, counts)), counts
 
 
 def escaped(text: str) -> str:
@@ -98,20 +93,11 @@ def test_samples_without_a_time_are_not_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "unit", "at"),
-    [
-        ("20000", TimeUnit.MILLISECONDS, 20_000),
-        ("20000", TimeUnit.AUTO, 20_000_000),
-        ("200000000000", TimeUnit.SECONDS, 200_000_000_000_000),
-        ("1700000000000000", TimeUnit.AUTO, T * 1000),
-        ("1700000000000000", TimeUnit.MICROSECONDS, T * 1000),
-        ("1700000000000.5", TimeUnit.MILLISECONDS, T * 1000),
-    ],
+    ("text", "at"),
+    [("20000", 20_000_000), ("1700000000000.5", T * 1000), ("1700000000000000", T * 1000)],
 )
-def test_an_explicit_unit_takes_precedence_over_the_magnitude_of_a_time(
-    tmp_path: Path, text: str, unit: TimeUnit, at: int
-) -> None:
-    series, _ = read(tmp_path, f"m 1 {text}\n# EOF\n", unit)
+def test_the_unit_of_a_time_is_found_by_its_size(tmp_path: Path, text: str, at: int) -> None:
+    series, _ = read(tmp_path, f"m 1 {text}\n# EOF\n")
     assert series == [RecordedSeries.of("m", {}, [(at, 1.0)])]
 
 
