@@ -55,15 +55,14 @@ class DropReason(Enum):
     )
     OTHER_REPLICA = "points of a replica of Prometheus that saw less of the broker in that hour"
     OTHER_INSTANCE = (
-        "points of a second instance with the same broker id at the same time, with fewer samples"
+        "points of a second instance with the same broker id, without clients or for a moment"
     )
-    TWO_BROKERS = "points of different brokers with the same broker id: all of them are refused"
-    BORROWED = (
-        "points taken from another replica, because the chosen one lacks their series in that hour"
+    TWO_BROKERS = (
+        "points of instances that report clients under one broker id at the same time: refused"
     )
-    NO_UP = "instances without `up`: where any of their series has a point, they answered"
+    NO_UP = "points of instances without `up`, of which it is not known when they answered: refused"
     SCRAPE_FAILED = "points at a moment when the scrape failed: not used"
-    SNAPPED = "points beside a scrape, within half a step (without `up`: beside the first point of one): counted for it"
+    SNAPPED = "points beside a scrape, within half a step: counted for it"
     UNALIGNED = "points without a scrape nearby: not used"
     THINNED = "points of scrapes that came too soon after another (within 9.5 s): not used"
     COUNTER_FIRST = "first points of counters: they give no rate"
@@ -74,9 +73,6 @@ class DropReason(Enum):
     RATE_BELOW_ZERO = "negative rates (later corrected by the broker): counted as zero"
     RATE_CLAMPED = "rates above 10^13 units: cut"
     FILLED = "zero samples: the broker responded without the bucket"
-    MAYBE_LATE = (
-        "single moments without a known bucket, of instances without `up`: a gap, and not zero"
-    )
     NOT_MEASURED = (
         "moments of known buckets at which the broker counted no client: a gap, and not zero"
     )

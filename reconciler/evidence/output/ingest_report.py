@@ -161,5 +161,6 @@ def _count_lines(
     counts: Mapping[str, int], examples: Mapping[str, tuple[str, ...]] | None = None
 ) -> Iterable[str]:
     for name, number in counts.items():
-        yield f"    {number:,} {name}: {DropReason[name.upper()].value}"
+        reason = DropReason.__members__.get(name.upper())  # an earlier version had other ones
+        yield f"    {number:,} {name}{f': {reason.value}' if reason else ''}"
         yield from (f"      {escaped(sample)}" for sample in (examples or {}).get(name, ()))

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+from datetime import date
 from subprocess import PIPE
 
 import pytest
@@ -12,6 +13,10 @@ import pytest
 from reconciler.cli import main
 from reconciler.cli.spark.commands import COMMANDS
 from reconciler.codecs.state import state_document
+from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport
+from reconciler.evidence.output import ingest_report
+from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import entity
@@ -341,3 +346,30 @@ def test_a_file_that_cannot_be_read_is_reported_once_and_marked_in_evidence(
     assert done.err.count("b.parquet") == 1
     latest = json.loads((project / "evidence" / "id-o" / "LATEST.json").read_text())
     assert any("the file b.parquet was not read whole" in text for text in latest["partial"])
+
+
+def test_counts_that_an_earlier_version_stored_are_listed_by_their_names():
+    day = DayReport(
+        day=date(2025, 3, 1), samples=1, is_assembled=True, counts={"borrowed": 3, "filled": 1}
+    )
+    cluster = ClusterIngestSummary(
+        display_name="c",
+        cluster_id="c",
+        window=None,
+        arrived=ClusterArrivals(),
+        days=(day,),
+        published=None,
+        failures=(),
+    )
+    summary = IngestSummary(
+        lake="lake",
+        clusters=(cluster,),
+        snapshots=0,
+        applies=0,
+        ignored=0,
+        counts=DropCounts(),
+        failures=(),
+    )
+    text = ingest_report.text(summary)
+    assert "3 borrowed\n" in text
+    assert "1 filled: zero samples" in text

@@ -13,7 +13,6 @@ from reconciler.evidence.ingest.readers.series import (
 )
 from tests.evidence.ingest.point_rows import (
     DAY,
-    NAN,
     PACE,
     START,
     STEP,
@@ -132,7 +131,7 @@ def test_up_without_the_label_belongs_to_the_one_broker_of_its_target():
     assert "up_unknown" not in done.counts
 
 
-def test_brokers_behind_one_federation_have_their_own_series():
+def test_up_of_a_federation_is_not_that_of_the_brokers_behind_it():
     target = ScrapeTarget("federate:9090", "federate")
     rows = [
         row
@@ -140,10 +139,9 @@ def test_brokers_behind_one_federation_have_their_own_series():
         for row in rate(AT, 10.0 * number, instance=target._replace(broker=str(number)))
     ]
     done = day([*rows, *gauge("up", AT, 1, instance=target)])
-    assert column(done, "rate_units", broker_id="1") == [10] * 8
-    assert column(done, "rate_units", broker_id="2") == [20] * 8
-    assert (done.counts["no_up"], done.counts["up_unknown"]) == (2, 8)
-    assert done.doubts == ()
+    assert done.usage.num_rows == 0
+    assert (done.counts["no_up"], done.counts["up_unknown"]) == (16, 8)
+    assert "honor_labels" in done.doubts[0]
 
 
 # ---- one id, two brokers ------------------------------------------------------------------------
@@ -156,7 +154,7 @@ def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
     assert done.usage.num_rows == done.up.num_rows == 0
     assert done.counts["two_brokers"] == 80
     (sentence,) = done.doubts
-    assert sentence.startswith("a1, b1 have the broker id 1 at the same time")
+    assert sentence.startswith("a1, b1 report clients under the broker id 1 at the same time")
 
 
 def test_two_clusters_with_the_same_ids_are_refused_also_in_hours_in_which_only_one_of_them_answers():
@@ -175,34 +173,22 @@ def test_other_brokers_of_that_day_are_used():
     assert len(done.doubts) == 1
 
 
-def test_one_broker_that_is_scraped_under_two_names_is_used_once():
-    values = [100.0 + number % 7 for number in range(40)]
-    first = [*broker(1, LONG, instance="dns"), *rate(LONG, values, instance="dns")]
+def test_one_broker_that_is_scraped_under_two_names_is_refused_too():
     late = [ts + 9_000 for ts in LONG]
-    second = [*broker(1, late, instance="ip"), *rate(late, reversed(values), instance="ip")]
+    first = [*broker(1, LONG, instance="dns"), *rate(LONG, instance="dns")]
+    second = [*broker(1, late, instance="ip"), *rate(late, instance="ip")]
     done = day([*first, *second])
-    assert column(done, "rate_units") == [int(value) for value in values]
-    assert done.doubts == ()
-
-
-def test_two_exporters_of_one_broker_with_different_metrics_are_one_broker():
-    first = [*broker(1, LONG, instance="x:1"), *rate(LONG, 100, instance="x:1")]
-    idle = gauge("rate", LONG, 3, kind="request", user="alice", instance="x:2")
-    done = day([*first, *broker(1, LONG, instance="x:2"), *idle])
-    assert column(done, "rate_units", quota_type="produce") == [100] * 40
-    assert column(done, "rate_units", quota_type="request") == [3_000_000] * 40
-    assert done.doubts == ()
-
-
-def test_three_instances_with_one_id_are_never_one_broker():
-    rows = [
-        row
-        for name in ("a", "b", "c")
-        for row in [*broker(1, LONG, instance=name), *rate(LONG, 100, instance=name)]
-    ]
-    done = day(rows)
     assert done.usage.num_rows == 0
-    assert done.doubts[0].startswith("a, b, c have the broker id 1")
+    assert "the one job of its brokers" in done.doubts[0]
+
+
+def test_another_exporter_of_a_broker_that_reports_no_clients_does_not_take_its_place():
+    kafka_rows = [*broker(1, LONG[::2], instance="x:2"), *rate(LONG[::2], 100, instance="x:2")]
+    totals = [*broker(1, LONG, instance="x:1"), *gauge("bytes_in", LONG, 3, instance="x:1")]
+    done = day([*kafka_rows, *totals])
+    assert column(done, "ts_ms") == LONG[::2]
+    assert done.counts["other_instance"] == 40
+    assert done.doubts == ()
 
 
 def test_a_broker_that_moved_to_another_instance_is_one():
@@ -211,12 +197,6 @@ def test_a_broker_that_moved_to_another_instance_is_one():
     done = day([*old, *new])
     assert done.doubts == ()
     assert len(column(done, "ts_ms")) >= 20
-
-
-def test_nan_values_and_zeros_do_not_contradict_each_other():
-    first = [*broker(1, LONG, instance="a"), *rate(LONG, NAN, instance="a")]
-    second = [*broker(1, LONG, instance="b"), *rate(LONG, 0, instance="b")]
-    assert day([*first, *second]).doubts == ()
 
 
 # ---- from series to samples ---------------------------------------------------------------------

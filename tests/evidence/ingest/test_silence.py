@@ -73,44 +73,24 @@ def test_zeros_of_an_address_without_a_limit_are_not_used():
 # ---- without `up` -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("step", "late"), [(30_000, 700), (30_000, 14_000), (10_000, 9_000)])
-def test_series_with_their_own_timestamps_are_one_scrape(step, late):
-    at = times(30, step=step)
-    rows = [
-        *gauge("broker_id", at, 1),
-        *rate(at, range(100, 130)),
-        *rate([ts + late for ts in at], range(200, 230), user="bob"),
-        *rate([ts + late // 2 for ts in at], 5, kind="fetch"),
-    ]
-    done = day(rows, pace=cadence(step))
-    assert column(done, "ts_ms", user="bob") == at
-    assert column(done, "rate_units", user="bob") == list(range(200, 230))
-    assert column(done, "rate_units", user="alice", quota_type="produce") == list(range(100, 130))
-    assert done.counts["snapped"] == 60
-    assert not {"thinned", "filled", "maybe_late"} & set(done.counts)
+def test_points_without_up_are_refused_and_the_day_names_their_instances():
+    with_up = [*broker(1, AT), *rate(AT, 7, user="bob")]
+    without = [*gauge("broker_id", AT, 2, instance="b2"), *rate(AT, 100, instance="b2")]
+    done, alone = day([*with_up, *without]), day(with_up)
+    assert (done.usage, done.up) == (alone.usage, alone.up)
+    assert done.counts["no_up"] == 8
+    (sentence,) = done.doubts
+    assert sentence.startswith("b2 have no `up`")
 
 
-def test_series_more_than_half_a_step_apart_do_not_fill_each_other_with_zeros():
-    late = [ts + 20_000 for ts in AT]
-    rows = [*gauge("broker_id", AT, 1), *rate(AT, 100), *rate(late, 200, user="bob")]
+def test_series_with_their_own_timestamps_belong_to_the_scrape_beside_them():
+    late = [ts + 14_000 for ts in AT]
+    rows = [*broker(1, AT), *rate(AT, range(8)), *rate(late, range(20, 28), user="bob")]
     done = day(rows)
-    assert column(done, "rate_units", user="alice") == [100] * 8
-    assert column(done, "rate_units", user="bob") == [200] * 8
-    assert (
-        done.counts["maybe_late"] == 1
-    )  # the last of bob; all others are one scrape after the next of alice
-    assert "filled" not in done.counts
-
-
-def test_a_bucket_without_points_is_idle_also_without_up():
-    rows = [*gauge("broker_id", AT, 1), *rate(AT[:3], 100), *rate(AT, 1, user="bob")]
-    assert column(day(rows), "rate_units", user="alice") == [100] * 3 + [0] * 5
-
-
-def test_scrapes_closer_than_the_step_are_not_merged():
-    at = times(12, step=10_000)
-    rows = [*gauge("broker_id", at, 1), *rate(at, range(12))]
-    assert column(day(rows, pace=cadence(60_000)), "rate_units") == list(range(12))
+    assert column(done, "ts_ms", user="bob") == AT
+    assert column(done, "rate_units", user="bob") == list(range(20, 28))
+    assert done.counts["snapped"] == 8
+    assert not {"thinned", "filled"} & set(done.counts)
 
 
 def test_with_up_a_single_missing_point_is_zero():

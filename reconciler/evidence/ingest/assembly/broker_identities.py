@@ -1,20 +1,14 @@
-"""Determines the broker id of scrape targets, detects duplicate broker ids, and finds the active controller."""
+"""Determines which scrape targets are brokers, their broker ids, and the active controller."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from reconciler.evidence.ingest.assembly.points import SeriesNames
 from reconciler.evidence.ingest.assembly.row_codes import is_whole
 from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.usage.samples import LEAST_STEP_MS
-from reconciler.usage.tables import Measure
 
 MAX_ID = 2**31
 
@@ -112,67 +106,54 @@ def _stretches(points: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
     return tuple(periods)
 
 
-HOUR_MS: Final = 3_600_000
+def adopted(origins: Sequence[SampleOrigin]) -> list[SampleOrigin]:
+    """Assign series without the broker label (usually `up`) to the only broker of their target, if there is one."""
+    brokers: dict[ScrapeTarget, set[str]] = {}
+    for origin in origins:
+        if origin.target.broker:
+            brokers.setdefault(origin.target._replace(broker=""), set()).add(origin.target.broker)
+    sole = {
+        target: min(broker_ids) for target, broker_ids in brokers.items() if len(broker_ids) == 1
+    }
+    return [
+        origin._replace(
+            target=origin.target._replace(
+                broker=origin.target.broker or sole.get(origin.target, "")
+            )
+        )
+        for origin in origins
+    ]
 
-LIKE: Final = 4
-"""Hourly means that differ by more than 1/LIKE of the larger one are of two brokers. A broker that is scraped twice has
-different readings each time, but nearly the same mean."""
 
+def keep_brokers(
+    up_by_origin: dict[SampleOrigin, dict[int, bool]],
+    measured_targets: Collection[ScrapeTarget],
+    identities: BrokerIdentities,
+    tally: DropCounts,
+) -> None:
+    """Keep only scrapes of brokers.
 
-class DuplicateBrokerCheck:
-    """Compares the rates of a day by origin, to detect two brokers with the same id.
+    A target with no metric but ``up`` may be any process on the broker's host. A successful scrape of it is not used. A
+    failed one is the only information about a broker that never answers; it is used if ``telemetry.brokerId`` gives its
+    id and other targets of its job are brokers.
 
     Args:
-        origins: The origins, by index.
-        names: The names of series, by index.
-        readings: Columns origin, series (both an index), ts_ms, and value as recorded.
+        up_by_origin: Scrape results of each origin; those of other targets are removed.
+        measured_targets: Targets with more metrics than ``up``.
+        identities: Broker ids of the targets.
+        tally: Counts scrapes that are not used.
     """
-
-    def __init__(
-        self,
-        origins: Sequence[SampleOrigin],
-        names: Sequence[SeriesNames],
-        readings: pa.Table,
-    ) -> None:
-        self._origins, self._names, self._readings = origins, names, readings
-
-    def alike(self, first: SampleOrigin, second: SampleOrigin, hour: int) -> bool | None:
-        """Return whether at least half of the series used by either origin have the same mean in both.
-
-        Compares only quota types that both report, because one broker may have two exporters, and only series with use.
-        ``None`` = nothing to compare.
-        """
-        first_means, second_means = (
-            self._means.get((first, hour), {}),
-            self._means.get((second, hour), {}),
-        )
-        kinds = {self._names[number].quota_type for number in first_means} & {
-            self._names[number].quota_type for number in second_means
-        }
-        same_count = different = 0
-        for number in first_means.keys() | second_means.keys():
-            means = first_means.get(number, 0.0), second_means.get(number, 0.0)
-            if self._names[number].quota_type in kinds and max(means) > 0:
-                is_different = LIKE * abs(means[0] - means[1]) > max(means)
-                same_count, different = same_count + (not is_different), different + is_different
-        return None if not same_count and not different else same_count >= different
-
-    @cached_property
-    def _means(self) -> Mapping[tuple[SampleOrigin, int], Mapping[int, float]]:
-        """Return the means by origin and hour, then by series."""
-        is_rate = pa.array([name.measure is Measure.RATE for name in self._names], pa.bool_())
-        readings = self._readings
-        is_used = pc.and_(is_rate.take(readings["series"]), pc.is_finite(readings["value"]))
-        used = readings.filter(is_used)
-        used = used.append_column("hour", pc.divide(used["ts_ms"], HOUR_MS))
-        means = used.group_by(["origin", "hour", "series"], use_threads=False).aggregate(
-            [("value", "mean")]
-        )
-        means_by_origin: dict[tuple[SampleOrigin, int], dict[int, float]] = {}
-        columns = (means[name].to_pylist() for name in ("origin", "hour", "series", "value_mean"))
-        for origin, hour, number, mean in zip(*columns, strict=True):
-            means_by_origin.setdefault((self._origins[origin], hour), {})[number] = mean
-        return means_by_origin
+    jobs = {target.job for target in measured_targets}
+    for origin in list(up_by_origin):
+        target, tells = origin.target, origin.target in measured_targets
+        may_be = tells or (bool(target.broker) and target.job in jobs)
+        if not may_be or not identities.knows(target):
+            tally.add(DropReason.UP_UNKNOWN, len(up_by_origin[origin]))
+        if not may_be:
+            del up_by_origin[origin]
+        elif not tells:
+            tally.add(DropReason.UP_ALONE, sum(up_by_origin[origin].values()))
+            up_by_origin[origin] = {ts: up for ts, up in up_by_origin[origin].items() if not up}
 
 
 class MutationScrape(NamedTuple):

@@ -7,14 +7,14 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.assembly import (
-    broker_identities,
-    row_codes,
-    scrape_assignment,
-)
+from reconciler.evidence.ingest.assembly import broker_identities, row_codes
 from reconciler.evidence.ingest.assembly.points import Points
-from reconciler.evidence.ingest.assembly.scrape_assignment import AssignedPoints
-from reconciler.evidence.ingest.assembly.scrapes import DayScrapes, ScrapeTime
+from reconciler.evidence.ingest.assembly.scrapes import (
+    AssignedPoints,
+    DayScrapes,
+    ScrapeTime,
+    placed,
+)
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
 from reconciler.usage.tables import Measure
@@ -97,7 +97,7 @@ def readings(
         before: The carry-over of the previous day.
         tally: Counts everything that is not used.
     """
-    assigned = scrape_assignment.placed(points, pace.step_ms, tally)
+    assigned = placed(points, pace.step_ms, tally)
     lines = _BrokerSeries(assigned)
     times = [moment.ts_ms for moment in assigned.scrapes.moments]
     last: dict[tuple[str, BrokerBucket], tuple[int, float]] = {}
@@ -230,8 +230,6 @@ class _ActiveController:
             scrapes,
             moments=scrapes.moments + tuple(ScrapeTime(CONTROLLER, times[row]) for row in order),
             rows={**scrapes.rows, CONTROLLER: range(begin, begin + len(order))},
-            inferred_rows=scrapes.inferred_rows
-            | {new for row, new in new_row.items() if row in scrapes.inferred_rows},
         )
         self._row = pa.array([new_row.get(row) for row in range(begin)], pa.int64())
         numbers = {track: number for number, track in enumerate(lines.tracks)}

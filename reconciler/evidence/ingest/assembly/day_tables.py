@@ -39,7 +39,7 @@ from reconciler.usage.samples import (
 from reconciler.usage.series import spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 
-VERSION = 4
+VERSION = 5
 """Version of the assembly rules: a day that is read again is assembled again if its version differs."""
 
 
@@ -227,21 +227,30 @@ _SHOWN: Final = 5
 
 
 def doubts(day_readings: BrokerReadings, up: pa.Table, pace: Cadence) -> tuple[str, ...]:
-    """Return sentences about duplicate broker ids and unexpected scrape intervals.
+    """Return sentences about duplicate broker ids, brokers without ``up`` and unexpected scrape intervals.
 
     Args:
         day_readings: The readings of the day.
         up: Rows of ``target_up``, sorted.
         pace: The scrape interval that the day was assembled with.
     """
-    return (*_shared(day_readings.scrapes.contested), *_paces(up, pace))
+    scrapes = day_readings.scrapes
+    return (*_shared(scrapes.contested), *_silent(scrapes.without_up), *_paces(up, pace))
+
+
+def _silent(without_up: Sequence[str]) -> Iterator[str]:
+    if without_up:
+        yield (
+            f"{_join_names(without_up)} have no `up`, so it is not known when they answered; they are not used: keep `up`"
+            " with the labels of their series (federation: honor_labels), or export it"
+        )
 
 
 def _shared(contested: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for broker, instances in sorted(contested.items()):
         yield (
-            f"{_join_names(instances)} have the broker id {broker} at the same time but are different brokers; they are"
-            " not used: add labels that distinguish the clusters to telemetry.matchers, or correct telemetry.brokerId"
+            f"{_join_names(instances)} report clients under the broker id {broker} at the same time; they are not used: name in"
+            " telemetry.matchers the cluster, or the one job of its brokers, or correct telemetry.brokerId"
         )
 
 

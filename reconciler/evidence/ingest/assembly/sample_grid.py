@@ -57,8 +57,6 @@ def grid(
     newer brokers stop counting when the last limit of a type is removed (KAFKA-19282); its metrics stay at zero for an
     hour.
 
-    Without ``up``, a single scrape without the bucket gives no sample, because the point may only be late.
-
     Args:
         day_readings: The readings.
         before: The carry-over of the previous day.
@@ -93,13 +91,11 @@ def grid(
     scales = pa.array([float(SCALE[QuotaType(track.quota_type)]) for track in tracks], pa.float64())
     rate = day_readings.rates.values.take(pc.index_in(key, value_set=keys_of(day_readings.rates)))
     is_named = pc.is_in(key, value_set=named_keys)
-    late = _late(day_readings, number, row, is_named)
     scale = scales.take(number)
     units = row_codes.units(rate, scale, MAX_UNITS)
-    absent = pc.and_not(pc.invert(is_named), late)
+    absent = pc.invert(is_named)
     usable = pc.or_(absent, pc.is_valid(units))
     tally.add(DropReason.FILLED, row_codes.count(absent))
-    tally.add(DropReason.MAYBE_LATE, row_codes.count(late))
     tally.add(DropReason.RATE_NOT_A_NUMBER, row_codes.count(pc.is_nan(rate)))
     tally.add(DropReason.RATE_BELOW_ZERO, row_codes.count(pc.less(rate, 0.0)))
     tally.add(
@@ -133,25 +129,6 @@ def _firsts(day_readings: BrokerReadings, renumber: pa.Array) -> Mapping[int, in
     )
     least = table.group_by("track", use_threads=False).aggregate([("row", "min")])
     return dict(zip(least["track"].to_pylist(), least["row_min"].to_pylist(), strict=True))
-
-
-def _late(
-    day_readings: BrokerReadings, number: pa.Array, row: pa.Array, is_named: pa.Array
-) -> pa.BooleanArray:
-    """Return which scrapes inferred from points lack a bucket that has values in both neighbouring scrapes."""
-    if not day_readings.scrapes.inferred_rows:
-        return pa.repeat(pa.scalar(value=False), len(row))
-    is_inferred = pc.is_in(
-        row, value_set=row_codes.integers(sorted(day_readings.scrapes.inferred_rows))
-    )
-    named_neighbours = []
-    for way in (1, -1):
-        ordered_numbers, named = number[::way], is_named[::way]
-        is_same_track = row_codes.sure(
-            pc.equal(ordered_numbers, row_codes.shifted(ordered_numbers))
-        )
-        named_neighbours.append(pc.if_else(is_same_track, row_codes.shifted(named), True)[::way])  # noqa: FBT003 - a column's value
-    return pc.and_(pc.and_not(is_inferred, is_named), pc.and_(*named_neighbours))
 
 
 def _delays(values: pa.Array) -> pa.Int64Array:

@@ -126,17 +126,6 @@ def test_of_two_replicas_the_more_complete_one_is_used_for_each_hour():
     assert done.counts["other_replica"] == 118 + 60
 
 
-def test_a_series_that_the_chosen_replica_does_not_have_comes_from_the_other_replica():
-    times_of_b = times(3, begin=START + 7_000)
-    a = [*broker(1, AT, replica="a"), *alice(AT, 1, replica="a")]
-    b = [*broker(1, times_of_b, replica="b"), *alice(times_of_b, 2, replica="b")]
-    lent = gauge("rate", times_of_b, 5, kind="fetch", user="bob", replica="b")
-    done = day([*a, *b, *lent])
-    assert column(done, "rate_units", quota_type="fetch") == [5, 5, 5]
-    assert column(done, "ts_ms", quota_type="fetch") == AT[:3]
-    assert (done.counts["borrowed"], done.counts["other_replica"]) == (3, 3)
-
-
 def test_scrapes_closer_than_ten_windows_are_thinned_for_all_series_alike():
     at = times(8, step=5_000)
     done = day(
@@ -152,17 +141,6 @@ def test_points_close_to_a_scrape_are_assigned_to_it_and_others_are_counted():
     done = day([*broker(1, AT), *alice(near + far)])
     assert column(done, "ts_ms") == AT[:3]
     assert (done.counts["snapped"], done.counts["unaligned"]) == (3, 1)
-
-
-def test_without_up_a_broker_answered_if_any_of_its_series_has_a_point():
-    rows = [
-        *gauge("broker_id", AT, 1),
-        *alice(AT[:1]),
-        *gauge("rate", AT, 1, kind="produce", user="bob"),
-    ]
-    done = day(rows)
-    assert column(done, "rate_units", user="alice") == [100, 0, 0, 0]
-    assert done.counts["no_up"] == 1
 
 
 def test_a_failed_scrape_is_a_gap_and_not_zero():
