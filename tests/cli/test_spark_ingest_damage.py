@@ -1,5 +1,7 @@
 """kquota spark ingest on a lake with damaged or expired files: messages, and the next run."""
 
+import shutil
+
 import pytest
 
 from reconciler.codecs.state import state_document
@@ -9,13 +11,12 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.json_values import dump
-from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE
+from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE
 from tests.cli import recorded_project
 from tests.cli.recorded_project import BEGIN, SERIES
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 
-FROM = ("--from", "2023-11-14", "--to", "2023-11-16")
 DAYS = ("2023-11-14", "2023-11-15")
 
 
@@ -72,41 +73,12 @@ def test_damaged_samples_that_a_partial_day_would_replace_end_the_run_with_the_n
     done = ingest("--file", part_of(project, BEGIN + 700_000, 2**60))
     assert done.code == 1
     assert f"usage_sample/id-o/{DAYS[1]}" in done.err
-    assert "--from" in done.err
-    done = ingest("--file", export, *FROM)
+    assert "remove the folder of this day below _units" in done.err
+    shutil.rmtree(project / "lake" / "usage_sample" / "_units" / "id-o" / DAYS[1])
+    done = ingest("--file", export)
     assert done.code == 0, done.err
-    assert (
-        f"usage_sample of id-o on {DAYS[1]} was damaged and recreated without its 40 rows"
-        in done.out
-    )
     assert "PARTIAL" not in done.out
     assert len(samples()) == 160
-
-
-def test_samples_outside_the_window_are_not_discarded(ingest, export):
-    ingest("--file", export)
-    spoil(USAGE_SAMPLE)
-    assert ingest("--file", export, "--from", "2023-11-14", "--to", "2023-11-15").code == 0
-    assert [manifest.generation for manifest in lake().manifests(USAGE_SAMPLE)] == [1, 1]
-
-
-def test_damaged_snapshots_can_be_imported_again(ingest, export, project):
-    state = QuotaState(limits={entity(user="u0"): limits_of({Key.PRODUCER_BYTE_RATE: 1e6})})
-    look = project / "look.json"
-    text = dump(state_document(state, cluster_id="id-o", taken_at="2023-11-14T00:00:00Z"))
-    look.write_text(text)
-    ingest("--file", export, "--snapshot", look)
-    before = samples()
-    for table in (SNAPSHOT, QUOTA_ENTRY):
-        spoil(table)
-    done = ingest("--file", export, "--snapshot", look)
-    assert done.code == 1
-    assert "--from this day" in done.err
-    done = ingest("--file", export, "--snapshot", look, *FROM)
-    assert done.code == 0, done.err
-    assert "snapshot of id-o on 2023-11-14 was damaged and recreated without its 1 rows" in done.out
-    assert "1 new snapshot" in done.out
-    assert samples() == before
 
 
 def test_snapshots_before_the_first_day_are_not_required(ingest, export, project):
@@ -128,7 +100,10 @@ def test_damaged_evidence_is_repaired_by_publishing_it_again(ingest, export, pro
     (path,) = [*project.glob("evidence/id-o/bucket_seen/2023-11-15-*")]
     content = path.read_bytes()
     path.write_bytes(b"?" * len(content))
-    assert ingest("--file", export, "--publish").code == 0
+    done = ingest("--file", export, "--publish")
+    assert done.code == 1
+    assert "--publish --rebuild" in done.err
+    assert ingest("--file", export, "--publish", "--rebuild").code == 0
     assert path.read_bytes() == content
 
 

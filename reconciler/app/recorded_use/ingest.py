@@ -33,11 +33,11 @@ from reconciler.evidence.output.ingest_report import (
     ClusterIngestSummary,
     IngestSummary,
 )
-from reconciler.evidence.store import publisher, unit_repair
+from reconciler.evidence.store import publisher
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.inventory.audit_log import read_entries
-from reconciler.usage.samples import day_of, start_of
+from reconciler.usage.samples import start_of
 from reconciler.usage.tables import TARGET_UP
 
 if TYPE_CHECKING:
@@ -143,9 +143,6 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
             )
     lake = Lake(object_store.opened(work.lake, create=True), clock=clock)
     ids = {source.cluster_id for source in work.sources}
-    start_remarks = {
-        source.cluster_id: _begun_anew(lake, work, source, clock) for source in work.sources
-    }
     documents = [snapshot_import.read(read_text(path), source=str(path)) for path in work.snapshots]
     own_documents = [document for document in documents if document.cluster_id in ids]
     new_snapshots = snapshot_import.keep(lake, own_documents)
@@ -169,8 +166,6 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
         )
         for source in work.sources
     )
-    for cluster in clusters:
-        cluster.arrived.remarks[:0] = start_remarks[cluster.cluster_id]
     return IngestSummary(
         lake=lake.store.redacted_address,
         clusters=clusters,
@@ -180,21 +175,6 @@ def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
         counts=import_result.counts,
         failures=import_result.failures,
     )
-
-
-def _begun_anew(
-    lake: Lake, work: IngestRequest, source: ClusterSource, clock: "Clock"
-) -> list[str]:
-    """Give up damaged units in the window if its begin was given; otherwise damage is an error, and nothing is lost."""
-    if work.window.from_ms is None:
-        return []
-    begin, end = work.window.span(clock)
-    days = day_of(begin), day_of(end - 1)
-    return [
-        sentence
-        for table in unit_repair.BROUGHT
-        for sentence in unit_repair.given_up(lake, table, source.cluster_id, *days)
-    ]
 
 
 def _ingest_cluster(
@@ -228,7 +208,7 @@ def _ingest_cluster(
             )
         days = writer.reports(arrived.days)
         if work.publish:
-            published = _published(lake, source, days, clock, check_all=work.rebuild)
+            published = _published(lake, source, days, clock, upload_all=work.rebuild)
     except (TelemetryError, LakeError) as error:
         failures.append(error.message + (f" ({error.hint})" if error.hint else ""))
     return ClusterIngestSummary(
@@ -287,7 +267,7 @@ def _published(
     days: tuple[DayReport, ...],
     clock: "Clock",
     *,
-    check_all: bool,
+    upload_all: bool,
 ) -> tuple[str, int, int]:
     """Publish the evidence up to the last moment in the lake, which may be long ago."""
     last = max((day.day for day in days), default=None)
@@ -303,7 +283,7 @@ def _published(
         end,
         pace=source.cadence,
         now_ms=round(clock.now() * 1000),
-        check_all=check_all,
+        upload_all=upload_all,
     )
     return to.redacted_address, publication.from_ms, publication.to_ms
 

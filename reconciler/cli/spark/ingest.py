@@ -23,8 +23,7 @@ Without --file, Prometheus is queried (telemetry.prometheus of the cluster) from
 data can arrive late. Days are read and written completely; a source with less data of a day than the lake does not replace it.
 Only series that match telemetry.matchers are used, and only brokers that app-info or telemetry.brokerId identifies.
 
-Pass all files of a day in one run. Where files of the lake are damaged or missing, --from reads the days from then on again:
-intact data stays, lost data is reported.
+Pass all files of a day in one run.
 
 \b
 Example:
@@ -97,7 +96,7 @@ Example:
 @click.option(
     "--rebuild",
     is_flag=True,
-    help="Read days again (14d, or from --from on) and apply the present step; with --publish, check all evidence.",
+    help="Read days again (14d, or from --from on) and apply the present step; with --publish, upload all evidence again.",
 )
 @format_option("text", "json")
 @click.pass_obj

@@ -10,7 +10,6 @@ from reconciler.errors import TelemetryError
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
-from reconciler.evidence.store.unit_repair import added
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.usage.samples import day_of
 from reconciler.usage.tables import APPLY_LOG
@@ -54,7 +53,7 @@ def _add(lake: Lake, unit: Unit, rows: Mapping[tuple[object, ...], _Row]) -> int
         new = [row for key, row in rows.items() if key not in existing_keys]
         return pa.Table.from_pylist(new, schema=arrow_tables.schema(APPLY_LOG))
 
-    return added(lake, unit, missing)
+    return lake.add(unit, missing)
 
 
 def _key(row: _Row) -> tuple[object, ...]:

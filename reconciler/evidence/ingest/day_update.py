@@ -22,7 +22,6 @@ from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
-from reconciler.evidence.store.unit_repair import LOST, regained, sentences
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
 
@@ -49,6 +48,9 @@ LIMITS_ASKED: Final = "limits_asked"
 
 MISSING: Final = "missing"
 """Manifest input: sentences about what could not be read of the day, as JSON."""
+
+_LOST: Final = "lost_rows"
+"""Manifest input of a day that an earlier version began anew without its rows, because a file was damaged."""
 
 TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
     (BROKER_SAMPLE, lambda day: day.brokers),
@@ -138,8 +140,7 @@ class DayUpdate:
                 new_rows = self._spliced(after, new_rows, kept_hours)
                 up = self._spliced(old_up, day.up, kept_hours) if old_up else day.up
                 stale = after.partial
-            inputs = regained(inputs, new_rows.num_rows)
-            partial = (*self._reading.partial, *day.doubts, *stale, *sentences(inputs))
+            partial = (*self._reading.partial, *day.doubts, *stale)
             return UnitContent(
                 rows=new_rows,
                 counts=counts_of(day.counts, day_tables.coverage(up)),
@@ -155,7 +156,7 @@ class DayUpdate:
         A reading with at least as many points in every hour replaces the stored day. Any other reading replaces only
         the hours of which it has more points, and none if the stored day has another scrape interval.
         """
-        if after is None or LOST in after.inputs:
+        if after is None:
             return frozenset()
         old = _hours_of(after)
         if all(new >= before for new, before in zip(self._hours, old, strict=True)):
@@ -167,15 +168,12 @@ class DayUpdate:
     def _inputs(self, after: Manifest | None, pace: Cadence) -> dict[str, str]:
         old = after.inputs if after else {}
         hours = [max(both) for both in zip(self._hours, _hours_of(after), strict=True)]
-        if LOST in old:
-            hours = list(self._hours)
         inputs = {
             "points": f"{self._before.digest()} {self._points.digest()}",
             HOURS: " ".join(map(str, hours)),
             LIMITS: self._limits_name,
             **scrape_interval.inputs(pace),
             "rules": str(day_tables.VERSION),
-            **({LOST: old[LOST]} if LOST in old else {}),
         }
         if self._reading.partial:
             inputs[MISSING] = json.dumps(self._reading.partial)
@@ -246,11 +244,13 @@ def _by_hour(points: Points, begin_ms: int) -> tuple[int, ...]:
 
 
 def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
-    """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored."""
-    text = manifest.inputs.get(HOURS, "") if manifest else ""
+    """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored, or was begun anew."""
+    text = manifest.inputs.get(HOURS, "") if manifest and _LOST not in manifest.inputs else ""
     return tuple(int(number) for number in text.split()) or (0,) * 25
 
 
 def origin(inputs: Mapping[str, str]) -> dict[str, str]:
     """Return what determined the content of a unit, without progress of fetching and losses."""
-    return {name: text for name, text in inputs.items() if name not in {CURSOR, LIMITS_ASKED, LOST}}
+    return {
+        name: text for name, text in inputs.items() if name not in {CURSOR, LIMITS_ASKED, _LOST}
+    }

@@ -16,7 +16,6 @@ from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.quota_snapshots import complete_snapshots, state_of
-from reconciler.evidence.store.unit_repair import added
 from reconciler.quota.entity import Entity, kinds
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
 from reconciler.quota.keys import Key
@@ -114,7 +113,7 @@ def _add(lake: Lake, unit: Unit, parts: Mapping[str, pa.Table]) -> int:
         new = [rows for name, rows in parts.items() if name not in known_ids]
         return pa.concat_tables([existing_rows.slice(0, 0), *new])
 
-    return added(lake, unit, missing)
+    return lake.add(unit, missing)
 
 
 def _rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.Table:

@@ -51,6 +51,10 @@ class UnitContent:
             raise LakeError("a unit is made of rows or of files, not of both")
 
 
+class _NoNewRowsError(Exception):
+    """Raised inside :meth:`Lake.update` if the unit already has all rows, so that nothing is committed."""
+
+
 class Lake:
     """Tables in a store."""
 
@@ -229,6 +233,35 @@ class Lake:
                     raise
                 self._pause(self._backoff(unit, attempt))
         raise AssertionError(TRIES)
+
+    def add(self, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
+        """Add rows to a unit; create the unit if it does not exist.
+
+        Args:
+            unit: The unit.
+            missing: Maps the existing rows to the rows to add; may be called several times.
+
+        Returns:
+            The number of added rows.
+
+        Raises:
+            LakeConflict: Other writers committed first on every attempt.
+            LakeError: The lake cannot be read or written.
+        """
+        count = 0
+
+        def make(after: Manifest | None) -> UnitContent:
+            nonlocal count
+            existing_rows = self.read([after] if after else [], table=unit.table)
+            new = missing(existing_rows)
+            count = new.num_rows
+            if not count and after is not None:
+                raise _NoNewRowsError
+            return UnitContent(rows=pa.concat_tables([existing_rows, new]))
+
+        with contextlib.suppress(_NoNewRowsError):
+            _ = self.update(unit, make)
+        return count
 
     def read(
         self,

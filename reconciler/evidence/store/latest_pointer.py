@@ -49,7 +49,7 @@ BEYOND: Final = "ways_beyond"
 """Prefix of a key in ``counts``: its clients were counted in more ways than the published limits show."""
 
 TABLES: Final = {table.name: table for table in (USAGE_SAMPLE, TARGET_UP, QUOTA_ENTRY, BUCKET_SEEN)}
-"""The tables of evidence, by name."""
+"""The tables of evidence, by name. ``target_up`` is in earlier publications only, and not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,13 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.errors import LakeDamaged, LakeError
+from reconciler.errors import LakeError
 from reconciler.evidence.store import latest_pointer as latest_
 from reconciler.evidence.store import scrape_interval as pace_
 from reconciler.evidence.store.files import arrow_tables, parquet_files
@@ -26,7 +25,7 @@ from reconciler.evidence.store.manifest import Manifest, UnitFile, states_of, st
 from reconciler.evidence.store.quota_snapshots import ObservedLimits, observed_limits
 from reconciler.evidence.store.recorded_window import coverage_ppm
 from reconciler.usage.samples import DAY_MS, Cadence, QuotaType, day_of
-from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE, Table
+from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, USAGE_SAMPLE, Table
 
 WINDOW_DAYS: Final = 14
 GRACE_MS: Final = 7 * DAY_MS
@@ -44,13 +43,11 @@ def publish(
     *,
     pace: Cadence,
     now_ms: int,
-    check_all: bool = False,
+    upload_all: bool = False,
 ) -> LatestPointer:
-    """Publish a window of a cluster; upload only files that are missing or damaged at the destination.
+    """Publish a window of a cluster; upload only files that the destination does not have in their size.
 
-    Files of samples and of ``target_up`` are copied as they are. Existing files are checked: small tables by their
-    whole content; samples by their Parquet footer, or by their whole content if they are newer than the last
-    publication.
+    Files of samples are copied as they are. A file is named by its content; readers compare it with its digest.
 
     Args:
         lake: The lake that contains the samples.
@@ -60,7 +57,7 @@ def publish(
         to_ms: End of the window, exclusive, after the last sample of its last day.
         pace: Scrape interval to use if no day of the window has one.
         now_ms: Now.
-        check_all: Whether existing samples are always checked by their whole content.
+        upload_all: Whether existing files are uploaded again, to repair damaged ones.
 
     Raises:
         LakeError: The lake cannot be read, the destination cannot be written, or the window is empty.
@@ -69,12 +66,10 @@ def publish(
     begin = max(begin, 0) // DAY_MS * DAY_MS
     if begin >= to_ms:
         raise LakeError(f"the window from {begin} to {to_ms} is empty")
-    work = _Publication(lake, cluster_id, to, begin, to_ms)
-    if check_all:
-        work.published_ms = -1
+    work = _Publication(lake, cluster_id, to, begin, to_ms, upload_all=upload_all)
     limits = observed_limits(lake, cluster_id, begin, to_ms)
-    samples, bucket_files = work.copies(USAGE_SAMPLE), work.bucket_files()
-    parts = [*samples, *bucket_files, *work.copies(TARGET_UP), *work.limits(limits)]
+    bucket_files = work.bucket_files()
+    parts = [*work.copies(), *bucket_files, *work.limits(limits)]
     latest = LatestPointer(
         cluster_id=cluster_id,
         from_ms=begin,
@@ -95,63 +90,38 @@ def publish(
     return latest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PublishedDay:
-    """The manifests of one day."""
-
-    day: date
-    samples: Manifest | None
-    up: Manifest | None
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether the day has no samples; a day without an identifiable broker is committed without rows."""
-        return self.samples is None or not self.samples.rows
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether the day has samples but no rows of ``target_up``."""
-        return not self.is_missing and (self.up is None or not self.up.rows)
-
-
 class _Publication:
     """One publication: the previous ``LATEST.json``, the files at the destination, the manifests of the lake."""
 
     def __init__(
-        self, lake: Lake, cluster_id: str, to: FileStore, from_ms: int, to_ms: int
+        self,
+        lake: Lake,
+        cluster_id: str,
+        to: FileStore,
+        from_ms: int,
+        to_ms: int,
+        *,
+        upload_all: bool,
     ) -> None:
         self.lake, self.cluster_id, self.to = lake, cluster_id, to
-        self.from_ms, self.to_ms = from_ms, to_ms
+        self.to_ms, self._upload_all = to_ms, upload_all
         self.folder = latest_.folder(cluster_id)
         self.stored_files = {file.path: file for file in to.stored(self.folder)}
-        latest = self.stored_files.get(f"{self.folder}/{latest_.NAME}")
-        self.published_ms = latest.modified_ms if latest else -1
-        self.bucket_contents: dict[str, bytes] = {}
         self.before = self._before()
         self.old = {
             (evidence_file.table.name, evidence_file.day, evidence_file.source): evidence_file
             for evidence_file in (self.before.parts if self.before else ())
         }
         first, last = day_of(from_ms), day_of(to_ms - 1)
-        manifests_by_table = {
-            table.name: {
-                manifest.unit.day: manifest
-                for manifest in lake.manifests(table, [cluster_id], first, last)
-            }
-            for table in (USAGE_SAMPLE, TARGET_UP)
+        self.days: dict[date, Manifest | None] = {
+            first + timedelta(days=number): None for number in range((last - first).days + 1)
         }
-        self.days = [
-            _PublishedDay(
-                day=day,
-                samples=manifests_by_table[USAGE_SAMPLE.name].get(day),
-                up=manifests_by_table[TARGET_UP.name].get(day),
-            )
-            for day in (first + timedelta(days=n) for n in range((last - first).days + 1))
-        ]
+        self.manifests = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
+        self.days |= {manifest.unit.day: manifest for manifest in self.manifests}
 
     def pace(self) -> Cadence | None:
         """Return the scrape interval recorded with the days of the window; ``None`` if no day has one."""
-        return pace_.of(day.samples for day in self.days if day.samples).get(self.cluster_id)
+        return pace_.of(self.manifests).get(self.cluster_id)
 
     def _before(self) -> LatestPointer | None:
         path = f"{self.folder}/{latest_.NAME}"
@@ -161,25 +131,19 @@ class _Publication:
         except LakeError:
             return None  # damaged or of another version: replaced, and all files are created again
 
-    def copies(self, table: Table) -> list[EvidenceFile]:
-        """Return the files of each day, named by their content."""
+    def copies(self) -> list[EvidenceFile]:
+        """Return the files with the samples of each day, named by their content."""
         return [
-            self._copied(manifest, file)
-            for manifest in self._manifests(table)
-            for file in manifest.files
+            self._copied(manifest, file) for manifest in self.manifests for file in manifest.files
         ]
 
     def bucket_files(self) -> list[EvidenceFile]:
         """Return the counts of samples of each day that has samples."""
         return [
             evidence_file
-            for manifest in self._manifests(USAGE_SAMPLE)
+            for manifest in self.manifests
             if (evidence_file := self._counted(manifest))
         ]
-
-    def _manifests(self, table: Table) -> list[Manifest]:
-        manifests = [day.up if table is TARGET_UP else day.samples for day in self.days]
-        return [manifest for manifest in manifests if manifest is not None]
 
     def limits(self, observed: ObservedLimits) -> list[EvidenceFile]:
         """Return the limits in effect at the end, then those of the window that counted clients differently."""
@@ -252,27 +216,13 @@ class _Publication:
         evidence_file = EvidenceFile(file=file, table=table, day=day, source=source, end_sha256=end)
         if not self._is_there(evidence_file):
             self.to.put(file.path, content)
-        if table is BUCKET_SEEN:
-            self.bucket_contents[file.path] = content
         return evidence_file
 
     def _is_there(self, part: EvidenceFile) -> bool:
-        """Whether the destination has the file undamaged; otherwise every later preview would reject it."""
-        file, stored_file = part.file, self.stored_files.get(part.file.path)
-        if stored_file is None or stored_file.size != file.size:
-            return False
-        if part.table is USAGE_SAMPLE and stored_file.modified_ms <= self.published_ms:
-            try:
-                RowGroupFile(self.to, file, part.table, part.end_sha256)
-            except LakeDamaged:
-                return False
-            return True
-        content = self.to.find(file.path)
-        if content is None or hashlib.sha256(content).hexdigest() != file.sha256:
-            return False
-        if part.table is BUCKET_SEEN:
-            self.bucket_contents[file.path] = content
-        return True
+        stored_file = self.stored_files.get(part.file.path)
+        return (
+            not self._upload_all and stored_file is not None and stored_file.size == part.file.size
+        )
 
     def measured(self, bucket_files: Iterable[EvidenceFile]) -> tuple[QuotaType, ...]:
         """Return the quota types with any recorded bucket; brokers have no rate metrics for a type without quotas."""
@@ -280,26 +230,20 @@ class _Publication:
         for evidence_file in bucket_files:
             path = evidence_file.file.path
             rows = parquet_files.read(
-                BUCKET_SEEN, self.bucket_contents[path], path=path, columns=["quota_type"]
+                BUCKET_SEEN, self.to.get(path), path=path, columns=["quota_type"]
             )
             quota_types.update(pc.unique(rows.column("quota_type")).to_pylist())
         return tuple(kind for kind in QuotaType if str(kind) in quota_types)
 
     def partial(self, limits: ObservedLimits) -> tuple[str, ...]:
         """Return at most :data:`MOST_SENTENCES` sentences about missing input, and the number of further ones."""
-        missing = [day.day.isoformat() for day in self.days if day.is_missing]
+        missing = self._missing_days()
         sentences = [_days_missing(missing, len(self.days))] if missing else []
-        silent = [day.day.isoformat() for day in self.days if day.is_silent]
-        if silent:
-            sentences.append(f"{_join_days(silent)}: not known when brokers answered")
         sentences += _limit_warnings(limits, self.to_ms)
         days_by_sentence: dict[str, list[str]] = {}
-        for day in self.days:
-            for manifest in (day.samples, day.up):
-                for sentence in manifest.partial if manifest else ():
-                    days = days_by_sentence.setdefault(sentence, [])
-                    if day.day.isoformat() not in days:
-                        days.append(day.day.isoformat())
+        for manifest in self.manifests:
+            for sentence in dict.fromkeys(manifest.partial):
+                days_by_sentence.setdefault(sentence, []).append(manifest.unit.day.isoformat())
         sentences += [
             f"{_join_days(days)}: {sentence}" for sentence, days in days_by_sentence.items()
         ]
@@ -307,17 +251,23 @@ class _Publication:
             sentences[MOST_SENTENCES:] = [f"and {len(sentences) - MOST_SENTENCES} more"]
         return tuple(sentences)
 
+    def _missing_days(self) -> list[str]:
+        """Return the days without samples; a day without an identifiable broker is committed without rows."""
+        return [
+            day.isoformat()
+            for day, manifest in self.days.items()
+            if manifest is None or not manifest.rows
+        ]
+
     def counts(self, limits: ObservedLimits) -> Mapping[str, int]:
-        """Return the state counts of all days, added up; of samples only, because ``target_up`` has the same counts."""
+        """Return the state counts of all days, added up."""
         state_counts = {
             "quota_changes": limits.changes,
             "days": len(self.days),
-            "days_missing": sum(day.is_missing for day in self.days),
+            "days_missing": len(self._missing_days()),
             **{f"{latest_.BEYOND} {key}": 1 for key in sorted(limits.beyond)},
         }
-        return states_of(
-            states_of_all(day.samples for day in self.days if day.samples) | state_counts
-        )
+        return states_of(states_of_all(self.manifests) | state_counts)
 
     def retired(self, parts: Sequence[EvidenceFile], now_ms: int) -> tuple[RetiredFile, ...]:
         """Return files that are no longer listed and that were retired less than :data:`GRACE_MS` ago."""

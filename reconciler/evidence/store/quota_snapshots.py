@@ -51,7 +51,6 @@ class ObservedLimits:
     beyond: frozenset[Key] = frozenset()  # keys with more ways of counting than are kept
     # Ids of snapshots with missing rows; they are not used.
     incomplete: tuple[str, ...] = field(default_factory=tuple)
-    lost_days: tuple[str, ...] = ()  # sentences about snapshots of the window's days that were lost
 
     def aged(self, to_ms: int) -> str:
         """Return a warning that the last snapshot is older than :data:`FRESH_MS`; "" if it is not or there is none."""
@@ -66,12 +65,11 @@ class ObservedLimits:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about keys and snapshots for which nothing can be stated."""
-        keys = (
+        """Warnings about keys for which nothing can be stated."""
+        return tuple(
             f"{key}: limits changed too often to determine which clients were counted together"
             for key in sorted(self.beyond)
         )
-        return (*keys, *self.lost_days)
 
     def recorded(self, path: str = "") -> RecordedLimits:
         """Return the limits under which the window was recorded.
@@ -192,7 +190,6 @@ def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Ob
             snapshot=None,
             entries=nothing,
             incomplete=tuple(incomplete),
-            lost_days=snapshots.lost_days,
         )
     return ObservedLimits(
         snapshot=newest[0],
@@ -201,7 +198,6 @@ def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Ob
         earlier=distinct_snapshots.unlike(newest[1]),
         beyond=frozenset(distinct_snapshots.ways.beyond),
         incomplete=tuple(incomplete),
-        lost_days=snapshots.lost_days,
     )
 
 
@@ -261,7 +257,6 @@ class CompleteSnapshots:
 
     Attributes:
         incomplete: Ids of snapshots in the window marked as incomplete.
-        lost_days: Sentences about snapshots of the window's days that were lost.
     """
 
     def __init__(
@@ -269,7 +264,6 @@ class CompleteSnapshots:
     ) -> None:
         self.headers: list[SnapshotHeader] = []
         self.incomplete: list[str] = []
-        self.lost_days: tuple[str, ...] = ()
         self._lake, self._entries, self._columns = lake, entries, columns
         self._rows: tuple[date, pa.Table] | None = None
 
@@ -335,12 +329,6 @@ def _since(
         for manifest in lake.manifests(QUOTA_ENTRY, [cluster_id], first, last)
     }
     snapshots = CompleteSnapshots(lake, entries, columns)
-    snapshots.lost_days = tuple(
-        f"quota snapshots of {manifest.unit.day}: {sentence}"
-        for manifest in manifests
-        for sentence in manifest.partial
-        if from_ms is None or manifest.unit.day >= day_of(from_ms)
-    )
     days = (lake.read([manifest]) for manifest in reversed(manifests))
     return snapshots, any(_add_day(snapshots, rows, from_ms, to_ms) for rows in days)
 

@@ -14,7 +14,6 @@ from reconciler.evidence.ingest.sample_days import SETTLED, SampleDays, cursor
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.unit_repair import given_up
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -338,21 +337,33 @@ def test_damaged_samples_are_replaced_by_a_complete_reading(lake):
     assert content(lake) == before
 
 
-def test_damaged_samples_are_an_error_for_a_fragment_until_they_are_discarded(lake):
+def forget(lake, of, day=DAY):
+    """What the message asks for: remove the folder of the day below _units."""
+    (unit,) = lake.manifests(of, ["c"], day, day)
+    lake.store.delete([unit.path])
+
+
+def test_damaged_samples_are_an_error_for_a_fragment_until_their_day_is_removed(lake):
     write(lake, use(START, 240), [DAY])
     spoil(lake, USAGE_SAMPLE)
-    with pytest.raises(LakeDamaged):
+    with pytest.raises(LakeDamaged) as damaged:
         write(lake, use(START + HOUR, 240), [DAY])
-    assert given_up(lake, USAGE_SAMPLE, "c", DAY, DAY) == (
-        "usage_sample of c on 2026-01-02 was damaged and recreated without its 240 rows",
-    )
-    report = write(lake, use(START + HOUR, 120), [DAY])[DAY]
-    assert (report.samples, report.partial) == (
-        120,
-        ("some of 240 rows were lost and not imported again",),
-    )
+    assert "below _units" in damaged.value.hint
+    forget(lake, USAGE_SAMPLE)
+    assert SampleDays(lake, "c", PACE).first_stale(DAY) == DAY
     report = write(lake, use(START, 240), [DAY])[DAY]
     assert (report.samples, report.partial) == (240, ())
+
+
+def test_a_day_that_an_earlier_version_began_anew_takes_any_reading(lake):
+    write(lake, use(START, 240), [DAY])
+    (unit,) = lake.manifests(USAGE_SAMPLE, ["c"], DAY, DAY)
+    sentence = "some of 240 rows were lost and not imported again"
+    inputs = {**unit.inputs, "lost_rows": "240"}
+    lake.commit_files(unit.unit, (), unit, inputs=inputs, partial=(sentence,))
+    report = write(lake, use(START + HOUR, 100), [DAY])[DAY]
+    assert (report.samples, report.partial) == (100, ())
+    assert "lost_rows" not in lake.manifests(USAGE_SAMPLE, ["c"], DAY, DAY)[0].inputs
 
 
 def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
@@ -365,8 +376,6 @@ def test_snapshots_of_a_damaged_day_can_be_imported_again(lake):
     with pytest.raises(LakeDamaged):
         snapshot_import.keep(lake, [early])
     for of in (snapshot_import.SNAPSHOT, snapshot_import.QUOTA_ENTRY):
-        given_up(lake, of, "c", day, day)
-    assert snapshot_import.limit_snapshots(lake, "c") == ()
+        forget(lake, of, day)
     snapshot_import.keep(lake, [early])
     assert len(snapshot_import.limit_snapshots(lake, "c")) == 1
-    assert {unit.partial for unit in lake.manifests(snapshot_import.SNAPSHOT)} == {()}

@@ -1,4 +1,6 @@
+import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +11,8 @@ from reconciler.evidence.store import latest_pointer as latest_
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import parquet_files
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, LatestPointer
-from reconciler.evidence.store.manifest import counts_of
+from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, EvidenceFile, LatestPointer
+from reconciler.evidence.store.manifest import UnitFile, counts_of
 from reconciler.evidence.store.publisher import MOST_SENTENCES, publish
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
@@ -62,15 +64,13 @@ def test_a_window_is_published_with_all_tables_of_a_preview(lake: Lake, to: rows
         ("usage_sample", rows.day(1), 6),
         ("bucket_seen", rows.day(0), 2),
         ("bucket_seen", rows.day(1), 2),
-        ("target_up", rows.day(0), 3),
-        ("target_up", rows.day(1), 3),
         ("quota_entry", rows.day(0), 1),
     ]
     assert (latest.from_ms, latest.to_ms, latest.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (latest.snapshot_id, latest.observed_at_ms) == ("s", rows.at(0))
     assert latest.measured == (QuotaType.PRODUCE,)
     assert latest.partial == ()
-    # Both tables have the same points: they are counted once, and absent ones are not reported.
+    # Absent counts are not reported.
     assert latest.counts == {"gaps": 4, "days": 2}
     assert latest.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
     content = to.get(f"{rows.CLUSTER}/LATEST.json")
@@ -111,7 +111,7 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
 ) -> None:
     fill(lake, 0, 1, 2)
     first = published(lake, to, 3)
-    assert len(to.put_paths) == 10
+    assert len(to.put_paths) == 7
     store = lake.store
     assert isinstance(store, rows.Watched)
     store.found, store.ranges = [], []
@@ -125,7 +125,6 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
     published(lake, to, 4)
     assert sorted({path.split("/")[1] for path in to.put_paths[:-1]}) == [
         "bucket_seen",
-        "target_up",
         "usage_sample",
     ]
     assert {path.split("/")[2][:10] for path in to.put_paths[:-1]} == {
@@ -135,106 +134,82 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
     sample_files = (path for path in store.found if path.startswith(f"usage_sample/{rows.CLUSTER}"))
     read = {path.split("/")[2] for path in sample_files}
     assert read == {rows.day(1).isoformat(), rows.day(3).isoformat()}
-    # The answering times of day 1 were committed again, and are equal.
-    assert [
-        path for path in to.put_paths if "target_up" in path and rows.day(1).isoformat() in path
-    ] == []
 
 
-def test_a_file_missing_from_the_evidence_is_uploaded_again(lake: Lake, to: rows.Watched) -> None:
+@pytest.mark.parametrize("content", [None, b"cut off"])
+def test_a_file_that_is_missing_or_of_another_size_is_uploaded_again(
+    lake: Lake, to: rows.Watched, content: bytes | None
+) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
-    lost = latest.of(USAGE_SAMPLE)[0].file.path
-    to.delete([lost])
+    path = latest.of(USAGE_SAMPLE)[0].file.path
+    to.delete([path])
+    if content is not None:
+        to.put(path, content)
     assert published(lake, to, 1).parts == latest.parts
-    assert to.put_paths[:-1] == [lost]
+    assert to.put_paths[:-1] == [path]
 
 
-def spoil(to: rows.Watched, path: str, *, at: int, when_ms: int | None = None) -> None:
-    """Change one byte of a file, like a defective disk."""
-    assert to.folder is not None
-    place = to.folder / path
-    before = place.stat().st_mtime
-    content = bytearray(place.read_bytes())
-    content[at] ^= 0xFF
-    place.write_bytes(bytes(content))
-    stamp = before if when_ms is None else when_ms / 1000
-    os.utime(place, (stamp, stamp))
-
-
-@pytest.mark.parametrize("table", [TARGET_UP, BUCKET_SEEN, QUOTA_ENTRY])
-def test_a_small_file_with_other_bytes_is_uploaded_again(
+@pytest.mark.parametrize("table", [USAGE_SAMPLE, BUCKET_SEEN])
+def test_damaged_files_are_repaired_by_uploading_everything(
     lake: Lake, to: rows.Watched, table: Table
 ) -> None:
     fill(lake, 0)
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
-    lake.commit(
-        rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
+    latest = published(lake, to, 1)
+    part = latest.of(table)[0]
+    to.put(part.file.path, b"?" * part.file.size)
+    repaired = publish(
+        lake,
+        rows.CLUSTER,
+        to,
+        rows.at(0),
+        rows.at(1),
+        pace=PACE,
+        now_ms=rows.at(1),
+        upload_all=True,
     )
-    latest = published(lake, to, 1)
-    path = latest.of(table)[0].file.path
-    spoil(to, path, at=40)
-    assert published(lake, to, 1).parts == latest.parts
-    assert to.put_paths[:-1] == [path]
-    assert published(lake, to, 1).parts == latest.parts
-    assert to.put_paths[:-1] == []
+    assert repaired.parts == latest.parts
+    parquet_files.check_same(
+        to.get(part.file.path), size=part.file.size, sha256=part.file.sha256, path="x"
+    )
 
 
-def test_samples_with_a_different_footer_are_uploaded_again(lake: Lake, to: rows.Watched) -> None:
+def test_a_damaged_list_of_buckets_ends_the_publication_with_the_repair(
+    lake: Lake, to: rows.Watched
+) -> None:
     fill(lake, 0)
-    latest = published(lake, to, 1)
-    age(to, rows.at(1))
-    path = latest.of(USAGE_SAMPLE)[0].file.path
-    spoil(to, path, at=-20)
-    assert published(lake, to, 1).parts == latest.parts
-    assert to.put_paths[:-1] == [path]
+    part = published(lake, to, 1).of(BUCKET_SEEN)[0]
+    to.put(part.file.path, b"?" * part.file.size)
+    with pytest.raises(LakeError) as damaged:
+        published(lake, to, 1)
+    assert "--publish --rebuild" in damaged.value.hint
 
 
-def test_samples_written_since_the_last_publication_are_read_completely(
+def test_files_of_broker_responses_that_an_earlier_version_published_are_retired(
     lake: Lake, to: rows.Watched
 ) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
-    path = latest.of(USAGE_SAMPLE)[0].file.path
-    age(to, rows.at(1))
-    spoil(to, path, at=40, when_ms=rows.at(2))
-    assert published(lake, to, 1).parts == latest.parts
-    assert to.put_paths[:-1] == [path]
-
-
-def test_earlier_samples_are_checked_by_their_footer_unless_a_complete_check_is_requested(
-    lake: Lake, to: rows.Watched
-) -> None:
-    fill(lake, 0)
-    latest = published(lake, to, 1)
-    path = latest.of(USAGE_SAMPLE)[0].file.path
-    age(to, rows.at(1))
-    spoil(to, path, at=40)
-    to.found = []
-    published(lake, to, 1)
-    assert (to.put_paths[:-1], path in to.found) == ([], False)
-    publish(
-        lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1), check_all=True
+    content = parquet_files.write_parquet(TARGET_UP, rows.up())
+    path = f"{rows.CLUSTER}/target_up/2025-03-01-0.parquet"
+    digest = hashlib.sha256(content).hexdigest()
+    file = UnitFile(path=path, size=len(content), rows=3, sha256=digest)
+    earlier = EvidenceFile(
+        file=file, table=TARGET_UP, day=rows.day(0), source="s", end_sha256=digest
     )
-    assert path in to.put_paths
+    to.put(path, content)
+    to.put(f"{rows.CLUSTER}/LATEST.json", replace(latest, parts=(*latest.parts, earlier)).json())
+    again = published(lake, to, 1)
+    assert again.parts == latest.parts
+    assert [retired_file.path for retired_file in again.retired] == [path]
 
 
 def test_a_day_without_samples_is_missing(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
-    for table in (USAGE_SAMPLE, TARGET_UP):
-        lake.commit(rows.unit(table, 1), lake.read((), table=table), None)
+    lake.commit(rows.unit(USAGE_SAMPLE, 1), lake.read((), table=USAGE_SAMPLE), None)
     latest = published(lake, to, 2)
     assert latest.partial[0] == "1 of 2 days have no samples: 2025-03-02"
     assert latest.counts["days_missing"] == 1
-    assert not any("not known when brokers answered" in reason for reason in latest.partial)
-
-
-def test_samples_without_a_record_of_broker_responses_are_reported(
-    lake: Lake, to: rows.Watched
-) -> None:
-    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
-    lake.commit(rows.unit(TARGET_UP), lake.read((), table=TARGET_UP), None)
-    assert "2025-03-01: not known when brokers answered" in published(lake, to, 1).partial
 
 
 def test_limits_of_an_old_snapshot_are_reported_with_its_time(lake: Lake, to: rows.Watched) -> None:
@@ -246,17 +221,6 @@ def test_limits_of_an_old_snapshot_are_reported_with_its_time(lake: Lake, to: ro
     )
     fill(lake, 0, 1)
     assert not any("not observed" in reason for reason in published(lake, to, 2).partial)
-
-
-def test_damaged_snapshots_within_the_window_are_reported(lake: Lake, to: rows.Watched) -> None:
-    fill(lake, 1)
-    for number in (0, 1):
-        unit = rows.unit(SNAPSHOT, number)
-        lake.commit(unit, lake.read((), table=SNAPSHOT), None, partial=("2 rows were damaged",))
-    partial = published(lake, to, 2, first=1).partial
-    assert [reason for reason in partial if "damaged" in reason] == [
-        "quota snapshots of 2025-03-02: 2 rows were damaged"
-    ]
 
 
 def test_the_window_is_two_weeks_and_begins_at_midnight(lake: Lake, to: rows.Watched) -> None:
@@ -307,7 +271,6 @@ def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> Non
     latest = published(lake, to, 6)
     assert latest.partial == (
         "3 of 6 days have no samples: 2025-03-02, 2025-03-03, 2025-03-04",
-        "2025-03-06: not known when brokers answered",
         "incomplete snapshots of the limits: 1",
         "limits changed inside the window (1 times); older samples were recorded under others",
         "2025-03-01, 2025-03-05: a replica was away",
@@ -368,7 +331,7 @@ def test_files_of_earlier_publications_are_removed_a_week_after_their_last_refer
     fill(lake, 0, 1, 2, 3)
     first = published(lake, to, 2)
     gone = {part.file.path for part in first.parts if part.day == rows.day(0)}
-    assert len(gone) == 3
+    assert len(gone) == 2
     to.put(f"{rows.CLUSTER}/usage_sample/left-over.parquet", b"of a run that was killed")
     age(to, rows.at(2))
     second = published(lake, to, 4, first=1, now=20)
@@ -410,4 +373,4 @@ def test_clusters_do_not_affect_each_other(lake: Lake, to: rows.Watched) -> None
     second = publish(lake, "a/b", to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(50))
     assert second.parts == ()
     assert {path.split("/")[0] for path, _ in to.paths()} == {rows.CLUSTER, "a~2Fb"}
-    assert len(to.paths(rows.CLUSTER)) == 4
+    assert len(to.paths(rows.CLUSTER)) == 3

@@ -25,7 +25,10 @@ MOST_TEXT: Final = 2**30
 ITEM_BYTES: Final = 64
 """Size of an item of a list in addition to its string."""
 
-WRITE_ANEW: Final = "run ingest with --from this day (samples, snapshots) or --publish --rebuild (evidence), or the job that made it"
+WRITE_ANEW: Final = (
+    "run ingest with --from this day, or the job that made it; if it stops here again, remove the folder of this day below"
+    " _units first; evidence: --publish --rebuild"
+)
 
 
 def write_parquet(table: Table, rows: pa.Table) -> bytes:
