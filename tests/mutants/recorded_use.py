@@ -271,11 +271,11 @@ FAULTS: tuple[Fault, ...] = (
             "tests/evidence/ingest/test_origins.py",
         ),
         (
-            "evidence/ingest/point_rows",
+            "evidence/ingest/points",
             "a target is identified by its instance without the job",
             'ScrapeTarget(instance, series.label("job"), ',
             'ScrapeTarget(instance, "", ',
-            "tests/evidence/ingest/test_point_rows.py",
+            "tests/evidence/ingest/test_points.py",
         ),
         (
             "evidence/ingest/assembly/scrapes",
@@ -327,11 +327,11 @@ FAULTS: tuple[Fault, ...] = (
             f"{ASSEMBLY}::test_without_a_snapshot_a_delay_leaves_request_time_unknown_and_no_delay_does_not",
         ),
         (
-            "evidence/ingest/point_rows",
+            "evidence/ingest/points",
             "the smaller of two values for one time stays",
             '("value", "descending")',
             '("value", "ascending")',
-            "tests/evidence/ingest/test_point_rows.py::test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept",
+            "tests/evidence/ingest/test_points.py::test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept",
         ),
         (
             "evidence/ingest/dialects/label_matchers",
@@ -355,21 +355,21 @@ FAULTS: tuple[Fault, ...] = (
             "tests/evidence/ingest/test_range_fetcher.py::test_a_query_that_cannot_be_split_by_time_is_split_by_a_label",
         ),
         (
-            "evidence/ingest/day_update",
+            "evidence/ingest/sample_days",
             "a run reports the next day as fetched",
-            "min(self._reading.cursor_ms, bounds(self._day)[1])",
+            "min(self._reading.cursor_ms, _bounds(self._unit.day)[1])",
             "self._reading.cursor_ms",
             f"{DAYS}::test_the_cursor_never_passes_a_day_that_was_not_written",
         ),
         (
-            "evidence/ingest/day_update",
+            "evidence/ingest/sample_days",
             "a fragment of a day replaces it",
             "        if all(new >= before for",
             "        if any(new >= before for",
             f"{DAYS}::test_a_source_past_its_retention_removes_nothing",
         ),
         (
-            "evidence/ingest/day_update",
+            "evidence/ingest/sample_days",
             "an import without the hour before midnight replaces the day",
             "self._hours = (len(self._before), *",
             "self._hours = (0, *",
@@ -378,7 +378,7 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/ingest/sample_days",
             "a day of a killed run counts as complete",
-            "all(origin(unit.inputs) == first for unit in units)",
+            "all(_origin(unit.inputs) == first for unit in units)",
             "True",
             f"{DAYS}::test_a_day_that_a_killed_run_wrote_in_part_is_read_again",
         ),

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError, LakeError, TelemetryError
-from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     CLUSTER_LABELS,
     ClusterMatcher,
@@ -20,10 +19,16 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 )
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.point_rows import PointCollector
+from reconciler.evidence.ingest.points import PointCollector
 from reconciler.evidence.ingest.readers import openmetrics, parquet_export
 from reconciler.evidence.ingest.readers.series import RecordedSeries
-from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays, last_dialect
+from reconciler.evidence.ingest.sample_days import (
+    OVERLAP_MS,
+    ClusterArrivals,
+    DayReading,
+    SampleDays,
+    last_dialect,
+)
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.samples import DAY_MS, day_of
 
@@ -85,7 +90,7 @@ def read(
         lake: The lake.
         sources: Clusters whose series may be in the files.
         files: What to read.
-        clock: Points more than :data:`~reconciler.evidence.ingest.point_rows.AHEAD_MS` after now are dropped.
+        clock: Points more than :data:`~reconciler.evidence.ingest.points.AHEAD_MS` after now are dropped.
         progress: Called once per file.
 
     Raises:

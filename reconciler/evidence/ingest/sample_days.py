@@ -1,37 +1,76 @@
-"""Writes the sample days of a cluster from readings, reports them, and finds days that must be read again."""
+"""The sample days of a cluster in the lake: written from readings, reported, and read again when they must be.
 
-from collections.abc import Mapping, Sequence
+A reading replaces the stored day, is merged with it hour by hour, or leaves it unchanged. Points are not stored. The
+manifests of a day record its inputs, with the number of points per hour. A reading with fewer points of an hour than the
+one before (a source past its retention, a server that lost data, a file with a part of the day) never replaces that
+hour, whatever the order and number of writers.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property, partial
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.assembly import limit_history
+from reconciler.evidence.ingest.assembly import day_tables, limit_history, row_codes
+from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
-from reconciler.evidence.ingest.day_update import (
-    CURSOR,
-    DIALECT,
-    HOUR_MS,
-    LIMITS,
-    LIMITS_ASKED,
-    TABLES,
-    DayReading,
-    DayUpdate,
-    UpToDateError,
-    bounds,
-    origin,
-)
+from reconciler.evidence.ingest.assembly.scrapes import HOUR_MS
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store import scrape_interval
-from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Manifest
-from reconciler.usage.samples import Cadence
-from reconciler.usage.tables import USAGE_SAMPLE
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.lake import Lake, UnitContent
+from reconciler.evidence.store.manifest import Manifest, Unit, counts_of
+from reconciler.usage.samples import DAY_MS, Cadence, start_of
+from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Table
+
+OVERLAP_MS: Final = HOUR_MS
+"""How much of the previous day is needed: counter values, and the buckets that had metrics. Kafka removes the metrics
+of a client after an hour without traffic, so a bucket without a value in the last hour is unknown at midnight."""
 
 REFETCH_MS: Final = 3 * HOUR_MS
 """How far before the end of the last run the next run starts, because remote writes and replicas are late."""
 
 SETTLED: Final = "not updated: limits imported later are not applied; read the day again if the source still has it"
+
+# Inputs in the manifests of a day.
+CURSOR: Final = (
+    "fetched_to_ms"  # the time up to which a Prometheus was read without a gap since the first run
+)
+DIALECT: Final = "dialect"  # of the points
+HOURS: Final = (
+    "points_by_hour"  # points, separated by spaces: of the hour before the day, then of each hour
+)
+LIMITS: Final = "limits"  # digest of the limits that the day was assembled with
+LIMITS_ASKED: Final = (
+    "limits_asked"  # digest of the limits at the last reading that kept stored hours
+)
+MISSING: Final = "missing"  # sentences about what could not be read, as JSON
+_LOST: Final = "lost_rows"  # an earlier version began the day anew without its rows, because a file was damaged
+_PROGRESS: Final = frozenset({CURSOR, LIMITS_ASKED, _LOST})  # they do not determine the content
+
+TABLES: Final[tuple[tuple[Table, Callable[[AssembledDay], pa.Table]], ...]] = (
+    (BROKER_SAMPLE, lambda day: day.brokers),
+    (TARGET_UP, lambda day: day.up),
+    (USAGE_SAMPLE, lambda day: day.usage),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayReading:
+    """What was read of a day."""
+
+    points: Points  # those of the day and of `OVERLAP_MS` before it; others are ignored
+    # The time up to which everything is fetched once this day is written; None for files.
+    cursor_ms: int | None = None
+    partial: tuple[str, ...] = ()  # sentences about what could not be read
+    dialect: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,22 +105,13 @@ class ClusterArrivals:
         return {day: report.new_points for day, report in sorted(self.days.items())}
 
 
-def stored_days(lake: Lake, cluster_id: str) -> tuple[Manifest, ...]:
-    """Return the manifests of the sample days of a cluster, sorted by day.
-
-    Raises:
-        LakeError: The lake cannot be read.
-    """
-    return lake.manifests(USAGE_SAMPLE, [cluster_id])
-
-
 def cursor(lake: Lake, cluster_id: str) -> int | None:
     """Return the time up to which a cluster was fetched without a gap; ``None`` if it never was.
 
     Raises:
         LakeError: The lake cannot be read.
     """
-    inputs = [manifest.inputs for manifest in stored_days(lake, cluster_id)]
+    inputs = [manifest.inputs for manifest in lake.manifests(USAGE_SAMPLE, [cluster_id])]
     return max((int(texts[CURSOR]) for texts in inputs if CURSOR in texts), default=None)
 
 
@@ -91,12 +121,8 @@ def last_dialect(lake: Lake, cluster_id: str) -> str:
     Raises:
         LakeError: The lake cannot be read.
     """
-    dialects_by_day = [
-        (manifest.unit.day, manifest.inputs[DIALECT])
-        for manifest in stored_days(lake, cluster_id)
-        if DIALECT in manifest.inputs
-    ]
-    return max(dialects_by_day, default=(None, ""))[1]
+    inputs = [manifest.inputs for manifest in lake.manifests(USAGE_SAMPLE, [cluster_id])]
+    return next((texts[DIALECT] for texts in reversed(inputs) if DIALECT in texts), "")
 
 
 class SampleDays:
@@ -127,34 +153,33 @@ class SampleDays:
             LakeConflict: Other writers committed first on every attempt.
             LakeError: The lake cannot be read or written.
         """
-        limits = self._limits(day)
-        work = DayUpdate(
+        units = {
+            table.name: Unit(table=table, cluster_id=self.cluster_id, day=day)
+            for table, _ in TABLES
+        }
+        first = self.lake.manifest(units[BROKER_SAMPLE.name])
+        cadences = {} if first is None or self._rebuild else scrape_interval.of([first])
+        update = _DayUpdate(
             self.lake,
-            self.cluster_id,
-            day,
+            units,
             reading,
-            limits_name=self._digests.of(*bounds(day)),
-            snapshots=limits,
+            limits_name=self._limits_name(day),
+            snapshots=limit_history.relevant(self._snapshots, *_bounds(day)),
+            pace=cadences.get(self.cluster_id, self._pace),
             rebuild=self._rebuild,
         )
-        first = self.lake.manifest(work.unit(TABLES[0][0]))
-        cadences = {} if first is None or self._rebuild else scrape_interval.of([first])
-        pace = cadences.get(self.cluster_id, self._pace)
-        new_points, is_assembled = (
-            work.new_points(self.lake.manifest(work.unit(USAGE_SAMPLE))),
-            False,
-        )
-        last: Manifest | None = None
+        new_points = update.new_points(self.lake.manifest(units[USAGE_SAMPLE.name]))
+        last, is_assembled = None, False
         for table, rows in TABLES:
+            unit = units[table.name]
             try:
-                last = self.lake.update(work.unit(table), work.content_builder(rows, pace))
-                is_assembled = is_assembled or work.is_written
-            except UpToDateError:
-                last = self.lake.manifest(work.unit(table))
+                last = self.lake.update(unit, partial(update.content, rows=rows))
+                is_assembled = is_assembled or update.is_written
+            except _UpToDateError:
+                last = self.lake.manifest(unit)
         if last is None:
             return None
-        report = self._report(day, last, is_assembled=is_assembled)
-        return replace(report, new_points=new_points)
+        return replace(self._report(day, last, is_assembled=is_assembled), new_points=new_points)
 
     def reports(self, written: Mapping[date, DayReport]) -> tuple[DayReport, ...]:
         """Return the state of every stored day, oldest first.
@@ -162,12 +187,10 @@ class SampleDays:
         Raises:
             LakeError: The lake cannot be read.
         """
-        manifests = {
-            manifest.unit.day: manifest for manifest in stored_days(self.lake, self.cluster_id)
-        }
         return tuple(
-            written.get(day) or self._report(day, manifest, is_assembled=False)
-            for day, manifest in manifests.items()
+            written.get(manifest.unit.day)
+            or self._report(manifest.unit.day, manifest, is_assembled=False)
+            for manifest in self.lake.manifests(USAGE_SAMPLE, [self.cluster_id])
         )
 
     def first_stale(self, since: date) -> date | None:
@@ -186,25 +209,20 @@ class SampleDays:
 
     def _is_stale(self, day: date, units: Sequence[Manifest]) -> bool:
         limits = self._limits_name(day)
-        first = origin(units[0].inputs)
-        is_whole = len(units) == len(TABLES) and all(origin(unit.inputs) == first for unit in units)
+        first = _origin(units[0].inputs)
+        is_same = all(_origin(unit.inputs) == first for unit in units)
+        is_whole = is_same and len(units) == len(TABLES)
         return not (is_whole and first.get(LIMITS) == limits) and any(
             unit.inputs.get(LIMITS_ASKED) != limits for unit in units
         )
 
-    def _limits(self, day: date) -> tuple[LimitSnapshot, ...]:
-        self._load_snapshots(day)
-        return limit_history.relevant(self._snapshots, *bounds(day))
-
     def _limits_name(self, day: date) -> str:
-        self._load_snapshots(day)
-        return self._digests.of(*bounds(day))
-
-    def _load_snapshots(self, day: date) -> None:
+        """Return the digest of the limits of a day; loads the snapshots that the day needs."""
         if self._since is None or day < self._since:
             self._since = day
             self._snapshots = snapshot_import.limit_snapshots(self.lake, self.cluster_id, day)
             self._digests = LimitDigests(self._snapshots)
+        return self._digests.of(*_bounds(day))
 
     def _report(self, day: date, manifest: Manifest, *, is_assembled: bool) -> DayReport:
         is_left = manifest.inputs.get(LIMITS) != self._limits_name(day)
@@ -216,3 +234,167 @@ class SampleDays:
             coverage=manifest.coverage,
             partial=(*manifest.partial, *((SETTLED,) if is_left else ())),
         )
+
+
+class _UpToDateError(Exception):
+    """Raised if a unit already has the right content."""
+
+
+class _DayUpdate:
+    """Makes the next content of the units of a day from one reading."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        units: Mapping[str, Unit],
+        reading: DayReading,
+        *,
+        limits_name: str,
+        snapshots: tuple[LimitSnapshot, ...],
+        pace: Cadence,
+        rebuild: bool,
+    ) -> None:
+        self._lake, self._units, self._reading = lake, units, reading
+        self._limits_name, self._snapshots = limits_name, snapshots
+        self._pace, self._rebuild = pace, rebuild
+        self._unit = units[USAGE_SAMPLE.name]
+        begin, end = _bounds(self._unit.day)
+        self._before = reading.points.between(begin - OVERLAP_MS, begin)
+        self._points = reading.points.between(begin, end)
+        self._hours = (len(self._before), *_by_hour(self._points, begin))
+        self.is_written = False
+
+    def new_points(self, after: Manifest | None) -> int:
+        """Return by how many points, summed over hours, this reading exceeds what a unit was made from."""
+        old = _hours_of(after)
+        return sum(
+            max(0, new - before) for new, before in zip(self._hours[1:], old[1:], strict=True)
+        )
+
+    def content(
+        self, after: Manifest | None, rows: Callable[[AssembledDay], pa.Table]
+    ) -> UnitContent:
+        """Return the next content of one unit, for :meth:`Lake.update`."""
+        self.is_written = False
+        kept_hours = self._kept_hours(after)
+        if after is None:
+            if not len(self._points) and not self._reading.partial:
+                raise _UpToDateError
+        elif kept_hours is None:  # the source had nothing to add
+            inputs = {**after.inputs, **self._cursor(after.inputs), LIMITS_ASKED: self._limits_name}
+            return _moved_cursor(after, inputs)
+        inputs = self._inputs(after)
+        if after is not None and kept_hours and after.inputs.get(LIMITS, "") != self._limits_name:
+            inputs |= {LIMITS: after.inputs.get(LIMITS, ""), LIMITS_ASKED: self._limits_name}
+        if after is not None and not self._rebuild and _origin(after.inputs) == _origin(inputs):
+            return _moved_cursor(after, inputs)
+        self.is_written = True
+        day = self._assembled
+        new_rows, up = rows(day), day.up
+        stale: tuple[str, ...] = ()
+        if after is not None and kept_hours:
+            old_up = self._lake.manifest(self._units[TARGET_UP.name])
+            new_rows = self._spliced(after, new_rows, kept_hours)
+            up = self._spliced(old_up, day.up, kept_hours) if old_up else day.up
+            stale = after.partial
+        return UnitContent(
+            rows=new_rows,
+            counts=counts_of(day.counts, day_tables.coverage(up)),
+            inputs=inputs,
+            partial=tuple(dict.fromkeys((*self._reading.partial, *day.doubts, *stale))),
+        )
+
+    def _kept_hours(self, after: Manifest | None) -> frozenset[int] | None:
+        """Return the hours of the day (1 to 24) to keep as stored; ``None`` = all of them.
+
+        A reading with at least as many points in every hour replaces the stored day. Any other reading replaces only
+        the hours of which it has more points, and none if the stored day has another scrape interval.
+        """
+        if after is None:
+            return frozenset()
+        old = _hours_of(after)
+        if all(new >= before for new, before in zip(self._hours, old, strict=True)):
+            return frozenset()
+        kept_hours = frozenset(hour for hour in range(1, 25) if old[hour] >= self._hours[hour])
+        cadences = scrape_interval.of([after])
+        has_other_pace = cadences.get(after.unit.cluster_id, self._pace) != self._pace
+        return None if len(kept_hours) == 24 or has_other_pace else kept_hours
+
+    def _inputs(self, after: Manifest | None) -> dict[str, str]:
+        old = after.inputs if after else {}
+        hours = [max(both) for both in zip(self._hours, _hours_of(after), strict=True)]
+        inputs = {
+            "points": f"{self._before.digest()} {self._points.digest()}",
+            HOURS: " ".join(map(str, hours)),
+            LIMITS: self._limits_name,
+            **scrape_interval.inputs(self._pace),
+            "rules": str(day_tables.VERSION),
+        }
+        if self._reading.partial:
+            inputs[MISSING] = json.dumps(self._reading.partial)
+        if dialect := self._reading.dialect or old.get(DIALECT, ""):
+            inputs[DIALECT] = dialect
+        return inputs | self._cursor(old)
+
+    def _cursor(self, old: Mapping[str, str]) -> dict[str, str]:
+        reached = int(old.get(CURSOR, -1))
+        if self._reading.cursor_ms is not None:
+            # A run that is killed before the next day must not claim to have fetched it.
+            reached = max(reached, min(self._reading.cursor_ms, _bounds(self._unit.day)[1]))
+        return {CURSOR: str(reached)} if reached >= 0 else {}
+
+    @cached_property
+    def _assembled(self) -> AssembledDay:
+        pace, before = self._pace, self._before
+        return day_tables.assembled(
+            self._unit.cluster_id,
+            self._unit.day,
+            self._points,
+            pace=pace,
+            before=day_tables.carryover_of(before, pace) if len(before) else None,
+            snapshots=self._snapshots,
+        )
+
+    def _spliced(self, after: Manifest, new_rows: pa.Table, kept_hours: Iterable[int]) -> pa.Table:
+        """Return the new rows, with the stored rows in the kept hours."""
+        table = after.unit.table
+        old_rows = self._lake.read([after], table=table)
+        kept_codes = row_codes.integers(sorted(kept_hours))
+        start = start_of(self._unit.day) - HOUR_MS
+
+        def is_kept(rows: pa.Table) -> pa.ChunkedArray:
+            hours = pc.divide(pc.subtract(rows["ts_ms"], start), HOUR_MS)
+            return pc.is_in(hours, value_set=kept_codes)
+
+        new_rows = arrow_tables.conformed(table, new_rows)
+        return pa.concat_tables(
+            [old_rows.filter(is_kept(old_rows)), new_rows.filter(pc.invert(is_kept(new_rows)))]
+        )
+
+
+def _moved_cursor(after: Manifest, inputs: Mapping[str, str]) -> UnitContent:
+    if dict(inputs) == dict(after.inputs):
+        raise _UpToDateError
+    return UnitContent(files=after.files, counts=after.counts, inputs=inputs, partial=after.partial)
+
+
+def _bounds(day: date) -> tuple[int, int]:
+    """Return the first millisecond of a day and of the next day."""
+    return start_of(day), start_of(day) + DAY_MS
+
+
+def _by_hour(points: Points, begin_ms: int) -> tuple[int, ...]:
+    hours = pc.divide(pc.subtract(points.rows["ts_ms"], begin_ms), HOUR_MS)
+    counts = {pair["values"]: pair["counts"] for pair in pc.value_counts(hours).to_pylist()}
+    return tuple(counts.get(hour, 0) for hour in range(24))
+
+
+def _hours_of(manifest: Manifest | None) -> tuple[int, ...]:
+    """Return the numbers of points in :data:`HOURS` of a unit; zeros for a day that is not stored, or was begun anew."""
+    text = manifest.inputs.get(HOURS, "") if manifest and _LOST not in manifest.inputs else ""
+    return tuple(int(number) for number in text.split()) or (0,) * 25
+
+
+def _origin(inputs: Mapping[str, str]) -> dict[str, str]:
+    """Return what determined the content of a unit."""
+    return {name: text for name, text in inputs.items() if name not in _PROGRESS}

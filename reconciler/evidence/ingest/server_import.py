@@ -8,14 +8,12 @@ from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.assembly.points import Points
-from reconciler.evidence.ingest.day_update import OVERLAP_MS, DayReading
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,
 )
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
-from reconciler.evidence.ingest.point_rows import PointCollector, seen_labels
+from reconciler.evidence.ingest.points import PointCollector, Points, seen_labels
 from reconciler.evidence.ingest.range_fetcher import (
     WINDOW_MS,
     DiscoveredSeries,
@@ -31,8 +29,10 @@ from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusLimits,
 )
 from reconciler.evidence.ingest.sample_days import (
+    OVERLAP_MS,
     REFETCH_MS,
     ClusterArrivals,
+    DayReading,
     SampleDays,
     cursor,
     last_dialect,

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.broker_readings import DayCarryover
-from reconciler.evidence.ingest.assembly.points import Points, PointSeries, SeriesNames
 from reconciler.evidence.ingest.dialects.cluster_sources import SampleOrigin, ScrapeTarget
+from reconciler.evidence.ingest.points import Points, PointSeries, SeriesNames
 from reconciler.usage.samples import Cadence, cadence, start_of
 from reconciler.usage.tables import Measure
 

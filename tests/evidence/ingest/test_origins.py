@@ -7,7 +7,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterSource,
     ScrapeTarget,
 )
-from reconciler.evidence.ingest.point_rows import PointCollector
+from reconciler.evidence.ingest.points import PointCollector
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
 )

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.day_update import CURSOR, DayReading
-from reconciler.evidence.ingest.sample_days import SETTLED, SampleDays, cursor
+from reconciler.evidence.ingest.sample_days import CURSOR, SETTLED, DayReading, SampleDays, cursor
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake

@@ -6,7 +6,7 @@ import yaml
 
 from reconciler.evidence.ingest.dialects.cluster_sources import source_of
 from reconciler.evidence.ingest.dialects.label_names import DECODERS
-from reconciler.evidence.ingest.point_rows import REPLICA_LABELS
+from reconciler.evidence.ingest.points import REPLICA_LABELS
 from reconciler.manifest.project.cluster import from_spec
 from tests.evidence.ingest import telemetry_docs
 

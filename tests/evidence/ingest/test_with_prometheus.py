@@ -15,7 +15,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterSource,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.point_rows import PointCollector
+from reconciler.evidence.ingest.points import PointCollector
 from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector
 from reconciler.evidence.ingest.readers import openmetrics
 from reconciler.evidence.ingest.readers.prometheus import (

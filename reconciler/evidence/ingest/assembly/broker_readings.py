@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.ingest.assembly import broker_identities, row_codes
-from reconciler.evidence.ingest.assembly.points import Points
 from reconciler.evidence.ingest.assembly.scrapes import (
     AssignedPoints,
     DayScrapes,
@@ -16,6 +15,7 @@ from reconciler.evidence.ingest.assembly.scrapes import (
     placed,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
+from reconciler.evidence.ingest.points import Points
 from reconciler.usage.samples import CONTROLLER, Cadence, QuotaType
 from reconciler.usage.tables import Measure
 from reconciler.usage.tags import Bucket, GroupKind, bucket_of

@@ -24,9 +24,9 @@ from reconciler.evidence.ingest.assembly.limit_history import (
     LimitHistory,
     LimitSnapshot,
 )
-from reconciler.evidence.ingest.assembly.points import Points
 from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
 from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.samples import (
     CONTROLLER,

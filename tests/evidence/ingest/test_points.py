@@ -6,7 +6,6 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.assembly.points import Points, SeriesNames
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     BrokerIdRule,
@@ -15,7 +14,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ScrapeTarget,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.point_rows import AHEAD_MS, SLOT_MS, PointCollector
+from reconciler.evidence.ingest.points import AHEAD_MS, SLOT_MS, PointCollector, Points, SeriesNames
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
 )
