@@ -293,7 +293,6 @@ class Measure(StrEnum):
     RATE_TOTAL = "rate_total"  # a counter of the same
     THROTTLE = "throttle_ms"  # mean delay of throttled requests; NaN = none was
     THROTTLE_TOTAL = "throttle_ms_total"
-    UTILIZATION = "utilization"  # KIP-1373: percent of the limit in force; a cross-check only
     BYTES_IN = "bytes_in"
     BYTES_OUT = "bytes_out"
     BYTES_IN_TOTAL = "bytes_in_total"

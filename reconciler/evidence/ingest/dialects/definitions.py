@@ -18,7 +18,6 @@ ABOUT_QUOTAS: Final = frozenset(
         Measure.RATE_TOTAL,
         Measure.THROTTLE,
         Measure.THROTTLE_TOTAL,
-        Measure.UTILIZATION,
     }
 )
 """Measures of a bucket; all others are of a broker."""

@@ -92,12 +92,6 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
             (Measure.THROTTLE, "produce", "u", ""),
         ),
         (
-            "jmx_exporter",
-            "kafka_server_quota_quota_utilization",
-            {"resource": "Produce", "user": "u"},
-            (Measure.UTILIZATION, "produce", "u", ""),
-        ),
-        (
             "confluent",
             "kafka_server_produce_byte_rate",
             {"user": ENCODED, "client_id": QUOTED},
@@ -116,12 +110,6 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
             (Measure.THROTTLE, "fetch", "", "c"),
         ),
         (
-            "confluent",
-            "kafka_server_fetch_quota_utilization",
-            {"client_id": "c"},
-            (Measure.UTILIZATION, "fetch", "", "c"),
-        ),
-        (
             "strimzi_reporter",
             "kafka_server_fetch_byte_rate",
             {"user": ENCODED, "client_id": CLIENT},
@@ -132,23 +120,6 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
             "kafka_server_controllermutation_mutation_rate",
             {"user": "u"},
             (RATE, "controller_mutation", "u", ""),
-        ),
-        (
-            "chitragupta",
-            "kafka_server_quota_byte_rate",
-            {
-                "quota_type": "Produce",
-                "quota_scope": "user",
-                "user": ENCODED,
-                "client_id": "not_applicable",
-            },
-            (RATE, "produce", USER, ""),
-        ),
-        (
-            "chitragupta",
-            "kafka_server_quota_throttle_time_ms",
-            {"quota_type": "Fetch", "user": "not_applicable", "client_id": QUOTED},
-            (Measure.THROTTLE, "fetch", "", CLIENT),
         ),
         (
             "redpanda",
@@ -365,7 +336,7 @@ def test_a_client_id_of_ten_thousand_characters_is_read() -> None:
     assert series.client_id == long
 
 
-JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
+JMX = {"resource", "user"}
 
 
 @pytest.mark.parametrize(
@@ -374,7 +345,6 @@ JMX, CHITRAGUPTA = {"resource", "user"}, {"quota_type", "user"}
         ({"kafka_server_client_quota_byte_rate": {"type"}, "up": set()}, "kquota"),
         ({"kafka_server_ip_connection_accept_rate": {"ip"}}, "kquota"),
         ({"kafka_server_quota_byte_rate": JMX}, "jmx_exporter"),
-        ({"kafka_server_quota_byte_rate": CHITRAGUPTA}, "chitragupta"),
         (
             {
                 "kafka_server_produce_byte_rate": set(),
