@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 from reconciler.base.clock import SystemClock
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime import session
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.bench.harness import Figures, Row, interleaved, say
 from tests.evidence.spark.plans import rows_read
+from tests.fakes.progress import silent
 from tests.fleet.lake_writer import write
 from tests.fleet.spec import Fleet
 from tests.servers.processes import ScratchFolder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.base.installation import needs
 
 if TYPE_CHECKING:
-    from reconciler.evidence.spark.runtime.job import JobFunction
+    from reconciler.evidence.spark.runtime.job_runner import JobFunction
     from reconciler.evidence.spark.runtime.session import SessionSettings
 
 
@@ -48,7 +48,7 @@ def run(
     needs("spark", f"kquota spark {name}")
     from reconciler.evidence.spark.jobs import capacity, history, report, rollup, usage
 
-    jobs: dict[str, tuple[JobFunction[Any], Callable[..., object]]] = {
+    jobs: dict[str, tuple[JobFunction, Callable[..., object]]] = {
         "capacity": (capacity.run, capacity.CapacitySettings),
         "history": (history.run, history.HistorySettings),
         "report": (report.run, report.ReportSettings),
@@ -61,7 +61,7 @@ def run(
 
 def run_work(
     name: str,
-    work: "JobFunction[Any]",
+    work: "JobFunction",
     lake: str,
     running: SparkOptions,
     settings: object = None,

@@ -38,7 +38,7 @@ PLAN_HELP: Final = """Show what would change on all clusters: documents and reco
 
 No broker is contacted. The rows are those of kquota plan. Guards for removals, defaults and missing documents are checked
 for each cluster; the others need the limit of every client and are checked by kquota plan only. All rows are written to
-the lake (plan_row, plan_conflict), and so are declarations and records (desired_entry, owned_entry).
+the lake (plan_row, plan_conflict), and so are declarations (desired_entry), which kquota spark history reads.
 
 \b
 Exit codes:

@@ -174,7 +174,7 @@ def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Ob
         LakeError: A table cannot be read.
     """
     snapshots = complete_snapshots(lake, cluster_id, from_ms, to_ms)
-    incomplete = list(snapshots.incomplete)
+    incomplete: list[str] = []
     change_counter, distinct_snapshots = _ChangeCounter(), _DistinctSnapshots(cluster_id)
     newest: tuple[SnapshotHeader, pa.Table] | None = None
     for header, rows in snapshots.read():
@@ -253,17 +253,12 @@ def _pairs(rows: pa.Table) -> Iterable[tuple[tuple[str, str], str]]:
 
 
 class CompleteSnapshots:
-    """The complete snapshots of a window in order, preceded by the one in effect at its start.
-
-    Attributes:
-        incomplete: Ids of snapshots in the window marked as incomplete.
-    """
+    """The complete snapshots of a window in order, preceded by the one in effect at its start."""
 
     def __init__(
         self, lake: Lake, entries: Mapping[date, Manifest], columns: Sequence[str] | None
     ) -> None:
         self.headers: list[SnapshotHeader] = []
-        self.incomplete: list[str] = []
         self._lake, self._entries, self._columns = lake, entries, columns
         self._rows: tuple[date, pa.Table] | None = None
 
@@ -337,15 +332,11 @@ def _add_day(
     snapshots: CompleteSnapshots, rows: pa.Table, from_ms: int | None, to_ms: int | None
 ) -> bool:
     """Prepend the snapshots of a day; return whether one of them is in effect at the start of the window."""
-    headers: list[SnapshotHeader] = []
-    for row in rows.to_pylist():
-        header = SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
-        if to_ms is not None and header.observed_at_ms >= to_ms:
-            continue
-        if row["complete"]:
-            headers.append(header)
-        elif from_ms is None or header.observed_at_ms >= from_ms:
-            snapshots.incomplete.append(header.snapshot_id)
+    headers = [
+        SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
+        for row in rows.to_pylist()
+        if row["complete"] and (to_ms is None or row["observed_at_ms"] < to_ms)
+    ]
     headers.sort()
     before = [header for header in headers if from_ms and header.observed_at_ms < from_ms]
     holds = next(

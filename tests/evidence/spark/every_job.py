@@ -26,11 +26,11 @@ from reconciler.evidence.spark.jobs import (
     usage,
 )
 from reconciler.evidence.spark.runtime import session
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.evidence.spark.usage import candidate_plans
 from reconciler.evidence.store.files.object_store import opened
 from reconciler.evidence.store.lake import Lake
+from tests.fakes.progress import silent
 
 FROM, TO = 1_793_491_200_000, 1_793_577_600_000
 SPAN = {"from_ms": FROM, "to_ms": TO}

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
 from reconciler.evidence.spark.jobs import history, plan, resolve
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
@@ -36,6 +35,7 @@ from reconciler.usage.tables import (
 )
 from tests.evidence.spark import lakes, replays
 from tests.evidence.spark.core_plan_rows import plan_rows
+from tests.fakes.progress import silent
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import SparkError
 from reconciler.evidence.spark.jobs import recommend
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage.recommendation import BUMPED, PINNED
@@ -19,6 +18,7 @@ from reconciler.quota.state import QuotaState
 from reconciler.usage.samples import DAY_MS, Cadence, day_of
 from reconciler.usage.tables import CAPACITY_ROW, RECOMMENDATION, USAGE_SAMPLE
 from tests.evidence.spark import lakes, replays
+from tests.fakes.progress import silent
 
 pytestmark = pytest.mark.integration
 

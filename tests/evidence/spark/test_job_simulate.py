@@ -13,7 +13,6 @@ from reconciler.errors import QuotaValueError
 from reconciler.evidence.render.report_text import _simulated
 from reconciler.evidence.spark.jobs import simulate
 from reconciler.evidence.spark.runtime import job_runner
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import (
     candidate_plans,
@@ -37,6 +36,7 @@ from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import bucket_of
 from tests.evidence.spark import lakes, replays
+from tests.fakes.progress import silent
 from tests.render import use_reports
 from tests.usage import whatif_cases
 

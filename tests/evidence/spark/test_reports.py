@@ -6,7 +6,6 @@ from pyspark.errors import PySparkException
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
 from reconciler.evidence.spark.runtime import job_runner
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
@@ -24,6 +23,7 @@ from reconciler.usage.tags import bucket_of
 from reconciler.usage.throttle_models import ThrottleModel
 from tests.evidence.spark import lakes, replays
 from tests.evidence.spark.report_lake import BEGIN, DAY, FROM, STEP, TIMES, TO, build_lake
+from tests.fakes.progress import silent
 
 pytestmark = pytest.mark.integration
 

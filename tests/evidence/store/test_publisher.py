@@ -259,7 +259,7 @@ def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> Non
     fill(lake, 0, partial=("a replica was away",))
     fill(lake, 4, partial=("a replica was away",))
     lake.commit(rows.unit(USAGE_SAMPLE, 5), rows.usage(5), None)
-    looks = [("a", 0, 1, True), ("b", 60, 1, True), ("c", 90, 1, False)]
+    looks = [("a", 0, 1, True), ("b", 60, 1, True), ("c", 90, 1, True)]
     lake.commit(rows.unit(SNAPSHOT, 4), rows.snapshots(4, looks), None)
     limits = pa.concat_tables(
         [

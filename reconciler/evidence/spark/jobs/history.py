@@ -54,7 +54,7 @@ def run(
         for table in (QUOTA_ENTRY, SNAPSHOT)
     )
     validity_periods = limit_validity.quota_validity(
-        entries.where(before), snapshots.where(before)
+        entries.where(before), snapshots.where(before & fn.col("complete"))
     ).cache()
     log = reader.frame(spark, lake, APPLY_LOG, names, to_day=span.last_day)
     changed = history.changes(validity_periods, log).where(

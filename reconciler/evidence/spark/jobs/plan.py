@@ -30,7 +30,6 @@ from reconciler.usage.reports.fleet import (
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import (
     DESIRED_ENTRY,
-    OWNED_ENTRY,
     PLAN_CONFLICT,
     PLAN_ROW,
 )
@@ -48,7 +47,7 @@ def planned(
     max_rows: int,
     progress: Progress,
 ) -> FleetReport:
-    """Plan from inputs that were read in this process, and commit them to the lake.
+    """Plan from inputs that were read in this process, and commit what documents declare to the lake, for ``history``.
 
     Raises:
         UsageError: None of the clusters has a complete snapshot.
@@ -57,11 +56,10 @@ def planned(
     view = _ObservedFleet(spark, lake, tuple(fleet), to_ms)
     progress("reading sides", 0, 0)
     frames = sides(spark, view.live(), {cluster_id: fleet[cluster_id] for cluster_id in view.names})
-    for frame, table in ((frames.desired, DESIRED_ENTRY), (frames.owned, OWNED_ENTRY)):
-        day_rows = frame.withColumn("day", fn.lit(view.span.last_day))
-        _ = result_writer.commit_results(
-            lake, day_rows, table, view.names, span=view.span, progress=progress
-        )
+    declared = frames.desired.withColumn("day", fn.lit(view.span.last_day))
+    _ = result_writer.commit_results(
+        lake, declared, DESIRED_ENTRY, view.names, span=view.span, progress=progress
+    )
     return _planned(view, frames, fleet, max_rows, progress)
 
 

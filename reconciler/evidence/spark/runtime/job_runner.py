@@ -2,17 +2,22 @@
 
 import re
 import uuid
+from collections.abc import Callable
 from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no types
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from reconciler.base.clock import SystemClock
+from reconciler.base.protocols import Progress
 from reconciler.errors import KquotaError, SparkError
 from reconciler.evidence.spark.runtime import jvm, progress, session
-from reconciler.evidence.spark.runtime.job import JobFunction
 from reconciler.evidence.store.files.object_store import opened as store_opened
 from reconciler.evidence.store.lake import Lake
+
+JobFunction = Callable[[SparkSession, Lake, Any, Progress], object]
+"""The function of a job: session, lake, settings and progress. Its result is a frozen dataclass of bounded size."""
 
 _SHOWN: Final = 800
 _PY4J: Final = "An error occurred while calling"
@@ -23,7 +28,7 @@ _CLASS: Final = re.compile(r"^(?:[a-z]\w*\.)+[A-Z][\w$]*: ")
 
 def run(
     name: str,
-    job: JobFunction[Any],
+    job: JobFunction,
     lake: str,
     session_settings: session.SessionSettings,
     settings: object,

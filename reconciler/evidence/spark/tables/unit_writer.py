@@ -13,7 +13,6 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import LakeConflict, LakeError
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables import schemas
 from reconciler.evidence.store.files.parquet_files import ROW_GROUP
 from reconciler.evidence.store.lake import Lake
@@ -97,7 +96,7 @@ def committed(
     lake: Lake,
     frame: DataFrame,
     generations: Iterable[NextGeneration],
-    progress: Progress = silent,
+    progress: Progress,
 ) -> CommitResult:
     """Commit a frame as the content of units of one table. Units without rows are committed empty.
 

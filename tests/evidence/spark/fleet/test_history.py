@@ -45,7 +45,6 @@ WHO = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     at: int
-    complete: bool
     values: dict[Entity, float] = field(default_factory=dict)
 
     @property
@@ -56,7 +55,7 @@ class Look:
 
 
 def looks(draw: random.Random) -> list[Look]:
-    """Quota snapshots of a cluster; an incomplete one lacks some limits."""
+    """Quota snapshots of a cluster."""
     values: dict[Entity, float] = {}
     observations = []
     at = BEGIN + draw.randrange(DAY_MS)
@@ -70,11 +69,7 @@ def looks(draw: random.Random) -> list[Look]:
                     values.pop(subject, None)
                 case _:
                     pass
-        complete = draw.random() < 0.75
-        limits = (
-            dict(values) if complete else {k: v for k, v in values.items() if draw.random() < 0.5}
-        )
-        observations.append(Look(at=at, complete=complete, values=limits))
+        observations.append(Look(at=at, values=dict(values)))
     return observations
 
 
@@ -91,7 +86,7 @@ def frames(spark: SparkSession, of: dict[str, list[Look]]) -> tuple[DataFrame, D
         for row in entry_rows(name, look.state, snapshot_id=f"s{n}", at_ms=look.at)
     ]
     snapshots = [
-        (name, f"s{n}", look.at, look.complete, len(look.values), DAY)
+        (name, f"s{n}", look.at, True, len(look.values), DAY)
         for name, several in of.items()
         for n, look in enumerate(several)
     ]
@@ -108,25 +103,25 @@ def spans(several: list[Look], who: Entity) -> list[Span]:
     """value, from, after, to, to_after; computed plainly, snapshot by snapshot."""
     closed_spans: list[Span] = []
     open_span: tuple[float, int, int, int] | None = None  # value, from, after, last seen
-    last_whole = 0
+    last = 0
     for look in several:
         value = look.values.get(who)
         if value is None:
-            if look.complete and open_span is not None:
+            if open_span is not None:
                 closed_spans.append((*open_span[:3], look.at, open_span[3]))
                 open_span = None
         elif open_span is None:
-            open_span = (value, look.at, last_whole, look.at)
+            open_span = (value, look.at, last, look.at)
         elif repr(value) == repr(open_span[0]):
             open_span = (*open_span[:3], look.at)
         else:
             closed_spans.append((*open_span[:3], look.at, open_span[3]))
             open_span = (value, look.at, open_span[3], look.at)
-        last_whole = look.at if look.complete else last_whole
+        last = look.at
     return [*closed_spans, *([(*open_span[:3], None, None)] if open_span is not None else [])]
 
 
-def test_the_validity_of_a_limit_begins_at_its_first_snapshot_and_only_complete_snapshots_end_it(
+def test_the_validity_of_a_limit_begins_at_its_first_snapshot_and_ends_at_one_without_it(
     spark: SparkSession,
 ) -> None:
     of = fleet()
@@ -217,8 +212,7 @@ def test_every_snapshot_can_be_reconstructed_from_the_changes(spark: SparkSessio
             assert not entity_changes or entity_changes[-1]["to_ms"] is None
             for look in several:
                 now = [row["after"] for row in entity_changes if row["from_ms"] <= look.at]
-                if look.complete or who in look.values:
-                    assert repr(now[-1] if now else None) == repr(look.values.get(who))
+                assert repr(now[-1] if now else None) == repr(look.values.get(who))
 
 
 def test_a_change_is_attributed_to_kquota_only_if_the_audit_log_has_that_value_at_that_time(
@@ -227,13 +221,12 @@ def test_a_change_is_attributed_to_kquota_only_if_the_audit_log_has_that_value_a
     own_entity, external_entity, refused_entity = WHO[0], WHO[2], WHO[3]
     day = [BEGIN + n * 48 * HOUR for n in range(4)]
     several = [
-        Look(at=day[0], complete=True, values={own_entity: 1.0}),
+        Look(at=day[0], values={own_entity: 1.0}),
         Look(
             at=day[1],
-            complete=True,
             values={own_entity: 2.0, external_entity: 5.0, refused_entity: 7.0},
         ),
-        Look(at=day[2], complete=True, values={external_entity: 5.0, refused_entity: 8.0}),
+        Look(at=day[2], values={external_entity: 5.0, refused_entity: 8.0}),
     ]
     log = [
         log_row(own_entity, day[1] - HOUR, 2.000_000_5),
@@ -261,13 +254,11 @@ def test_three_changes_within_a_day_are_flapping_and_the_first_snapshot_does_not
 ) -> None:
     who = WHO[0]
     at = [BEGIN, *(BEGIN + 100 * HOUR + n * 11 * HOUR for n in range(3)), BEGIN + 200 * HOUR]
-    several = [
-        Look(at=when, complete=True, values={who: float(n)}) for n, when in enumerate(at, start=1)
-    ]
+    several = [Look(at=when, values={who: float(n)}) for n, when in enumerate(at, start=1)]
     causes = [row[5] for row in changed(spark, several, [])]
     assert causes == ["first-seen", "flapping", "flapping", "flapping", "drift-external"]
     apart = [BEGIN, *(BEGIN + 100 * HOUR + n * 12 * HOUR for n in range(3))]
-    several = [Look(at=when, complete=True, values={who: float(n)}) for n, when in enumerate(apart)]
+    several = [Look(at=when, values={who: float(n)}) for n, when in enumerate(apart)]
     assert [row[5] for row in changed(spark, several, [])][1:] == ["drift-external"] * 3
 
 
@@ -275,7 +266,7 @@ def test_declared_limits_that_the_cluster_does_not_have_are_manifest_ahead(
     spark: SparkSession,
 ) -> None:
     same, different, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
-    several = [Look(at=BEGIN, complete=True, values={same: 2.000_000_5, different: 1.0})]
+    several = [Look(at=BEGIN, values={same: 2.000_000_5, different: 1.0})]
     validity = limit_validity.quota_validity(*frames(spark, {"c": several}))
     claims = [
         (same, 2.0, "d/1"),

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from reconciler.errors import LakeConflict, LakeError
 from reconciler.evidence.spark.jobs import rollup as job
 from reconciler.evidence.spark.runtime import job_runner
-from reconciler.evidence.spark.runtime.job import silent
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.usage import rollup
 from reconciler.evidence.store.files import arrow_tables
@@ -22,6 +21,7 @@ from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.evidence.spark import lakes, plans
+from tests.fakes.progress import silent
 
 pytestmark = pytest.mark.integration
 
@@ -272,7 +272,7 @@ def test_rows_of_an_unrequested_unit_are_refused(spark: SparkSession, tmp_path: 
         unit=Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0)), after=None
     )
     with pytest.raises(LakeError, match="where none belong"):
-        unit_writer.committed(lake, frame, [generation])
+        unit_writer.committed(lake, frame, [generation], silent)
     assert lake.manifests(USAGE_5M) == ()
 
 
