@@ -1,7 +1,7 @@
 """The budget of a broker for clients, its commitment by limits, and use beyond a fair share by water-filling.
 
-Cruise Control also plans with 0.8 of a network's capacity. Replication traffic is measured, because a replication factor
-is only valid for balanced leaders.
+Cruise Control also plans with 0.8 of a network's capacity. Replication traffic is measured: an estimate from a replication
+factor would only be valid for balanced leaders.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,8 +21,22 @@ class BudgetBasis(StrEnum):
     """The basis of a budget."""
 
     MEASURED = "measured"  # replication was recorded
-    REPLICATION_FACTOR = "replication_factor"  # assumed from the replication factor; for ingress also balanced leaders
     NO_DATA = "no_data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapacityOfCluster:
+    """The network capacity of each broker of a cluster in bytes/s; ``None`` = not configured."""
+
+    cluster_id: str
+    ingress: int | None = None
+    egress: int | None = None
+    headroom_ppm: int = HEADROOM_PPM  # the usable part
+
+    def __post_init__(self) -> None:
+        numbers = (self.ingress, self.egress, self.headroom_ppm)
+        if any(number is not None and number < 1 for number in numbers):
+            raise QuotaValueError(f"the brokerCapacity of {self.cluster_id} is not positive")
 
 
 MOST_COMMITTED: Final = 2**63 - 1

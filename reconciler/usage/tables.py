@@ -237,7 +237,7 @@ CAPACITY_ROW: Final = _table(
     " overload_ms:long? unattributed_ppm:long? covered_ms:long basis:text day:day",
     "cluster_id broker_id direction",
 )
-"""The budget of a broker and its commitment; ``basis``: ``measured``, ``replication_factor``, ``no_data``."""
+"""The budget of a broker and its commitment; ``basis``: ``measured`` or ``no_data``; earlier versions also stored ``replication_factor``."""
 
 USAGE_ROW: Final = _table(
     "usage_row",

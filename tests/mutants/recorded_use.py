@@ -85,13 +85,6 @@ FAULTS: tuple[Fault, ...] = (
             SIZING,
         ),
         (
-            "usage/kernel/broker_load",
-            "egress of a broker is divided by its replicas",
-            "if factor is not None and not capacity.outward:",
-            "if factor is not None:",
-            LOAD,
-        ),
-        (
             "usage/impact/query",
             "the loosest of several current limits is reported",
             "before_units=min((units",

@@ -53,7 +53,6 @@ class IngestOverrides:
     matchers: str | None = None
     broker_id: str | None = None
     step: float | None = None
-    max_gap: float | None = None
     evidence: str | None = None
 
 
@@ -107,8 +106,6 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
         ingest_source = replace(ingest_source, broker_rule=BrokerIdRule.parsed(overrides.broker_id))
     if overrides.step is not None:
         ingest_source = replace(ingest_source, scrape_ms=round(overrides.step * 1000))
-    if overrides.max_gap is not None:
-        ingest_source = replace(ingest_source, max_gap_ms=round(overrides.max_gap * 1000))
     return (
         ingest_source
         if overrides.evidence is None

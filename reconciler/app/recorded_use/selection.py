@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reconciler.base.protocols import Clock
     from reconciler.manifest.project.cluster import QuotaCluster
     from reconciler.manifest.project.file import ProjectCluster
+    from reconciler.usage.capacity import CapacityOfCluster
 
 
 DAY_MS: Final = 86_400_000
@@ -71,6 +72,27 @@ class SelectedCluster:
     def display_name(self) -> str:
         """Its name in output."""
         return self.name or self.id
+
+    @property
+    def capacity(self) -> "CapacityOfCluster | None":
+        """The capacity of its brokers by ``spec.brokerCapacity``, if that is configured.
+
+        Raises:
+            QuotaValueError: It is not positive.
+        """
+        from reconciler.manifest.quantity import parse_integer
+        from reconciler.usage.capacity import CapacityOfCluster
+        from reconciler.usage.samples import MILLION
+
+        spec = self.settings.broker_capacity if self.settings is not None else {}
+        if not spec:
+            return None
+        numbers = {
+            way: parse_integer(str(spec[way])) for way in ("ingress", "egress") if way in spec
+        }
+        if "headroom" in spec:
+            numbers["headroom_ppm"] = round(float(spec["headroom"]) * MILLION)
+        return CapacityOfCluster(cluster_id=self.id, **numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ def _headings(text: str) -> Headings:
 
 
 _OUTPUT: Final = (
-    "Output and help: --format --out --verbose --detailed-exitcode --most --pseudonymise --curves --log-format"
+    "Output and help: --format --out --verbose --detailed-exitcode --most --pseudonymise --log-format"
     " --log-level --summary --outputs --annotations --sarif --path-prefix --terraform-report --code-quality"
     " --color --version --help"
 )
@@ -46,7 +46,7 @@ HEADINGS: Final[Mapping[str, Headings]] = {
     "spark": _headings("""
 Clusters and time: --lake --cluster --all --project --cluster-id --from --to --at
 Source: --prometheus --http-config --file --dialect --snapshot --audit-log --matchers \
---broker-id --step --max-gap
+--broker-id --step
 Spark session: --engine --master --remote --memory --brief
 """),
     "operator": _headings("""

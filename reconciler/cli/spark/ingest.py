@@ -83,9 +83,6 @@ Example:
     help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
 )
 @duration_option("--step", text="Time between two samples  [default: telemetry.scrapeStep].")
-@duration_option(
-    "--max-gap", text="Longest gap between two samples of one series  [default: telemetry.maxGap]."
-)
 @click.option(
     "--publish",
     is_flag=False,
@@ -115,7 +112,6 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
     matchers: str | None,
     broker_id: str | None,
     step: float | None,
-    max_gap: float | None,
     publish: str | None,
     output: str,
     *,
@@ -149,7 +145,6 @@ def ingest(  # noqa: PLR0917 - click hands everything over by name
         matchers=matchers,
         broker_id=broker_id,
         step=step,
-        max_gap=max_gap,
         evidence=None if publish in {None, EVIDENCE} else publish,
     )
     work = ingest.IngestRequest(

@@ -1,6 +1,6 @@
 """``kquota spark usage``, ``capacity``, ``report`` and ``client``: make a report over a time window and show it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -8,7 +8,6 @@ import click
 
 from reconciler.app.recorded_use.selection import (
     ClusterSelection,
-    SelectedCluster,
     WindowOptions,
 )
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
@@ -49,16 +48,15 @@ class ReportRequest:
         self,
         console: Console,
         job: str,
-        budgets: "BrokerCapacityOptions | None" = None,
-        **settings: object,
+        *,
+        has_capacity: bool = True,
     ) -> ExitCode:
         """Run a job and show its report.
 
         Args:
             console: Where it is shown.
             job: Name of the job.
-            budgets: Capacity of brokers, for jobs that use it.
-            settings: Further settings of the job.
+            has_capacity: Whether the job uses the capacity of brokers.
 
         Raises:
             UsageError: The clusters or the window are invalid.
@@ -67,9 +65,9 @@ class ReportRequest:
         """
         clusters = self.clusters.select()
         from_ms, to_ms = self.window.span(SystemClock())
-        if budgets is not None:
-            settings["capacity"] = capacities_of(clusters, budgets.capacities)
-            settings["replication_factor"] = budgets.replication_factor
+        settings = {}
+        if has_capacity:
+            settings["capacity"] = tuple(filter(None, (cluster.capacity for cluster in clusters)))
         report: UsageReport = run(
             job,
             self.lake,
@@ -106,17 +104,6 @@ def report_options() -> Callable[[F], F]:
     )
 
 
-def curves_option() -> Callable[[F], F]:
-    """Return ``--curves``."""
-    return click.option(
-        "--curves",
-        type=click.IntRange(0, 24),
-        default=12,
-        show_default=True,
-        help="Maximum number of curves on a page.",
-    )
-
-
 USAGE_HELP: Final = """Show use of each limit by client: percentiles per broker, throttled, near the limit, unused.
 
 Rollups of changed days are computed first. All rows are written to the lake (usage_row); the most relevant are shown.
@@ -129,90 +116,29 @@ Example:
 
 @command(help=USAGE_HELP)
 @report_options()
-@curves_option()
 @click.pass_obj
-def usage(console: Console, *, report_request: ReportRequest, curves: int) -> ExitCode:
+def usage(console: Console, *, report_request: ReportRequest) -> ExitCode:
     """Run the job and show its report."""
-    return report_request.run(console, "usage", curves=curves)
+    return report_request.run(console, "usage", has_capacity=False)
 
 
 CAPACITY_HELP: Final = """Show broker budgets: capacity after replication, the share committed by limits, and actual use.
 
-Capacity comes from spec.brokerCapacity of each QuotaCluster, or from --capacity; without it there is no budget. For
-brokers over budget, the largest excesses over a fair share are listed.
+Capacity comes from spec.brokerCapacity of each QuotaCluster; without it there is no budget. For brokers over budget, the
+largest excesses over a fair share are listed.
 
 \b
 Example:
   kquota spark capacity --cluster prod --lake ./lake
-  kquota spark capacity --cluster-id 4L6g3nShT-eMCtK--X86sw --lake ./lake --capacity 4L6g3nShT-eMCtK--X86sw=125000000:125000000"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerCapacityOptions:
-    """Capacity of brokers from the command line."""
-
-    capacities: tuple[str, ...] = ()
-    replication_factor: int | None = None
-
-
-def budgets_options() -> Callable[[F], F]:
-    """Return ``--capacity`` and ``--replication-factor``, passed as ``budgets``."""
-    return OptionPack(
-        "budgets",
-        BrokerCapacityOptions,
-        [
-            click.option(
-                "--capacity",
-                "capacities",
-                multiple=True,
-                metavar="ID=IN:OUT[:PPM]",
-                help="Ingress and egress capacity of a broker in bytes/s (- = unknown), and the usable share in ppm; may be repeated.",
-            ),
-            click.option(
-                "--replication-factor",
-                type=click.IntRange(1, 100),
-                help="Replication factor to assume if replication traffic was not recorded, with balanced leaders.",
-            ),
-        ],
-    )
-
-
-def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> tuple[str, ...]:
-    """Return the capacity of brokers as ``ID=IN:OUT:PPM``: the typed values, and those of the project for other clusters.
-
-    Args:
-        clusters: The clusters.
-        typed: Values of ``--capacity``.
-    """
-    from reconciler.manifest.quantity import parse_integer
-    from reconciler.usage.capacity import HEADROOM_PPM
-    from reconciler.usage.samples import MILLION
-
-    typed_values = tuple(typed)
-    typed_ids = {typed_value.rpartition("=")[0] for typed_value in typed_values}
-    capacities: list[str] = []
-    for cluster in clusters:
-        capacity_spec = cluster.settings.broker_capacity if cluster.settings is not None else {}
-        if cluster.id in typed_ids or not capacity_spec:
-            continue
-        ways = ":".join(
-            "-" if way not in capacity_spec else str(parse_integer(str(capacity_spec[way])))
-            for way in ("ingress", "egress")
-        )
-        headroom = round(float(capacity_spec.get("headroom", HEADROOM_PPM / MILLION)) * MILLION)
-        capacities.append(f"{cluster.id}={ways}:{headroom}")
-    return (*typed_values, *capacities)
+  kquota spark capacity --all --lake s3://metrics/kquota --from 7d"""
 
 
 @command(help=CAPACITY_HELP)
 @report_options()
-@budgets_options()
 @click.pass_obj
-def capacity(
-    console: Console, *, report_request: ReportRequest, budgets: BrokerCapacityOptions
-) -> ExitCode:
+def capacity(console: Console, *, report_request: ReportRequest) -> ExitCode:
     """Run the job and show its report."""
-    return report_request.run(console, "capacity", budgets)
+    return report_request.run(console, "capacity")
 
 
 REPORT_HELP: Final = """Write one report: use against limits over time, headroom, capacity, what-if and recommendations.
@@ -228,14 +154,10 @@ Example:
 
 @command(help=REPORT_HELP)
 @report_options()
-@budgets_options()
-@curves_option()
 @click.pass_obj
-def report(
-    console: Console, *, report_request: ReportRequest, budgets: BrokerCapacityOptions, curves: int
-) -> ExitCode:
+def report(console: Console, *, report_request: ReportRequest) -> ExitCode:
     """Run the job and show its report."""
-    return report_request.run(console, "report", budgets, curves=curves)
+    return report_request.run(console, "report")
 
 
 CLIENT_HELP: Final = """Write one page for one client: when brokers throttled it, by which limit, and the smallest limit that would not have.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from reconciler.errors import QuotaValueError
 from reconciler.usage.capacity import HEADROOM_PPM, BudgetBasis, budget
@@ -33,8 +32,6 @@ class BrokerMoments:
     recorded_units: IntColumn  # recorded rate of all buckets together, in units per second
     broker_units: IntColumn  # total rate of the broker without replication, per second
     replication_units: IntColumn  # rate of replication in the same direction, per second
-    # For egress: the rate of produced bytes per second, which followers copy.
-    copied_units: IntColumn
 
     def __post_init__(self) -> None:
         served = int(self.served_units.max(initial=0))
@@ -48,13 +45,8 @@ class BrokerCapacity:
 
     units: int | None  # bytes/s; None = not configured
     headroom_ppm: int = HEADROOM_PPM
-    # Estimates replication that was not recorded; None = no estimate.
-    replication_factor: int | None = None
-    outward: bool = False  # whether the direction is egress
 
     def __post_init__(self) -> None:
-        if self.replication_factor is not None and self.replication_factor < 1:
-            raise QuotaValueError("a replication factor is at least 1")
         if self.units is not None and self.units > _MOST // MILLION:
             raise QuotaValueError(f"a capacity of {self.units} bytes/s is more than a broker has")
 
@@ -73,27 +65,13 @@ class BrokerLoad:
 
 
 def budgets(moments: BrokerMoments, capacity: BrokerCapacity) -> IntColumn:
-    """Return the rate left for clients at each moment, bytes/s; :data:`NOT_RECORDED` = unknown.
-
-    Replication that was not recorded is estimated from the replication factor, and the result is labelled. Of ingress, one
-    part in ``replication_factor`` comes from clients; that is only valid for balanced leaders. Egress is not divided: every
-    follower fetches produced bytes once, independent of consumers; if produced bytes were not recorded, the budget is
-    unknown.
-    """
+    """Return the rate left for clients at each moment, bytes/s; :data:`NOT_RECORDED` = replication was not recorded."""
     unknown = np.full(len(moments.dt_ms), NOT_RECORDED, np.int64)
     if capacity.units is None:
         return unknown
     usable = budget(capacity.units, 0, capacity.headroom_ppm)
-    assumed: IntColumn = unknown
-    factor = capacity.replication_factor
-    if factor is not None and not capacity.outward:
-        assumed = np.full_like(unknown, usable // factor)
-    elif factor is not None:
-        copies = moments.copied_units * (factor - 1)
-        is_known = moments.copied_units != NOT_RECORDED
-        assumed = np.where(is_known, np.maximum(0, usable - copies), unknown)
-    measured = np.maximum(0, usable - moments.replication_units)
-    return np.where(_is_measured(moments), measured, assumed)
+    left = np.maximum(0, usable - moments.replication_units)
+    return np.where(moments.replication_units != NOT_RECORDED, left, unknown)
 
 
 def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
@@ -112,14 +90,13 @@ def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
         )
     spans, available = moments.dt_ms[is_known], available[is_known]
     loads = load_ppm(moments.served_units[is_known], spans, available)
-    is_measured = bool(_is_measured(moments)[is_known].all())
     return BrokerLoad(
         budget_units=int(available.min()),
         coincident_ppm=weighted(loads, spans, COINCIDENT_PPM),
         overload_ms=int(spans[loads > MILLION].sum()),
         unattributed_ppm=unattributed,
         covered_ms=covered,
-        basis=BudgetBasis.MEASURED if is_measured else BudgetBasis.REPLICATION_FACTOR,
+        basis=BudgetBasis.MEASURED,
     )
 
 
@@ -160,8 +137,3 @@ def unattributed_ppm(moments: BrokerMoments) -> int | None:
         return None
     attributed_units = int((moments.recorded_units[is_known] * spans // 1000).sum())
     return max(0, total_units - attributed_units) * MILLION // total_units
-
-
-def _is_measured(moments: BrokerMoments) -> npt.NDArray[np.bool_]:
-    is_recorded: npt.NDArray[np.bool_] = moments.replication_units != NOT_RECORDED
-    return is_recorded

@@ -10,10 +10,10 @@ from reconciler.app.recorded_use.selection import SelectedCluster
 from reconciler.base.text_files import check_place
 from reconciler.cli.framework.console import Console
 from reconciler.cli.spark.report_output import KeyFileParameter, ReportOutput
-from reconciler.cli.spark.reports import capacities_of
-from reconciler.errors import UsageError
+from reconciler.errors import QuotaValueError, UsageError
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.manifest.project import file
+from reconciler.usage.capacity import CapacityOfCluster
 from tests.cli.conftest import Run
 from tests.cli.consoles import Screen
 from tests.evidence.spark.report_lake import build_lake
@@ -30,11 +30,15 @@ spec:
 """
 
 
-def test_capacities_of_brokers_come_from_the_project_unless_given_as_options() -> None:
+def test_the_capacity_of_brokers_is_that_of_the_project() -> None:
     settings = file.parse(PROJECT).cluster("prod").cluster
-    clusters = [SelectedCluster(id="c1", name="prod", settings=settings), SelectedCluster(id="c2")]
-    assert capacities_of(clusters, ()) == ("c1=125000000:-:700000",)
-    assert capacities_of(clusters, ("c1=5:6",)) == ("c1=5:6",)
+    configured = SelectedCluster(id="c1", name="prod", settings=settings).capacity
+    assert configured == CapacityOfCluster(
+        cluster_id="c1", ingress=125 * 10**6, headroom_ppm=700_000
+    )
+    assert SelectedCluster(id="c2").capacity is None
+    with pytest.raises(QuotaValueError, match="brokerCapacity of c1 is not positive"):
+        CapacityOfCluster(cluster_id="c1", egress=0)
 
 
 @pytest.mark.parametrize(
@@ -106,15 +110,9 @@ def test_an_output_file_that_cannot_be_written_is_refused_before_the_work(
 
 
 @pytest.mark.usefixtures("no_session")
-@pytest.mark.parametrize("command", ["capacity", "report"])
-def test_an_invalid_capacity_is_refused_before_the_work(kquota: Run, command: str) -> None:
-    assert "--capacity typo: not of the form" in refused(kquota, command, "--capacity", "typo")
-
-
-@pytest.mark.usefixtures("no_session")
 def test_valid_options_reach_the_start_of_a_session(kquota: Run, folder: Path) -> None:
     (folder / "key").write_text("0123456789abcdef0123")
-    words = ("--pseudonymise", "key", "--out", "x.html", "--capacity", "c1=5:6")
+    words = ("--pseudonymise", "key", "--out", "x.html")
     done = kquota("spark", "report", "--lake", "lake", "--cluster-id", "c1", *words)
     assert "a session would start" in done.err
 

@@ -30,11 +30,15 @@ from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.evidence.spark.usage import candidate_plans
 from reconciler.evidence.store.files.object_store import opened
 from reconciler.evidence.store.lake import Lake
-from tests.fakes.progress import silent
+from reconciler.usage.capacity import CapacityOfCluster
 
 FROM, TO = 1_793_491_200_000, 1_793_577_600_000
 SPAN = {"from_ms": FROM, "to_ms": TO}
 FIRST_MS, DAY_MS = 1_699_920_000_000, 86_400_000
+
+
+def silent(phase: str, completed: int, total: int) -> None:
+    """Report no progress."""
 
 
 def simulated(spark: SparkSession, lake: Lake, states: Path) -> object:
@@ -48,7 +52,9 @@ def simulated(spark: SparkSession, lake: Lake, states: Path) -> object:
     return simulate.simulated(spark, lake, work, silent)
 
 
-CAPACITY = capacity.CapacitySettings(**SPAN, capacity=("c1=1000000:1000000",))
+CAPACITY = capacity.CapacitySettings(
+    **SPAN, capacity=(CapacityOfCluster(cluster_id="c1", ingress=10**6, egress=10**6),)
+)
 WINDOW = recommend.RecommendationRequest(clusters=("c1",), **SPAN)
 JOBS: dict[str, Callable[[SparkSession, Lake, Path], object]] = {
     "rollup": lambda spark, lake, _: rollup.run(spark, lake, rollup.RollupSettings(), silent),

@@ -3,7 +3,6 @@
 import pytest
 from pyspark.errors import PySparkException
 
-from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.tables.time_window import TimeWindow
@@ -11,7 +10,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.usage.capacity import BudgetBasis
+from reconciler.usage.capacity import BudgetBasis, CapacityOfCluster
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.result_rows import ImpactRow
@@ -27,6 +26,8 @@ from tests.fakes.progress import silent
 
 pytestmark = pytest.mark.integration
 
+C1 = CapacityOfCluster(cluster_id="c1", ingress=1_500)
+
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory):
@@ -36,7 +37,7 @@ def lake(tmp_path_factory):
 def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_rows(
     spark, lake
 ) -> None:
-    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO, curves=2), silent)
+    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
     states = {row.bucket.user: row.state for row in result.usage}
     assert list(states.items()) == [
         ("alice", UsageState.THROTTLED),
@@ -56,8 +57,8 @@ def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_ro
     assert note.counts == {"gap": 1}
     stored_rows = lakes.rows_of(lake, USAGE_ROW)
     assert len(stored_rows) == 4
-    assert [curve.bucket.user for curve in result.curves] == ["alice", "carol"]
-    (first, _) = result.curves
+    assert [curve.bucket.user for curve in result.curves] == ["alice", "carol", "bob"]
+    first = result.curves[0]
     assert first.points[0] == (BEGIN, 900, 900)
     assert first.throttled == (BEGIN,)
     assert (first.before_units, first.after_units) == (1_000, 1_000)
@@ -65,7 +66,7 @@ def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_ro
 
 def test_a_window_that_ends_now_has_no_gap_after_the_present(spark, lake) -> None:
     now = TIMES[-1] + 1
-    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now, curves=0), silent)
+    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now), silent)
     (note,) = result.evidence
     assert (note.from_ms, note.to_ms, note.coverage_ppm) == (FROM, now, 999_999)
     assert len(result.usage) == 4
@@ -82,7 +83,7 @@ def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_
     spark, lake, monkeypatch
 ) -> None:
     monkeypatch.setattr(capacity, "HOT", 3)
-    settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-:800000",))
+    settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=(C1,))
     result = capacity.run(spark, lake, settings, silent)
     ingress = next(row for row in result.capacity if row.direction is TrafficDirection.INGRESS)
     assert (ingress.budget_units, ingress.basis) == (1_000, BudgetBasis.MEASURED)
@@ -112,8 +113,7 @@ def test_impossible_rates_are_an_error(spark, tmp_path) -> None:
     settings = capacity.CapacitySettings(
         from_ms=huge[0].ts_ms - pacing.step_ms,
         to_ms=huge[-1].ts_ms + 1,
-        capacity=(f"{fleet.cluster_id}=10:10",),
-        replication_factor=1,
+        capacity=(CapacityOfCluster(cluster_id=fleet.cluster_id, ingress=10, egress=10),),
     )
     with pytest.raises(PySparkException) as raised:
         capacity.run(spark, filled_lake, settings, silent)
@@ -128,21 +128,6 @@ def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:
         "c1: no capacity is configured (spec.brokerCapacity), so there is no budget",
     )
     assert {row.basis for row in result.capacity} == {BudgetBasis.NO_DATA}
-
-
-@pytest.mark.parametrize(
-    "text", ["c1", "c1=1", "c1=a:b", "c1=1:2:3:4", "=1:2", "c1=0:1", "c1=1:2:0", "c1=1:2:1000001"]
-)
-def test_a_malformed_capacity_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match="not of the form"):
-        capacity.capacity_rows([text], None)
-
-
-def test_cluster_ids_may_contain_equals_signs() -> None:
-    assert capacity.capacity_rows(["a=b=5:-"], 3) == [
-        ("a=b", "ingress", 5, 800_000, 3),
-        ("a=b", "egress", None, 800_000, 3),
-    ]
 
 
 def test_a_report_contains_the_newest_simulation_of_the_lake_with_both_limits_in_its_curve(
@@ -178,7 +163,7 @@ def test_a_report_contains_the_newest_simulation_of_the_lake_with_both_limits_in
     }
     window = {"from_ms": str(FROM), "to_ms": str(TO - 5)}
     replays.commit(lake, RECOMMENDATION, "c1", DAY, [advice], **window)
-    settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=("c1=1500:-",), most=3)
+    settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=(C1,), most=3)
     result = report.run(spark, lake, settings, silent)
     assert result.simulation is not None
     assert [row.bucket.user for row in result.simulation.rows] == ["bob", "dave", "carol"]
@@ -250,5 +235,5 @@ def test_curves_of_a_report_stay_within_its_window_and_below_their_bound(spark, 
     settings = report.ReportSettings(from_ms=begin - 86_400_000, to_ms=begin)
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     _ = rollup.run(spark, lake, rollup.RollupSettings(from_day=DAY, to_day=DAY), silent)
-    (drawn,) = report._curves(spark, lake, settings, span, [row])
+    (drawn,) = report._curves(spark, lake, span, [row])
     assert [at for at, _, _ in drawn.points] == [BEGIN + n * 300_000 for n in range(6)]

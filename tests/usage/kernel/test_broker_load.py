@@ -20,7 +20,7 @@ from reconciler.usage.kernel.broker_load import (
 from reconciler.usage.kernel.broker_load import load as load_of
 from reconciler.usage.kernel.series import NOT_RECORDED
 
-Moment = tuple[int, int, int, int | None, int | None, int | None]
+Moment = tuple[int, int, int, int | None, int | None]
 
 
 def moment(
@@ -28,26 +28,24 @@ def moment(
     *,
     broker: int | None = None,
     replication: int | None = 0,
-    copied: int | None = None,
     dt: int = 1_000,
 ) -> Moment:
-    return dt, served, served, broker, replication, copied
+    return dt, served, served, broker, replication
 
 
-def load(moments: Sequence[Moment], capacity: int | None, **more: int | bool) -> BrokerLoad:
+def load(moments: Sequence[Moment], capacity: int | None) -> BrokerLoad:
     numbers = [[NOT_RECORDED if number is None else number for number in row] for row in moments]
-    columns = np.array(numbers, np.int64).reshape(-1, 6).T
+    columns = np.array(numbers, np.int64).reshape(-1, 5).T
     names = (
         "dt_ms",
         "served_units",
         "recorded_units",
         "broker_units",
         "replication_units",
-        "copied_units",
     )
     return load_of(
         BrokerMoments(**dict(zip(names, columns, strict=True))),
-        BrokerCapacity(units=capacity, **more),
+        BrokerCapacity(units=capacity),
     )
 
 
@@ -78,31 +76,6 @@ def test_a_thousandth_of_the_time_may_exceed_the_coincident_load() -> None:
     assert load([*quiet, moment(800), moment(800)], 1_000).coincident_ppm == 1_000_000
 
 
-def test_a_replication_factor_replaces_unrecorded_replication_and_is_labelled() -> None:
-    broker_load = load([moment(100, replication=None)], 1_000, replication_factor=4)
-    assert (broker_load.budget_units, broker_load.basis) == (200, BudgetBasis.REPLICATION_FACTOR)
-    mixed = load([moment(100, replication=None), moment(100)], 1_000, replication_factor=4)
-    assert mixed.basis is BudgetBasis.REPLICATION_FACTOR
-
-
-def test_egress_is_not_divided_by_the_replicas_and_fetches_of_followers_are_subtracted() -> None:
-    """1 GB/s egress, of which 0.8 are usable; two followers fetch 50 MB/s of ingress."""
-    gigabyte, brought = 10**9, 50 * 10**6
-    broker_moment = moment(0, replication=None, copied=brought, dt=10_000)
-    broker_load = load([broker_moment], gigabyte, replication_factor=3, outward=True)
-    assert (broker_load.budget_units, broker_load.basis) == (
-        700 * 10**6,
-        BudgetBasis.REPLICATION_FACTOR,
-    )
-    assert load([broker_moment], 10**8, replication_factor=3, outward=True).budget_units == 0
-    alone = load([broker_moment], gigabyte, replication_factor=1, outward=True)
-    assert alone.budget_units == 800 * 10**6
-    unknown = load([moment(0, replication=None)], gigabyte, replication_factor=3, outward=True)
-    assert (unknown.budget_units, unknown.basis) == (None, BudgetBasis.NO_DATA)
-    measured = load([moment(0, replication=10)], 1_000, replication_factor=3, outward=True)
-    assert measured.basis is BudgetBasis.MEASURED
-
-
 @pytest.mark.parametrize(("capacity", "replication"), [(None, 0), (1_000, None)])
 def test_without_a_capacity_or_any_replication_there_is_no_budget(capacity, replication) -> None:
     broker_load = load([moment(100, broker=200, replication=replication)], capacity)
@@ -123,11 +96,6 @@ def test_bytes_outside_of_all_buckets_are_a_share_of_the_total() -> None:
 def test_without_moments_there_is_no_load() -> None:
     broker_load = load([], 1_000)
     assert (broker_load.covered_ms, broker_load.basis) == (0, BudgetBasis.NO_DATA)
-
-
-def test_a_factor_below_one_is_refused() -> None:
-    with pytest.raises(QuotaValueError, match="at least 1"):
-        load([], 1, replication_factor=0)
 
 
 def test_rates_and_capacities_beyond_any_broker_are_refused() -> None:

@@ -8,7 +8,6 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import UsageError
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
@@ -21,11 +20,8 @@ from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import last_snapshots
-from reconciler.usage.capacity import HEADROOM_PPM
-from reconciler.usage.reports.usage import (
-    TrafficDirection,
-    UsageReport,
-)
+from reconciler.usage.capacity import CapacityOfCluster
+from reconciler.usage.reports.usage import UsageReport
 from reconciler.usage.samples import MAX_GAP_MS, Cadence
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
@@ -37,59 +33,16 @@ from reconciler.usage.tables import (
 HOT: Final = 500
 """Number of hot intervals of each cluster for which fair shares are computed."""
 
-FORM: Final = "ID=INGRESS:EGRESS[:HEADROOM_PPM]"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacitySettings:
-    """Window, clusters and broker capacities of the job; a capacity that is not of :data:`FORM` is an error."""
+    """Window, clusters and broker capacities of the job."""
 
     from_ms: int
     to_ms: int
-    capacity: tuple[str, ...] = ()
-    replication_factor: int | None = None
+    capacity: tuple[CapacityOfCluster, ...] = ()
     cluster: tuple[str, ...] = ()
     most: int = 200
-
-    def __post_init__(self) -> None:
-        _ = capacity_rows(self.capacity, self.replication_factor)
-
-
-def capacity_rows(options: Iterable[str], factor: int | None) -> list[tuple[object, ...]]:
-    """Parse arguments to rows of :data:`reconciler.evidence.spark.usage.broker_load.CAPACITIES`.
-
-    Raises:
-        UsageError: An argument is not of :data:`FORM`, or the replication factor is below one.
-    """
-    if factor is not None and factor < 1:
-        raise UsageError("--replication-factor is at least 1")
-    capacities: list[tuple[object, ...]] = []
-    for text in options:
-        cluster, equals, numbers = text.rpartition("=")
-        parts = numbers.split(":")
-        try:
-            values = [None if part == "-" else int(part) for part in parts[:2]]
-            headroom = int(parts[2]) if len(parts) == 3 else HEADROOM_PPM
-        except ValueError:
-            values, headroom = [], 0
-        known_values = [value for value in values if value is not None]
-        if (
-            not cluster
-            or not equals
-            or len(values) != 2
-            or len(parts) > 3
-            or not 0 < headroom <= 1_000_000
-            or min(known_values, default=1) < 1
-        ):
-            raise UsageError(
-                f"--capacity {text}: not of the form {FORM}",
-                hint="for example --capacity 'abc=125000000:-:800000'",
-            )
-        for way, value in zip(
-            (TrafficDirection.INGRESS, TrafficDirection.EGRESS), values, strict=True
-        ):
-            capacities.append((cluster, str(way), value, headroom, factor))
-    return capacities
 
 
 def run(
@@ -103,7 +56,8 @@ def run(
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     clusters = settings.cluster or None
     capacities = spark.createDataFrame(
-        capacity_rows(settings.capacity, settings.replication_factor), broker_load.CAPACITIES
+        [row for of_cluster in settings.capacity for row in broker_load.capacity_rows(of_cluster)],
+        broker_load.CAPACITIES,
     )
     five_minutes = rollup.five_minutes(spark, lake, settings.cluster, span, progress).where(
         _inside(span, "bucket_ms")
@@ -180,11 +134,11 @@ def _paces(lake: Lake, settings: CapacitySettings, span: TimeWindow) -> dict[str
 
 
 def _notes(names: Iterable[str], settings: CapacitySettings) -> tuple[str, ...]:
-    declared_brokers = {option.rpartition("=")[0] for option in settings.capacity}
+    configured = {of_cluster.cluster_id for of_cluster in settings.capacity}
     return tuple(
         f"{cluster_id}: no capacity is configured (spec.brokerCapacity), so there is no budget"
         for cluster_id in names
-        if cluster_id not in declared_brokers
+        if cluster_id not in configured
     )
 
 

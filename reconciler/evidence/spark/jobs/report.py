@@ -25,10 +25,9 @@ MOST_CURVES: Final = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSettings(capacity.CapacitySettings):
-    """Window, clusters and capacities, as for ``capacity``, and curves, as for ``usage``."""
+    """Window, clusters and capacities, as for ``capacity``."""
 
     most: int = 100
-    curves: int = 12
 
 
 def run(
@@ -46,7 +45,6 @@ def run(
         to_ms=settings.to_ms,
         most=settings.most,
         cluster=settings.cluster,
-        curves=settings.curves,
     )
     used = usage.run(spark, lake, use_settings, progress)
     carried = capacity.run(spark, lake, settings, progress)
@@ -69,7 +67,7 @@ def run(
         )
         if amount
     }
-    drawn = {_series(curve): curve for curve in _curves(spark, lake, settings, span, impacts)}
+    drawn = {_series(curve): curve for curve in _curves(spark, lake, span, impacts)}
     drawn |= {_series(curve): curve for curve in used.curves if _series(curve) not in drawn}
     return replace(
         used,
@@ -170,12 +168,11 @@ def _series(curve: UsageCurve) -> tuple[object, ...]:
 def _curves(
     spark: SparkSession,
     lake: Lake,
-    settings: ReportSettings,
     span: TimeWindow,
     rows: Sequence[ImpactRow],
 ) -> tuple[UsageCurve, ...]:
     """Return curves of the first impact rows, each with the limits before and after."""
-    drawn_rows = [row for row in rows if row.broker_id and not row.any_name][: settings.curves]
+    drawn_rows = [row for row in rows if row.broker_id and not row.any_name][: usage.CURVES]
     limits: report_rows.Limits = {
         (row.cluster_id, row.quota_type, row.bucket, row.broker_id): (
             row.before_units,

@@ -22,6 +22,9 @@ from reconciler.usage.tables import USAGE_HIST_D, USAGE_ROW
 MOST_POINTS: Final = 400
 """Maximum number of points of a curve; a picture cannot show more."""
 
+CURVES: Final = 12
+"""Number of first rows that get a curve."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSettings:
@@ -31,7 +34,6 @@ class UsageSettings:
     to_ms: int
     cluster: tuple[str, ...] = ()
     most: int = 200
-    curves: int = 12
 
 
 def run(
@@ -66,7 +68,7 @@ def run(
     report = UsageReport(
         evidence=notes,
         usage=first,
-        curves=curves(spark, five_minutes, limits_of_rows(first, settings.curves), span),
+        curves=curves(spark, five_minutes, limits_of_rows(first), span),
         left_out={USAGE_ROW.name: left_out} if left_out else {},
     )
     _ = rows.unpersist()
@@ -98,12 +100,12 @@ def curves(
     return report_rows.curves(points, limits, length_ms, MOST_POINTS * len(limits))
 
 
-def limits_of_rows(rows: Sequence[UsageRow], max_curves: int) -> report_rows.Limits:
+def limits_of_rows(rows: Sequence[UsageRow]) -> report_rows.Limits:
     """Return the limits of the first rows that have a broker, which get a curve."""
     return {
         (row.cluster_id, row.quota_type, row.bucket, row.broker_id): (
             row.limit_units,
             row.limit_units,
         )
-        for row in [row for row in rows if row.broker_id][:max_curves]
+        for row in [row for row in rows if row.broker_id][:CURVES]
     }

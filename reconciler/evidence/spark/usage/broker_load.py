@@ -19,7 +19,7 @@ from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.evidence.spark.usage import integer_columns, series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.capacity import BucketUse, committed_ppm, shares
+from reconciler.usage.capacity import BucketUse, CapacityOfCluster, committed_ppm, shares
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, budgets, load
 from reconciler.usage.kernel.series import NOT_RECORDED
 from reconciler.usage.kernel.throttling import demand_of, served
@@ -39,8 +39,22 @@ _BROKER_COLUMNS: Final = {
     TrafficDirection.EGRESS: ("bytes_out", "replication_out"),
 }
 
-CAPACITIES: Final = "cluster_id string, direction string, capacity_units bigint, headroom_ppm bigint, replication_factor int"
-"""The schema of capacities: one row per cluster and direction; null = not configured, or no assumed factor."""
+CAPACITIES: Final = (
+    "cluster_id string, direction string, capacity_units bigint, headroom_ppm bigint"
+)
+"""The schema of capacities: one row per cluster and direction; null = not configured."""
+
+
+def capacity_rows(of_cluster: CapacityOfCluster) -> list[tuple[object, ...]]:
+    """Return the rows of :data:`CAPACITIES` of a cluster."""
+    by_direction = {
+        TrafficDirection.INGRESS: of_cluster.ingress,
+        TrafficDirection.EGRESS: of_cluster.egress,
+    }
+    return [
+        (of_cluster.cluster_id, str(way), units, of_cluster.headroom_ppm)
+        for way, units in by_direction.items()
+    ]
 
 
 def direction(quota_type: Column) -> Column:
@@ -90,7 +104,6 @@ def moments(
         fn.col("rate_units").alias("recorded_units"),
         null.alias("broker_units"),
         null.alias("replication_units"),
-        null.alias("copied_units"),
     )
     joined = by_clients
     for way, (all_bytes, replication) in _BROKER_COLUMNS.items():
@@ -105,18 +118,12 @@ def moments(
                 zero.alias("recorded_units"),
                 fn.col(all_bytes).alias("broker_units"),
                 fn.col(replication).alias("replication_units"),
-                (fn.col("bytes_in") if way is TrafficDirection.EGRESS else null).alias(
-                    "copied_units"
-                ),
             )
         )
     return joined.groupBy(*MOMENT).agg(
         fn.max("dt_ms").alias("dt_ms"),
         *(fn.sum(name).alias(name) for name in ("served_units", "recorded_units")),
-        *(
-            fn.max(name).alias(name)
-            for name in ("broker_units", "replication_units", "copied_units")
-        ),
+        *(fn.max(name).alias(name) for name in ("broker_units", "replication_units")),
     )
 
 
@@ -202,12 +209,7 @@ def _capacity(at: pa.Table) -> BrokerCapacity:
     (row,) = at.slice(0, 1).to_pylist()
     if row["capacity_units"] is None:
         return BrokerCapacity(units=None)
-    return BrokerCapacity(
-        units=row["capacity_units"],
-        headroom_ppm=row["headroom_ppm"],
-        replication_factor=row["replication_factor"],
-        outward=row["direction"] == str(TrafficDirection.EGRESS),
-    )
+    return BrokerCapacity(units=row["capacity_units"], headroom_ppm=row["headroom_ppm"])
 
 
 def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:

@@ -38,7 +38,7 @@ class World:
         self.samples: dict[tuple[str, str, str], list[Sample]] = {}
         self.limits: dict[tuple[str, str, str], int] = {}
         self.brokers: dict[str, list[tuple[int, int, int | None, int | None, int | None]]] = {}
-        self.capacities: dict[str, tuple[int | None, int, int | None]] = {}
+        self.capacities: dict[str, tuple[int | None, int]] = {}
         for case in map(str, range(CASES)):
             scale = draw.choice((3, 1_000, 10**8, 10**12))
             times = [at * 10_000 for at in range(1, draw.randrange(3, 40)) if draw.random() < 0.95]
@@ -64,7 +64,6 @@ class World:
             self.capacities[case] = (
                 draw.choice((None, scale, 4 * scale)),
                 draw.choice((800_000, 1_000_000)),
-                draw.choice((None, 3)),
             )
 
     def moments(self, case: str, kind: str) -> BrokerMoments:
@@ -87,14 +86,13 @@ class World:
             for ts in sorted(totals.keys() | brokers.keys())
         ]
         numbers = [[NOT_RECORDED if number is None else number for number in row] for row in rows_]
-        columns = np.array(numbers, np.int64).reshape(-1, 6).T
+        columns = np.array(numbers, np.int64).reshape(-1, 5).T
         names = (
             "dt_ms",
             "served_units",
             "recorded_units",
             "broker_units",
             "replication_units",
-            "copied_units",
         )
         return BrokerMoments(**dict(zip(names, columns, strict=True)))
 
@@ -103,8 +101,8 @@ class World:
     ) -> tuple[int | None, ...]:
         bytes_out, replication, bytes_in = (None, None, None) if broker is None else broker[2:]
         if kind == "produce":
-            return (10_000, *used, bytes_in, replication, None)
-        return (10_000, *used, bytes_out, replication, bytes_in)
+            return (10_000, *used, bytes_in, replication)
+        return (10_000, *used, bytes_out, replication)
 
 
 @pytest.fixture(scope="module")
@@ -150,15 +148,10 @@ def test_every_row_equals_the_result_of_the_core_for_the_same_intervals(frames, 
     bases = set()
     for row in rows:
         kind = "produce" if row.direction == "ingress" else "fetch"
-        capacity, headroom, factor = world.capacities[row.cluster_id]
+        capacity, headroom = world.capacities[row.cluster_id]
         expected = load(
             world.moments(row.cluster_id, kind),
-            BrokerCapacity(
-                units=capacity,
-                headroom_ppm=headroom,
-                replication_factor=factor,
-                outward=kind == "fetch",
-            ),
+            BrokerCapacity(units=capacity, headroom_ppm=headroom),
         )
         figures = (
             row.budget_units,
@@ -280,9 +273,9 @@ def test_hot_intervals_of_one_cluster_do_not_displace_those_of_another(spark) ->
 
 
 def test_the_smallest_budget_of_an_interval_is_used_and_unknown_ones_are_ignored(spark) -> None:
-    columns = "cluster_id string, broker_id string, direction string, ts_ms bigint, dt_ms int, served_units bigint, recorded_units bigint, broker_units bigint, replication_units bigint, copied_units bigint, capacity_units bigint, headroom_ppm bigint, replication_factor int"
+    columns = "cluster_id string, broker_id string, direction string, ts_ms bigint, dt_ms int, served_units bigint, recorded_units bigint, broker_units bigint, replication_units bigint, capacity_units bigint, headroom_ppm bigint"
     rows = [
-        ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication, None, 1_000, 800_000, None)
+        ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication, 1_000, 800_000)
         for ts, replication in ((299_999, 100), (300_000, 200), (599_999, 300), (600_000, None))
     ]
     budgets = spark_load.interval_budgets(spark.createDataFrame(rows, columns), 300_000)
