@@ -13,7 +13,7 @@ from reconciler.cli.spark.fleet import show_fleet
 from reconciler.cli.spark.report_output import ReportOutput
 from reconciler.codecs.state import state_document
 from reconciler.errors import ManifestErrors, UsageError
-from reconciler.evidence.spark.fleet import plan_totals
+from reconciler.evidence.spark.fleet import plan as fleet_plan
 from reconciler.evidence.spark.jobs.plan import violations
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -110,7 +110,7 @@ def test_the_exit_code_of_conflicts_takes_precedence_over_that_of_guards(
 
 
 def test_the_guard_of_defaults_names_the_setting_that_allows_them() -> None:
-    sums = dict.fromkeys((*plan_totals.TOTALS, "owned_pairs"), 0)
+    sums = dict.fromkeys((*fleet_plan.TOTALS, "owned_pairs"), 0)
     sums |= {"documents": 1, "desired_pairs": 1, "on_defaults": 2}
     (text,) = violations(sums, Guards())
     assert text == (

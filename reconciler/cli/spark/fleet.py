@@ -144,7 +144,7 @@ def resolve(
         cluster=tuple(cluster.id for cluster in clusters.select()),
         most=showing.most,
     )
-    listing = None if principals is None else jobs.of_principals(read_principals(principals))
+    listing = None if principals is None else read_principals(principals)
     report: FleetReport = run_work(
         "resolve",
         lambda spark, lake, settings, progress: jobs.resolved(

@@ -123,7 +123,7 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_everything_is_store
         spark,
         lake,
         resolve.ResolveSettings(to_ms=NOW, most=3),
-        resolve.of_principals(principals),
+        principals,
         silent,
     )
     assert [totals.cluster_id for totals in report.clusters] == ["c1", "c2"]

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import UsageError
-from reconciler.evidence.spark.fleet import cluster_sums, plan, plan_totals
+from reconciler.evidence.spark.fleet import cluster_sums, plan
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
 from reconciler.evidence.spark.tables import bounded_rows, result_writer
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
@@ -125,13 +125,13 @@ def _sums(
     names: Iterable[str], frames: PlanFrames, different: DataFrame, decided: DataFrame
 ) -> dict[str, dict[str, int]]:
     """Return the counts of each cluster: totals by name, verdicts by cause and action."""
-    totals = cluster_sums.sums(plan_totals.totals(frames, different, decided))
+    totals = cluster_sums.sums(plan.totals(frames, different, decided))
     totals_by_cluster = {
-        name: {total: int(totals.get(name, {}).get(total, 0)) for total in plan_totals.TOTALS}
+        name: {total: int(totals.get(name, {}).get(total, 0)) for total in plan.TOTALS}
         for name in names
     }
     max_groups = 200 * cluster_sums.MOST_CLUSTERS
-    for row in bounded_rows.rows(plan_totals.verdict_counts(decided), max_groups, "sums"):
+    for row in bounded_rows.rows(plan.verdict_counts(decided), max_groups, "sums"):
         word = f"{row['cause']} {row['action']}{' (ignored)' if row['ignored'] else ''}"
         totals_by_cluster[row["cluster_id"]][word] = row["pairs"]
     return totals_by_cluster

@@ -1,6 +1,6 @@
 """The job ``resolve``: the limit of each client (or bucket), and limits that apply to no client; writes ``effective_quota`` and ``dead_quota``."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,8 +10,8 @@ from pyspark.sql import functions as fn
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import cluster_sums
 from reconciler.evidence.spark.jobs import rollup
-from reconciler.evidence.spark.limits import clients, effective_limits
-from reconciler.evidence.spark.limits.effective_limits import CLIENT
+from reconciler.evidence.spark.limits import effective_limits
+from reconciler.evidence.spark.limits.effective_limits import BUCKET, CLIENT
 from reconciler.evidence.spark.limits.unused_limits import (
     ObservedClients,
     dated,
@@ -54,23 +54,22 @@ NO_LIST: Final = (
     " ones may hide is reported as no_data"
 )
 
-ClientListReader = Callable[[SparkSession, tuple[str, ...]], DataFrame]
-"""Returns the clients of the given clusters."""
-
-
-def of_principals(principals: tuple[Principal, ...]) -> ClientListReader:
-    """Return a function that gives clients that were read before, in every cluster."""
-    return lambda spark, names: clients.of_list(spark, principals, names)
-
 
 def resolved(
     spark: SparkSession,
     lake: Lake,
     settings: ResolveSettings,
-    client_list: ClientListReader | None,
+    principals: tuple[Principal, ...] | None,
     progress: Progress,
 ) -> FleetReport:
     """Resolve, commit all rows, report the first.
+
+    Args:
+        spark: The session.
+        lake: The lake.
+        settings: Clusters and moment.
+        principals: The clients, in every cluster; ``None`` = the tags of recorded use.
+        progress: Receives the progress.
 
     Raises:
         UsageError: No cluster has a complete snapshot, or the list cannot be used.
@@ -86,9 +85,9 @@ def resolved(
     )
     progress("resolving", 0, 0)
     day = fn.lit(span.last_day)
-    buckets = clients.tags_seen(five_minutes)
-    if client_list is not None:
-        listed_clients = client_list(spark, names).cache()
+    buckets = _tags_seen(five_minutes)
+    if principals is not None:
+        listed_clients = _listed(spark, principals, names).cache()
         client_limits = effective_limits.principals(listed_clients.withColumn("day", day), limits)
         observed_clients = listed_clients.withColumn("last_seen_ms", fn.lit(None).cast("bigint"))
     else:
@@ -101,7 +100,7 @@ def resolved(
         ObservedClients(
             clients=observed_clients,
             buckets=buckets,
-            measured=clients.types_heard(five_minutes),
+            measured=_types_heard(five_minutes),
             since_ms=span.from_ms,
         ),
     )
@@ -119,6 +118,45 @@ def resolved(
     for frame in (effective, dated_limits, undated_limits, listed_clients, limits):
         _ = frame.unpersist()
     return report
+
+
+def _listed(
+    spark: SparkSession, principals: Iterable[Principal], clusters: Iterable[str]
+) -> DataFrame:
+    """Return each client of a list in each cluster: ``effective_limits.CLIENT``."""
+    rows = [
+        (principal.user or "", principal.client_id or "", principal.ip or "")
+        for principal in principals
+    ]
+    clients = spark.createDataFrame(rows, "user string, client_id string, ip string")
+    # Clusters are few.
+    everywhere = clients.withColumn("cluster_id", fn.explode(fn.array(*map(fn.lit, clusters))))
+    return everywhere.dropDuplicates().select(*CLIENT)
+
+
+def _tags_seen(five_minutes: DataFrame) -> DataFrame:
+    """Return the tags with any use or throttling, with ``last_seen_ms``: ``effective_limits.BUCKET``, each once.
+
+    Args:
+        five_minutes: ``usage_5m`` of the look-back; intervals without use do not count as use.
+    """
+    used = five_minutes.where((fn.col("max_rate_units") > 0) | (fn.col("throttled_samples") > 0))
+    return used.groupBy(*BUCKET).agg(fn.max("bucket_ms").alias("last_seen_ms"))
+
+
+def _tags_used(hist: DataFrame) -> DataFrame:
+    """Return the tags with any use, with ``last_seen_ms``: the begin of their last day of use. ``effective_limits.BUCKET``, each once.
+
+    Args:
+        hist: ``usage_hist_d``; histogram bucket 0 means no use.
+    """
+    last = fn.unix_date(fn.max("day")).cast("bigint") * fn.lit(DAY_MS)
+    return hist.where(fn.col("bucket") > 0).groupBy(*BUCKET).agg(last.alias("last_seen_ms"))
+
+
+def _types_heard(five_minutes: DataFrame) -> DataFrame:
+    """Return the quota types that have telemetry: ``cluster_id`` and ``quota_type``."""
+    return five_minutes.select("cluster_id", "quota_type").distinct()
 
 
 def of_tags(buckets: DataFrame, limits: DataFrame, day: object) -> DataFrame:
@@ -146,7 +184,7 @@ def _dated(
     if not names:
         return unused_limits
     days = reader.frame(spark, lake, USAGE_HIST_D, names, to_day=span.last_day)
-    return dated(unused_limits, clients.tags_used(days), limits)
+    return dated(unused_limits, _tags_used(days), limits)
 
 
 def _build_report(

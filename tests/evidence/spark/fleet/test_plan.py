@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.fleet import plan as native
-from reconciler.evidence.spark.fleet import plan_totals
 from reconciler.evidence.spark.fleet.plan_inputs import (
     ClusterPlanInput,
     PlanFrames,
@@ -133,8 +132,8 @@ def test_the_totals_of_each_cluster_equal_those_of_the_core(
     fleet_plan: tuple[PlanFrames, DataFrame, DataFrame], worlds: dict[str, World]
 ) -> None:
     plan_frames, different, decisions = fleet_plan
-    sums = plan_totals.totals(plan_frames, different, decisions)
-    counts = plan_totals.verdict_counts(decisions)
+    sums = native.totals(plan_frames, different, decisions)
+    counts = native.verdict_counts(decisions)
     expected, verdicts = {}, Counter()
     for name, world in worlds.items():
         plan = compare(
