@@ -65,13 +65,13 @@ class BrokerLoad:
 
 
 def budgets(moments: BrokerMoments, capacity: BrokerCapacity) -> IntColumn:
-    """Return the rate left for clients at each moment, bytes/s; :data:`NOT_RECORDED` = replication was not recorded."""
+    """Return the rate left for clients at each moment, bytes/s; :data:`NOT_RECORDED` = unknown: no capacity or no recorded replication."""
     unknown = np.full(len(moments.dt_ms), NOT_RECORDED, np.int64)
     if capacity.units is None:
         return unknown
     usable = budget(capacity.units, 0, capacity.headroom_ppm)
-    left = np.maximum(0, usable - moments.replication_units)
-    return np.where(moments.replication_units != NOT_RECORDED, left, unknown)
+    measured = np.maximum(0, usable - moments.replication_units)
+    return np.where(moments.replication_units != NOT_RECORDED, measured, unknown)
 
 
 def load(moments: BrokerMoments, capacity: BrokerCapacity) -> BrokerLoad:
