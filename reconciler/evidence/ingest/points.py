@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.assembly import row_codes
+from reconciler.evidence.ingest import row_codes
 from reconciler.evidence.ingest.dialects.cluster_sources import (
     ClusterMatcher,
     ClusterSource,

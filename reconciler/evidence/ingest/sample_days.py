@@ -16,8 +16,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest import snapshot_import
-from reconciler.evidence.ingest.assembly import day_tables, limit_history, row_codes
+from reconciler.evidence.ingest import row_codes, snapshot_import
+from reconciler.evidence.ingest.assembly import day_tables, limit_history
 from reconciler.evidence.ingest.assembly.day_tables import AssembledDay
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests, LimitSnapshot
 from reconciler.evidence.ingest.assembly.scrapes import HOUR_MS

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.assembly import broker_identities, row_codes
+from reconciler.evidence.ingest import row_codes
+from reconciler.evidence.ingest.assembly import broker_identities
 from reconciler.evidence.ingest.assembly.scrapes import (
     AssignedPoints,
     DayScrapes,

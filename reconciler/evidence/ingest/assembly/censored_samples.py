@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.evidence.ingest.assembly import row_codes
+from reconciler.evidence.ingest import row_codes
 from reconciler.evidence.ingest.assembly.broker_readings import BrokerBucket
 from reconciler.evidence.ingest.assembly.limit_history import (
     Covering,

@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from reconciler.evidence.ingest.assembly import row_codes
+from reconciler.evidence.ingest import row_codes
 from reconciler.evidence.ingest.assembly.broker_readings import (
     BrokerReadings,
     DayCarryover,
