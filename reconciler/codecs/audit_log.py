@@ -30,8 +30,6 @@ def open_among(
 
     Args:
         entries: Newest first; they are read until every pair is decided.
-        cluster_id: The cluster.
-        pairs: The pairs.
     """
     undecided = {pair_name(entity_json(pair[0]), str(pair[1])): pair for pair in pairs}
     open_intents: dict[Pair, Mapping[str, object]] = {}

@@ -35,7 +35,6 @@ class WindowOptions:
         """Return from and to (exclusive) in milliseconds since the epoch.
 
         Args:
-            clock: Time.
             default_ms: Length of a window without a begin.
 
         Raises:

@@ -54,7 +54,6 @@ class ReportRequest:
         """Run a job and show its report.
 
         Args:
-            console: Where it is shown.
             job: Name of the job.
             has_capacity: Whether the job uses the capacity of brokers.
 

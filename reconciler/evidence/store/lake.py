@@ -105,7 +105,6 @@ class Lake:
         Sends one list request for the table, or one per cluster if ``clusters`` is set.
 
         Args:
-            table: Which table.
             clusters: Cluster ids; all by default.
             from_day: The first day.
             to_day: The last day, inclusive.
@@ -148,8 +147,6 @@ class Lake:
         """Replace the content of a unit with rows, atomically.
 
         Args:
-            unit: The unit.
-            rows: All its rows.
             after: The generation to replace; ``None`` if there is none.
             counts: Named counts of the input.
             inputs: Provenance, by name.
@@ -216,7 +213,6 @@ class Lake:
         """Read a unit, create its next content and commit it; repeat if another writer committed first.
 
         Args:
-            unit: The unit.
             make: Maps the newest generation to the next content; may be called several times.
 
         Raises:
@@ -238,7 +234,6 @@ class Lake:
         """Add rows to a unit; create the unit if it does not exist.
 
         Args:
-            unit: The unit.
             missing: Maps the existing rows to the rows to add; may be called several times.
 
         Returns:

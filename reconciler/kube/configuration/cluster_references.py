@@ -31,7 +31,6 @@ def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, 
     """Return everything that makes a QuotaCluster unusable; empty if it is usable.
 
     Args:
-        obj: The resource.
         allow_references: Whether the operator was started with permission for references, file paths and token URLs.
     """
     return shortened(

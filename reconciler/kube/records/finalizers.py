@@ -121,7 +121,6 @@ class DeletionHold:
         Args:
             leaving: Documents that are being deleted and have the operator's finalizer, with their current statuses.
             owned: The records after the reconciliation.
-            report: The reconciliation.
             timeout: Maximum seconds that a document waits.
             now: Seconds since the epoch.
         """
@@ -184,7 +183,6 @@ def _waited_for_budget(
     Args:
         leaving: Documents that are being deleted, with their current statuses.
         waiting_pairs: Documents whose limits still have to be removed, with these limits.
-        report: The reconciliation.
         before: The result of the previous reconciliation; empty after a restart.
         now: Seconds since the epoch.
     """

@@ -58,7 +58,6 @@ def grid(
     hour.
 
     Args:
-        day_readings: The readings.
         before: The carry-over of the previous day.
         limits: The limits over time.
         pace: The scrape interval.

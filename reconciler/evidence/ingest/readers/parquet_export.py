@@ -40,7 +40,6 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
     """Read the series of a Parquet file; a series may be yielded in several parts.
 
     Args:
-        path: The file.
         counts: Counts ``bad_line`` (no metric, or labels that are no JSON object of strings), ``not_a_time`` and
             ``bad_value``.
 

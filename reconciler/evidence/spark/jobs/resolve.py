@@ -65,11 +65,8 @@ def resolved(
     """Resolve, commit all rows, report the first.
 
     Args:
-        spark: The session.
-        lake: The lake.
         settings: Clusters and moment.
         principals: The clients, in every cluster; ``None`` = the tags of recorded use.
-        progress: Receives the progress.
 
     Raises:
         UsageError: No cluster has a complete snapshot, or the list cannot be used.
