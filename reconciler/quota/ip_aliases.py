@@ -21,6 +21,10 @@ ADDRESS: Final = "HOST:PORT"
 class IpAlias:
     """An ip entity that is declared or about to be set, and a live ip entity with the same address."""
 
+    entity: Entity
+    live: Entity  # the live entity with the other spelling
+    keys: tuple[str, ...]  # Kafka names of the keys that are set on `live`
+
     @property
     def message(self) -> str:
         """The problem and the command that solves it."""
@@ -38,10 +42,6 @@ class IpAlias:
             " the declared limit (--correct-drift or driftDetection: Correct); removing only one of them leaves"
             " the address without its own limit"
         )
-
-    entity: Entity
-    live: Entity  # the live entity with the other spelling
-    keys: tuple[str, ...]  # Kafka names of the keys that are set on `live`
 
     @property
     def pairs(self) -> tuple[tuple[Entity, Key], ...]:

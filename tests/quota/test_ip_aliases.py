@@ -8,6 +8,7 @@ from reconciler.quota.ip_aliases import (
     is_named_ip,
     spellings_of,
 )
+from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 
 WANTED = entity(ip="10.0.0.1")
@@ -26,6 +27,8 @@ def test_a_live_ip_alias_is_reported_with_the_command_that_removes_it(spelling):
     )
     assert (twin.entity, twin.live) == (WANTED, entity(ip=spelling))
     assert twin.keys == ("connection_creation_rate",)
+    rate = Key.CONNECTION_CREATION_RATE
+    assert twin.pairs == ((WANTED, rate), (entity(ip=spelling), rate))
     assert twin.removal == (
         "kafka-client-quotas --bootstrap-server HOST:PORT --alter"
         f" --names=ip={spelling} --delete=connection_creation_rate"
