@@ -159,9 +159,14 @@ def test_points_with_decreasing_times_are_counted_and_sorted(tmp_path):
 
 def test_a_format_that_is_not_read_is_refused_with_the_ones_that_are(tmp_path):
     path = tmp_path / "saved"
-    for text in ('{"status":"success","data":{"result":[]}}', "ts,metric,value\n1,m,2\n"):
+    response = {"status": "success", "data": {"result": [{"metric": {"__name__": "m"}}] * 10_000}}
+    for text in (
+        '{"status":"success","data":{"result":[]}}',
+        json.dumps(response),
+        "ts,metric,value\n1,m,2\n",
+    ):
         path.write_text(text)
-        with pytest.raises(TelemetryError, match="no sample in OpenMetrics") as refused:
+        with pytest.raises(TelemetryError, match=r"no sample in OpenMetrics|characters") as refused:
             read(lake(), path)
         assert "convert CSV to Parquet" in refused.value.message
 

@@ -42,6 +42,11 @@ _BLOCK: Final = 1 << 20
 
 _REST: Final = re.compile(r"\s*+")
 
+_OTHER_FORMAT: Final = (
+    "OpenMetrics text (such as the output of promtool tsdb dump) and Parquet are read; read a saved response from"
+    " Prometheus itself, and convert CSV to Parquet"
+)
+
 _SECONDS: Final = 100_000_000_000
 """Timestamps below this are seconds: it is the year 5138 in seconds, and 1973 in milliseconds."""
 
@@ -84,8 +89,7 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
             "holds no sample in OpenMetrics or the classic text format"
             + (f" ({first[0]})" if first else ""),
             location=str(path),
-            hint="OpenMetrics text (such as the output of promtool tsdb dump) and Parquet are read; read a saved response"
-            " from Prometheus itself, and convert CSV to Parquet",
+            hint=_OTHER_FORMAT,
         )
     yield from gathered.take_series()
 
@@ -151,7 +155,7 @@ def _check_length(line: str, path: Path, number: int) -> None:
         raise TelemetryError(
             f"line {number:,} has more than {LONGEST_LINE:,} characters",
             location=str(path),
-            hint="is it a file of metrics? A line is one sample",
+            hint=_OTHER_FORMAT,
         )
 
 

@@ -180,8 +180,10 @@ def _texts(column: pa.Array) -> list[str]:
 
 
 def _is_text(kind: pa.DataType) -> bool:
+    """Whether a column holds text; a column without any value has the type null."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_null)
+    return any(is_type(inner) for is_type in tests)
 
 
 def _times(column: pa.Array, *, is_ms: bool) -> list[int | None]:

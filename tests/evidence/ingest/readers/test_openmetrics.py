@@ -1,5 +1,6 @@
 """OpenMetrics and the classic text format: escapes, times in seconds and milliseconds, truncated files."""
 
+import gzip
 import math
 import tempfile
 from pathlib import Path
@@ -150,6 +151,17 @@ def test_a_truncated_line_is_not_used(tmp_path: Path) -> None:
 def test_an_end_marker_without_a_line_break_is_accepted(tmp_path: Path) -> None:
     _, counts = read(tmp_path, f"m 1 {T}\n# EOF")
     assert dict(counts) == {}
+
+
+def test_gzip_is_unpacked_and_a_cut_file_is_truncated(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.gz"
+    packed = gzip.compress(f"m 1 {T}\nm 2 {T + 1}\n# EOF\n".encode())
+    for content, truncated in ((packed, 0), (packed[:-12], 1)):
+        path.write_bytes(content)
+        counts = DropCounts()
+        points = [point for series in openmetrics.read(path, counts) for point in series.points]
+        assert points == [(T * 1000, 1.0), (T * 1000 + 1000, 2.0)][: len(points)]
+        assert counts[DropReason.TRUNCATED] == truncated
 
 
 def test_a_file_without_samples_is_an_error_unless_it_declares_itself_empty(

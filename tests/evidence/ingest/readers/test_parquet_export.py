@@ -54,6 +54,7 @@ def test_labels_may_be_columns(tmp_path: Path, instance: pa.Array) -> None:
         metric=pa.array(["m"] * 3),
         value=pa.array([1.0, 2.0, 3.0]),
         user=pa.array(["007", "007", None]),
+        client_id=pa.nulls(3),
         instance=instance,
     )
     assert entries_of(read(path)[0]) == EXPECTED

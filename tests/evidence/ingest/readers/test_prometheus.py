@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TelemetryError, TelemetryUnavailable
-from reconciler.evidence.ingest.drop_reasons import DropReason
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
 from reconciler.evidence.ingest.readers.prometheus import (
     PrometheusClient,
     PrometheusLimits,
     ResponseTooLarge,
     ResponseTooSlow,
+    series_of,
 )
 from reconciler.evidence.ingest.readers.series import (
     RecordedSeries,
@@ -87,6 +88,23 @@ def test_values_are_parsed_from_strings_of_every_kind() -> None:
     values = [value for _, value in series.points]
     assert math.isnan(values[0])
     assert values[1:] == [math.inf, -math.inf, 1000.0]
+
+
+def test_invalid_pairs_are_counted_and_the_others_are_read() -> None:
+    at = T / 1000
+    invalid = [[at, "one"], [at, "1_0"], [None, "1"], ["x"], [at, None], [1e300, "1"]]
+    counts = DropCounts()
+    series = series_of({"metric": {"__name__": "m"}, "values": [[at, "1"], *invalid]}, counts)
+    assert series is not None
+    assert list(series.points) == [(T, 1.0)]
+    assert (counts[DropReason.BAD_VALUE], counts[DropReason.NOT_A_TIME]) == (5, 1)
+
+
+def test_native_histograms_and_elements_that_are_no_series_are_counted() -> None:
+    counts = DropCounts()
+    elements = ({"metric": {"__name__": "h"}, "histograms": [[T, {}]]}, {"metric": {}}, ["m"])
+    assert [series_of(element, counts) for element in elements] == [None] * 3
+    assert dict(counts) == {DropReason.HISTOGRAMS: 1, DropReason.BAD_LINE: 2}
 
 
 def test_an_empty_result_has_no_series() -> None:
