@@ -342,6 +342,18 @@ def forget(lake, of, day=DAY):
     lake.store.delete([unit.path])
 
 
+def test_the_same_reading_repairs_damaged_samples_once_their_day_is_removed(lake):
+    write(lake, use(START, 40), [DAY])
+    before = content(lake)
+    spoil(lake, USAGE_SAMPLE)
+    write(lake, use(START, 40), [DAY])
+    with pytest.raises(LakeDamaged):
+        content(lake)
+    forget(lake, USAGE_SAMPLE)
+    write(lake, use(START, 40), [DAY])
+    assert content(lake) == before
+
+
 def test_damaged_samples_are_an_error_for_a_fragment_until_their_day_is_removed(lake):
     write(lake, use(START, 240), [DAY])
     spoil(lake, USAGE_SAMPLE)

@@ -26,8 +26,8 @@ ITEM_BYTES: Final = 64
 """Size of an item of a list in addition to its string."""
 
 WRITE_ANEW: Final = (
-    "run ingest with --from this day, or the job that made it; if it stops here again, remove the folder of this day below"
-    " _units first; evidence: --publish --rebuild"
+    "remove the folder of this day below _units, then run ingest with --from this day, or the job that made it; evidence:"
+    " --publish --rebuild"
 )
 
 
