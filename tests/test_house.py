@@ -103,18 +103,22 @@ def test_every_test_module_is_at_the_place_of_its_subject() -> None:
 
 
 PROSE_SECTION = re.compile(
-    r"\bRaises\s+[A-Z]\w*(\.\w+)*(?=\s+(if|when)\b|\.)|^\s*`{1,2}\*{0,2}\w+`{1,2}(?=(, `{1,2}\w+`{1,2})*: )",
+    r"\bRaises\s+[A-Z]\w*(\.\w+)*(?=\s+(if|when)\b|\.)|\nReturns\s(?=\S)"
+    r"|^\s*`{1,2}\*{0,2}\w+`{1,2}(?=(, `{1,2}\w+`{1,2})*: )",
     re.MULTILINE,
 )
-"""An error or an argument that is described outside of a section."""
+"""An error, a result or an argument that is described outside of a section."""
 
 
-def test_docstrings_describe_errors_and_arguments_in_sections_of_google_style() -> None:
+def test_docstrings_describe_errors_results_and_arguments_in_sections_of_google_style() -> None:
+    hint = re.compile(
+        r"\bRaises\s+[A-Z]|^\s*Returns\s\S|(^\s*|\"{3})`{1,2}\*{0,2}\w+`{1,2}[:,]", re.MULTILINE
+    )
     files = [
         path
         for folder in ("reconciler", "tools", "tests")
         for path in (ROOT / folder).rglob("*.py")
-        if PROSE_SECTION.search(path.read_text(encoding="utf-8"))
+        if hint.search(path.read_text(encoding="utf-8"))
     ]
     faults = [
         f"{relative(path)}: {match.group().strip()}"
@@ -122,7 +126,7 @@ def test_docstrings_describe_errors_and_arguments_in_sections_of_google_style() 
         for _, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
         for match in PROSE_SECTION.finditer(text)
     ]
-    assert faults == [], "write a section `Raises:`, `Args:` or `Attributes:`"
+    assert faults == [], "write a section `Raises:`, `Returns:`, `Args:` or `Attributes:`"
 
 
 def test_every_documented_error_exists(trees: Trees) -> None:

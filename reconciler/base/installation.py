@@ -16,12 +16,13 @@ WHEEL: Final = f"kafka_quota_reconciler-{__version__}-py3-none-any.whl"
 def install_commands(extra: str, *, released: bool = RELEASED) -> tuple[str, ...]:
     """Return shell commands, each of which installs this version with an extra.
 
-    Returns one command for a released version. Otherwise the command for the top folder of a checkout, then the command
-    for the folder of the wheel.
-
     Args:
         extra: A name of `[project.optional-dependencies]` in pyproject.toml; "" = the base installation.
         released: Whether the package index has this version.
+
+    Returns:
+        One command for a released version. Otherwise the command for the top folder of a checkout, then the command for
+        the folder of the wheel.
     """
     sources = (PROJECT,) if released else (".", f"./{WHEEL}")
     suffix = f"[{extra}]" if extra else ""

@@ -52,11 +52,12 @@ async def observe_drift(
 ) -> Reconciliation:
     """Observe drift as a reconciliation that writes nothing to the cluster; errors are part of the result.
 
-    Returns the reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
-
     Args:
         options: The options of this observation; its policy is treated as ``Observe``.
         notes: Whether to record when drift was first seen.
+
+    Returns:
+        The reconciliation. The caller, which remembers earlier observations, fills in ``observations``.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None

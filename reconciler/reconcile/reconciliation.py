@@ -58,8 +58,6 @@ async def run_pass(
     withholds stays a finding of the same record write; otherwise the records would take over the drifted value and lose
     the time when it was first seen.
 
-    Returns the reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
-
     Args:
         desired: All documents, without conflicts.
         corrects: Whether a drift may be corrected now; called only for changes whose cause is drift.
@@ -70,6 +68,9 @@ async def run_pass(
         allowance: The removal budgets; ``None`` = no removals within the window so far.
         fenced: Whether writes of an earlier leader may still take effect: then drift without a recorded start is
             neither reported nor recorded, and the next reconciliation checks again.
+
+    Returns:
+        The reconciliation. The caller, which remembers earlier ones, fills in ``observations``.
     """
     started = ports.clock.now()
     prepared: PreparedPlan | None = None

@@ -60,7 +60,7 @@ class Authorizer:
         return operation in self.rights(principal)
 
     def bits(self, principal: str) -> int:
-        """``cluster_authorized_operations``: 0 for a principal that may not even Describe."""
+        """Return ``cluster_authorized_operations``; 0 for a principal that may not even Describe."""
         rights = self.rights(principal)
         if Operation.DESCRIBE not in rights:
             return 0

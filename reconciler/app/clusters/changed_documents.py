@@ -24,11 +24,12 @@ def changed_documents(
 ) -> frozenset[str] | None:
     """Return the documents that differ from the common ancestor of HEAD and the trusted revision.
 
-    Returns the names, or ``None`` if there is no trusted revision or the histories have no known common commit.
-
     Args:
         target: The cluster; its options contain the trusted revision.
         typed_paths: Whether document paths are relative to the current folder, not to the project.
+
+    Returns:
+        The names, or ``None`` if there is no trusted revision or the histories have no known common commit.
     """
     revision = target.options.config_from
     if revision is None:

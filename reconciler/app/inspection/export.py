@@ -70,7 +70,8 @@ def exported_state(
 def write_folder(folder: Path, exported: ExportResult, layout: ExportLayout) -> int:
     """Write the documents to the files of the layout.
 
-    Returns the number of written files.
+    Returns:
+        The number of written files.
 
     Raises:
         UsageError: One of the files exists with other content; then none was written.

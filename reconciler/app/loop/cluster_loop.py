@@ -70,12 +70,13 @@ class Mailbox:
 
         A reconciliation compares everything anyway, so all keys are returned: ``max_keys`` only ends the lingering.
 
-        Returns the keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
-
         Args:
             linger: Seconds to wait for more after the first key.
             max_keys: Number of keys at which lingering ends.
             timeout: Seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
+
+        Returns:
+            The keys; an empty batch after the timeout. If the caller is cancelled meanwhile, every key stays.
         """
         if await passes_or(self._clock, timeout, self._arrived):
             self._most = max_keys

@@ -75,12 +75,13 @@ class ReconcileRunner:
     ) -> Reconciliation:
         """Reconcile once. Errors are returned in the result, never raised.
 
-        Returns the reconciliation with the drift observations. A window that cannot be read or written is its error.
-
         Args:
             desired: The desired state of all documents, without conflicts.
             counts_drift: Whether differences count as drift now; not while an earlier leader's writes may take effect.
             refuses_removals: Returns why no removal of a plan is allowed now; "" = allowed.
+
+        Returns:
+            The reconciliation with the drift observations. A window that cannot be read or written is its error.
         """
         at = self._clock.now()
         try:

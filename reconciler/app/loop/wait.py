@@ -12,10 +12,11 @@ T = TypeVar("T")
 async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -> bool:
     """Wait until an event is set or time has passed.
 
-    Returns whether the event is set.
-
     Args:
         seconds: Maximum wait; ``None`` = unlimited, 0 or less = do not wait.
+
+    Returns:
+        Whether the event is set.
     """
     if event.is_set() or (seconds is not None and seconds <= 0):
         return event.is_set()
@@ -51,11 +52,12 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
     A supervisor sets a stop event and then cancels: both are one request. Only a second cancellation cancels the
     task.
 
-    Returns whether the caller was cancelled, now or before; it has to raise that again.
-
     Args:
         task: The stopping task.
         cancelled: Whether the caller was cancelled already.
+
+    Returns:
+        Whether the caller was cancelled, now or before; it has to raise that again.
     """
     while not task.done():
         try:

@@ -35,7 +35,8 @@ class FirstFlight:
     ) -> asyncio.Task[Answer]:
         """Send a request and all others right after it.
 
-        Returns the task that waits for the response to the first one.
+        Returns:
+            The task that waits for the response to the first one.
         """
         self._connection = connection
         first_task = asyncio.create_task(connection.ask(first, seconds=seconds))

@@ -141,12 +141,13 @@ async def read_cached(
     It takes the API server a fifth of the CPU of pages that it reads from etcd, but memory has no pages: the objects
     are parsed while they are received.
 
-    Returns ``None`` if the collection is too large, or there is no response that can be read.
-
     Args:
         answer: Sends one request, once; returns the part of the body that :attr:`ApiRequest.on_part` did not get.
         request: The listing.
         keep: Returns what is kept of each object.
+
+    Returns:
+        ``None`` if the collection is too large, or there is no response that can be read.
     """
     parser = ListingParser(keep)
     query = {**request.query, "resourceVersion": "0"}

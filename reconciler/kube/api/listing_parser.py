@@ -23,10 +23,12 @@ class ListingParser:
     """The objects of one compact listing of custom resources.
 
     Give every part of the response to :meth:`feed`, then call :meth:`listing`. Errors are kept until then.
+
+    Args:
+        keep: Returns what is kept of each object.
     """
 
     def __init__(self, keep: Keep) -> None:
-        """``keep``: returns what is kept of each object."""
         self._keep = keep
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._json = json.JSONDecoder()

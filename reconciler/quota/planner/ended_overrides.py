@@ -60,7 +60,8 @@ def restoring(change: QuotaChange, overrides: Overrides) -> QuotaChange | None:
 
     Otherwise the author of a document would decide when an override ends, by a value or a removal that a guard refuses.
 
-    Returns ``None`` if the change is neither the end of an override with a declared value nor the removal of its value.
+    Returns:
+        ``None`` if the change is neither the end of an override with a declared value nor the removal of its value.
     """
     override = overrides.get((change.entity, change.key))
     is_end = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None

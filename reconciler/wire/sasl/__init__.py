@@ -39,8 +39,9 @@ class Mechanism(Protocol):
     def receive(self, challenge: bytes) -> bytes | DeferredStep | None:
         """Return the response to a challenge without an error.
 
-        Returns the next token, or ``DeferredStep`` that computes it, or None if the exchange is complete: the server
-        has proved what the mechanism requires.
+        Returns:
+            The next token, or ``DeferredStep`` that computes it, or None if the exchange is complete: the server has
+            proved what the mechanism requires.
 
         Raises:
             AuthenticationError: The mechanism does not allow this challenge.
