@@ -188,16 +188,6 @@ def withhold(
     )
 
 
-def _not_replaced(withheld: Iterable[WithheldChange], plan: Plan) -> list[QuotaChange]:
-    """Return the withheld changes of the pairs that the plan does not write."""
-    written = {(change.entity, change.key) for change in plan.changes}
-    return [
-        change
-        for change in (withheld_change.change for withheld_change in withheld)
-        if (change.entity, change.key) not in written
-    ]
-
-
 def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
     return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
 
@@ -296,7 +286,7 @@ async def _carried_out(
             ports,
             options,
             prepared,
-            withheld=_not_replaced(withheld, prepared.plan),
+            withheld=[withheld_change.change for withheld_change in withheld],
         )
     record_changes = bookkeeping(prepared, options)
     if record_changes:

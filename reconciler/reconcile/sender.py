@@ -37,6 +37,7 @@ class PlanSender:
         progress: Called with ``apply`` and the entities done and in total, and with ``visible`` while waiting.
         obstacles: Operations that block others from the start: writes of an earlier run without a known outcome, and
             withheld changes.
+        replaced: Sets that a guard withholds and in whose place the plan has a removal.
         pace: Whether each request waits until the one before is visible.
         grace: Maximum seconds for the response to the current request after a request to stop.
     """
@@ -49,6 +50,7 @@ class PlanSender:
         progress: Progress,
         changes: Sequence[QuotaChange],
         obstacles: Iterable[tuple[Alteration, Result]] = (),
+        replaced: Iterable[Alteration] = (),
         pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
@@ -61,6 +63,8 @@ class PlanSender:
         self._done = 0
         for alteration, result in obstacles:
             self._schedule.settle(alteration, result)
+        for alteration in replaced:
+            self._schedule.hold_for_replaced_set(alteration)
         self.probes = VisibilityProbes(changes)
         self.results: dict[tuple[bool, Entity], Result] = {}
         self.acknowledged_keys = 0
@@ -166,3 +170,25 @@ class PlanSender:
         if task.cancelled():
             return None
         return task.result()
+
+
+def withheld_operations(
+    withheld: Iterable[QuotaChange], planned: Iterable[QuotaChange]
+) -> tuple[list[tuple[Alteration, Result]], list[Alteration]]:
+    """Return the operations that are not sent, with their results, and the sets in whose place the plan has a removal."""
+    withheld_changes = tuple(withheld)
+    removes_by_pair = (
+        {(change.entity, change.key): change.removes for change in planned}
+        if withheld_changes
+        else {}
+    )
+    unsent: list[tuple[Alteration, Result]] = []
+    replaced: list[Alteration] = []
+    for change in withheld_changes:
+        alteration = Alteration(change.entity, ((str(change.key), change.after),))
+        removes = removes_by_pair.get((change.entity, change.key))
+        if removes is None:
+            unsent.append((alteration, Held(waits_for=(change.entity,))))
+        elif removes and not change.removes:
+            replaced.append(alteration)
+    return unsent, replaced

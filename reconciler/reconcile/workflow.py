@@ -15,7 +15,7 @@ from reconciler.errors import (
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.outcome import Alteration, Held, Result, Unknown
+from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
@@ -33,7 +33,7 @@ from reconciler.reconcile.observation import Observation, observe, override_chan
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
 from reconciler.reconcile.run_records import close_settled, lost_outcome, record
-from reconciler.reconcile.sender import PlanSender
+from reconciler.reconcile.sender import PlanSender, withheld_operations
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
@@ -141,7 +141,8 @@ async def apply(
     """Send, verify, record; return the outcome of each change. A rejected entity does not stop independent ones.
 
     Args:
-        withheld: Changes that were withheld from the plan; changes that depend on them are held.
+        withheld: Changes that were withheld from the plan, which may have another change of the pair in place of one;
+            changes that depend on them are held.
         before_sending: Called with the outcome of a run that ends now: each change about to be sent is unknown.
 
     Raises:
@@ -167,12 +168,14 @@ async def apply(
     intents = ownership_records.intents(sendable, now=started)
     close_settled(ports, prepared.observation, options, record_changes)
     await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
+    unsent, replaced = withheld_operations(withheld, plan.changes)
     sender = PlanSender(
         store=ports.store,
         clock=ports.clock,
         progress=ports.progress,
         changes=plan.changes,
-        obstacles=(*_unsettled(prepared, started), *_not_sent(withheld)),
+        obstacles=(*_unsettled(prepared, started), *unsent),
+        replaced=replaced,
         pace=options.pace,
     )
     intended = frozenset((change.entity, change.key) for change in sendable)
@@ -381,16 +384,6 @@ def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Re
         waiting.setdefault(subject, []).append((str(key), intent.value))
     unknown = Unknown(reason="an earlier write may still take effect")
     return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())
-
-
-def _not_sent(withheld: Iterable[QuotaChange]) -> tuple[tuple[Alteration, Result], ...]:
-    return tuple(
-        (
-            Alteration(change.entity, ((str(change.key), change.after),)),
-            Held(waits_for=(change.entity,)),
-        )
-        for change in withheld
-    )
 
 
 def _interruption_text(outcome: Outcome) -> str:

@@ -412,6 +412,19 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared_meanwhile(
     assert kquota("apply", "--yes").code == 3
 
 
+def test_an_override_ends_although_a_guard_refuses_the_removals_of_a_plan(kquota, folder, sandbox):
+    both = quota("a", "{producerByteRate: 10Mi, consumerByteRate: 10Mi}")
+    project(folder, sandbox.bootstrap, both, more="  guards: {maxRemovals: 0}\n")
+    assert kquota("apply", "--yes").code == 0
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
+    manifests(folder, quota("a", "{consumerByteRate: 10Mi}"))
+    ran = kquota("override", "end", "--expired", "--yes")
+    assert (ran.code, rate(sandbox)) == (0, TEN)
+    assert "1 removals are more than the 0 that are allowed" in ran.err
+    assert "no overrides" in kquota("override", "list").out
+    assert kquota("apply", "--yes").code == 3
+
+
 def test_an_expired_override_is_reverted_from_the_records_without_readable_manifests(
     kquota, expired, sandbox
 ):

@@ -292,6 +292,40 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared(
         assert withheld(again) == {(ALICE, RATE): {expected}}
 
 
+@pytest.mark.parametrize("is_overridden", [False, True])
+def test_a_removal_waits_for_a_withheld_set_also_if_the_end_of_an_override_replaces_it(
+    is_overridden: bool,
+):
+    """Otherwise the client would lose its default and get no limit of its own, so that none would be left."""
+    guards = replace(OPEN, max_exception_factor=50.0, max_change_factor=10.0)
+    world = World()
+    first = documents({ANYONE: {RATE: 500.0, CONSUME: 700.0}, ALICE: {SHARE: 50.0}})
+    world.apply(first)
+    if is_overridden:
+        order = NewOverride(
+            entity=ALICE,
+            key=RATE,
+            value=400.0,
+            until=world.cluster.clock.now() + 60.0,
+            principal="me",
+            reason="incident",
+        )
+        world.apply(first, overrides=(order,))
+        world.cluster.clock.advance(100.0)
+    declared = {ALICE: {SHARE: 50.0, RATE: 1e9}, ANYONE: {CONSUME: 800.0}}
+    reconciliation = passed(world, declared, guards=guards)
+    assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
+    assert words(reconciliation) == {
+        (ANYONE, RATE): "HELD",
+        (ANYONE, CONSUME): "APPLIED",
+        **({(ALICE, RATE): "APPLIED"} if is_overridden else {}),
+    }
+    assert world.cluster.truth == state(
+        {ANYONE: {RATE: 500.0, CONSUME: 800.0}, ALICE: {SHARE: 50.0}}
+    )
+    assert world.owned().overrides == {}
+
+
 @given(st.data())
 def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
     subjects = st.sampled_from([ALICE, ALICE_SHOP, BOB, ANYONE, entity(client_id=DEFAULT)])

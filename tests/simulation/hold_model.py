@@ -41,6 +41,7 @@ class HoldModel:
         *,
         open_writes: Collection[tuple[Pair, Intent]],
         withheld: Collection[QuotaChange],
+        replaced: Collection[QuotaChange] = (),
         sent: Sequence[Alteration] = (),
     ) -> str:
         """Return a change that was sent although it had to wait, or that waits for nothing; "" = none.
@@ -49,6 +50,7 @@ class HoldModel:
             outcomes: The result of each change.
             open_writes: Earlier writes that may still take effect.
             withheld: Changes that a guard withheld.
+            replaced: Sets that a guard withheld and in whose place a removal ended an override.
             sent: All alterations in the order of sending.
         """
         problem = self._wrong_turn(outcomes, sent)
@@ -65,7 +67,8 @@ class HoldModel:
             change, result = outcome.change, outcome.result
             if result is None:
                 continue
-            must_wait = next(self._reasons(change, outcomes, obstacles, withheld), "")
+            reasons = self._reasons(change, outcomes, obstacles, withheld, replaced)
+            must_wait = next(reasons, "")
             if must_wait and not isinstance(result, Held):
                 return f"{change.entity} {change.key} -> {change.after} was sent and had to wait for {must_wait}"
             if isinstance(result, Held):
@@ -101,7 +104,11 @@ class HoldModel:
         outcomes: Collection[PairOutcome],
         obstacles: Collection[Pair],
         withheld: Collection[QuotaChange],
+        replaced: Collection[QuotaChange],
     ) -> Iterator[str]:
+        ends_override = any(
+            (earlier.entity, earlier.key) == (change.entity, change.key) for earlier in replaced
+        )
         for entity, key in obstacles:
             if entity == change.entity or (key == change.key and self.meets(entity, change.entity)):
                 yield f"an earlier write to {entity}"
@@ -112,10 +119,10 @@ class HoldModel:
             is_unsure = isinstance(outcome.result, Unknown) and change.removes > earlier.removes
             if is_unsure and earlier.entity == change.entity:
                 yield f"the write of {earlier.key} of unknown outcome"
-            if self._precedes(earlier, change):
+            if self._precedes(earlier, change) and not (ends_override and earlier.removes):
                 yield f"{earlier.entity} -> {earlier.after}"
-        for earlier in withheld:
-            if self._precedes(earlier, change):
+        for earlier in (*withheld, *(replaced if change.removes else ())):
+            if self._precedes(earlier, change) and not (ends_override and earlier.removes):
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
 
     def _precedes(self, earlier: QuotaChange, change: QuotaChange) -> bool:

@@ -211,9 +211,12 @@ def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
     violations = {
         (violation.entity, violation.key): violation for violation in prepared.preview.violations
     }
+    of_removals = violations.get((None, None))  # Violations of a whole plan concern its removals.
     restored: dict[QuotaChange, QuotaChange] = {}
     for change in prepared.plan.changes:
-        violation = violations.get((change.entity, change.key))
+        violation = violations.get(
+            (change.entity, change.key), of_removals if change.removes else None
+        )
         end = violation and restoring(change, prepared.observation.owned.overrides)
         if violation and end:
             restored[change] = end

@@ -15,6 +15,9 @@ and from two rules for operations that did not succeed:
   that key is not acknowledged *and visible on every live broker*: otherwise the client would fall back to a limit
   that is neither its value before nor its value after.
 
+A set that a guard withholds may be replaced by a removal, which ends an override. Other removals wait for that set as
+for one that failed; the removal in its place does not wait for wider removals, which wait for the set.
+
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
 
@@ -100,6 +103,8 @@ class SendSchedule:
         self._failed = _Obstacles()
         self._unsent_removals: dict[int, _Obstacles] = {}
         self._acknowledged = _Obstacles()
+        self._replaced = _Obstacles()
+        self._replaced_pairs: set[tuple[Entity, str]] = set()
         self._awaiting: list[Alteration] = []
         self._unsure: set[Entity] = set()
         self._settled: set[tuple[bool, Entity]] = set()
@@ -117,14 +122,29 @@ class SendSchedule:
             waits = self._failed.blocking_entities(alteration)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
+                waits |= self._replaced.blocking_entities(alteration) - {alteration.entity}
+                relying = self._relying_on_removals(alteration)
                 for number, removals in self._unsent_removals.items():
                     if number > batch.level:
-                        waits |= removals.blocking_entities(alteration)
+                        waits |= removals.blocking_entities(relying)
             if alteration.entity in self._unsure:
                 waits.add(alteration.entity)
             if waits:
                 obstacles[alteration.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
         return obstacles
+
+    def _relying_on_removals(self, alteration: Alteration) -> Alteration:
+        """Return the operations that wait for wider removals: all but those in place of a set, for which these wait."""
+        if not self._replaced_pairs:
+            return alteration
+        return Alteration(
+            alteration.entity,
+            tuple(
+                operation
+                for operation in alteration.operations
+                if (alteration.entity, operation[0]) not in self._replaced_pairs
+            ),
+        )
 
     def _pass_to(self, batch: SendBatch) -> None:
         """Mark the unsettled operations of earlier batches as failed: they were not sent."""
@@ -147,6 +167,11 @@ class SendSchedule:
         """Mark every acknowledged operation as visible on every live broker."""
         self._acknowledged = _Obstacles()
         self._awaiting = []
+
+    def hold_for_replaced_set(self, alteration: Alteration) -> None:
+        """Hold other removals for a set that a guard withholds and in whose place the plan has a removal."""
+        self._replaced.add(alteration)
+        self._replaced_pairs.update((alteration.entity, key) for key, _ in alteration.operations)
 
     def settle(self, alteration: Alteration, result: Result) -> None:
         """Record the result for an entity of a batch, or for a write of an earlier run.
