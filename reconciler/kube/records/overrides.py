@@ -169,13 +169,17 @@ async def differences(
             continue
         item = _item(documents, override.key)
         live, declared = _number(item.get("live")), _number(item.get("desired"))
-        restored = override.before if item.get("cause") == "Frozen" else declared
-        expected = override.value if now < override.until else restored
-        if not same_value(override.key, live, expected):
+        if now < override.until:
+            expected_values = [override.value]
+        elif item.get("cause") == "Frozen":
+            expected_values = [override.before]
+        else:  # If a guard refuses the declared value, the replaced one is restored.
+            expected_values = [declared, override.before]
+        if not any(same_value(override.key, live, expected) for expected in expected_values):
             pair = f"{override.key} of {entity_text(override.entity)}"
             reason = item.get("message") or _ready(documents[0]).get("message")
             sentences.append(
-                f"{pair} is {limit(override.key, live)}, not {limit(override.key, expected)}"
+                f"{pair} is {limit(override.key, live)}, not {limit(override.key, expected_values[0])}"
                 + (f": {escaped(str(reason))}" if reason else "")
             )
     return sentences

@@ -286,6 +286,23 @@ def test_an_ended_override_of_a_suspended_document_is_compared_with_the_value_th
     assert bool(asyncio.run(story())) != is_restored
 
 
+@pytest.mark.parametrize(("live", "has_ended"), [(2048, True), (MIB, True), (5 * MIB, False)])
+def test_an_override_has_ended_with_the_value_that_it_replaced_or_with_the_declared_one(
+    live, has_ended
+):
+    """The replaced value is restored if a guard refuses the declared one."""
+    api = world(live=2048)
+    (override,) = begun(api)
+    item = api.find(CLIENT_QUOTAS, "payments", "alice")["status"]["keys"][0]
+    item |= {"live": live, "cause": "OverrideExpired", "message": "a factor of 512"}
+
+    async def story() -> Any:
+        where = await overrides.ledger(api, namespace="kafka", cluster="prod")
+        return await overrides.differences(where, [override], recorded_at=1000.0, now=1500.0)
+
+    assert bool(asyncio.run(story())) != has_ended
+
+
 @given(LIVE, LIVE, TIMES, st.booleans())
 def test_an_override_whose_value_is_not_live_after_the_reconciliation_is_reported(
     live, value, times, declared
@@ -307,7 +324,7 @@ def test_an_override_whose_value_is_not_live_after_the_reconciliation_is_reporte
         return await overrides.differences(where, [override], recorded_at=recorded_at, now=now)
 
     sentences = asyncio.run(story())
-    expected = value if now < override.until else MIB
+    expected = value if now < override.until else MIB  # also the live value that it replaced
     has_ended_meanwhile = recorded_at < override.until <= now
     assert bool(sentences) == (declared and live != expected and not has_ended_meanwhile)
     assert all(text.startswith("producer_byte_rate of user=alice is ") for text in sentences)
