@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 
 def compact(*, sort_keys: bool = False) -> Callable[[object], str]:
-    """Return a function that writes a value as JSON without blanks, in ASCII; it raises ValueError for NaN and infinity.
+    """Return a function that writes a value as JSON without blanks, in ASCII.
 
-    ``JSONEncoder.encode`` creates its C encoder for each value, which costs as much as writing a short row. Here it
-    is created once. Values must not contain cycles. Without the C encoder ``JSONEncoder.encode`` is used.
+    The function raises ``ValueError`` for NaN and infinity. ``JSONEncoder.encode`` creates its C encoder for each value,
+    which costs as much as writing a short row. Here it is created once. Values must not contain cycles. Without the C
+    encoder ``JSONEncoder.encode`` is used.
     """
     plain = json.JSONEncoder(separators=(",", ":"), sort_keys=sort_keys, allow_nan=False)
     make = getattr(json.encoder, "c_make_encoder", None)

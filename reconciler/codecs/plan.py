@@ -244,7 +244,11 @@ def read_preview(text: str, *, location: str) -> Preview:
 
 
 def read_simulation(text: str, *, location: str) -> "Simulation | None":
-    """Read the simulation of a plan, ``None`` = not requested; raises as :func:`read_preview`."""
+    """Read the simulation of a plan; ``None`` = not requested.
+
+    Raises:
+        KquotaError: As :func:`read_preview`.
+    """
     return _read_simulation(_load(text, location))
 
 

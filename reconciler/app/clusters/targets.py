@@ -237,7 +237,11 @@ def offline_targets(
 
 
 def target(cluster_options: TargetRequest) -> ClusterTarget:
-    """Return the only cluster of a command line; raises as :func:`targets` does."""
+    """Return the only cluster of a command line.
+
+    Raises:
+        KquotaError: As :func:`targets`.
+    """
     (cluster_target,) = targets(cluster_options)
     return cluster_target
 

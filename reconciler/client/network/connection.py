@@ -107,7 +107,7 @@ class Connection:
             seconds: Timeout, the wait for a free slot included.
 
         Raises:
-            RequestFailed: No usable response was received; ``written`` is whether a byte was sent.
+            RequestFailed: No usable response was received; ``written`` is whether a byte may have been sent.
             UnsupportedVersion: This broker does not offer the API.
         """
         correlation_id: int | None = None
