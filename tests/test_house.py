@@ -147,6 +147,19 @@ def test_every_documented_error_exists(trees: Trees) -> None:
     assert unknown == []
 
 
+def test_every_documented_argument_exists(trees: Trees) -> None:
+    unknown = [
+        f"{relative(path)}: {node.name}: {name}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for line in lines_of_section(ast.get_docstring(node) or "", "Args")
+        for name in line.partition(": ")[0].replace("*", "").split(", ")
+        if name not in {child.arg for child in ast.walk(node) if isinstance(child, ast.arg)}
+    ]
+    assert unknown == []
+
+
 def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """The docstrings of classes and functions, with the name of each."""
     for node in ast.walk(tree):

@@ -157,6 +157,17 @@ def test_two_clusters_with_the_same_ids_are_refused_and_both_are_named():
     assert sentence.startswith("a1, b1 report clients under the broker id 1 at the same time")
 
 
+def test_three_instances_with_one_id_are_never_one_broker():
+    rows = [
+        row
+        for name in ("a", "b", "c")
+        for row in [*broker(1, LONG, instance=name), *rate(LONG, instance=name)]
+    ]
+    done = day(rows)
+    assert done.usage.num_rows == 0
+    assert done.doubts[0].startswith("a, b, c report clients under the broker id 1")
+
+
 def test_two_clusters_with_the_same_ids_are_refused_also_in_hours_in_which_only_one_of_them_answers():
     later = times(40, begin=START + 3_600_000)
     first = [*broker(1, LONG + later, instance="a1"), *rate(LONG + later, 100, instance="a1")]

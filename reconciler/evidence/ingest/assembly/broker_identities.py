@@ -33,7 +33,7 @@ class BrokerIdentities:
     the first of the next.
 
     Args:
-        sightings: ``(target, milliseconds, id)`` in any order; several replicas may have seen the same.
+        points: ``(target, milliseconds, id)`` in any order; several replicas may have seen the same.
         tally: Counts invalid ids.
     """
 
