@@ -128,7 +128,7 @@ def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOption
 def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
     """Whether the records have an override that permits a change: it writes its value, or ends it.
 
-    The end writes the replaced value, or one that a document declares and guards judge.
+    The end writes the replaced value, but not that of a rollback, or one that a document declares and guards judge.
     """
     override = observation.owned.overrides.get((change.entity, change.key))
     if override is None:
@@ -138,7 +138,8 @@ def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
         return has_its_value
     is_live = same_value(change.key, change.before, override.value)
     is_declared = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
-    return is_live and (is_declared or same_value(change.key, change.after, override.before))
+    is_replaced = same_value(change.key, change.after, override.before)
+    return is_live and (is_declared or (is_replaced and not override.ends_with_document))
 
 
 def _as_declared(change: QuotaChange) -> QuotaChange:

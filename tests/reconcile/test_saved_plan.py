@@ -454,3 +454,17 @@ def test_a_trusted_plan_writes_the_value_of_a_recorded_override_past_the_guards(
     )
     with pytest.raises(PlanRefused, match="do not permit 1 change"):
         trusted(saved, look(world), strict)
+
+
+def test_guards_judge_the_undoing_of_a_rollback_by_a_trusted_plan():
+    """A rollback ends with a change of the document; the value that it replaced is never restored without one."""
+    world = started()
+    rollback = replace(order_of(world, 5.0), ends_with_document=True)
+    world.apply(OLD, overrides=(rollback,))
+    changed = documents({ALICE: {RATE: 90.0}, ALICE_SHOP: {RATE: 50.0}})
+    saved = edited(world, changed, ((Cause.OVERRIDE_EXPIRED, False),))
+    (change,) = saved.plan.changes
+    saved = replace(saved, plan=replace(saved.plan, changes=(replace(change, after=100.0),)))
+    strict = world.options(guards=replace(OPEN, max_change_factor=10.0))
+    (violation,) = trusted(saved, look(world), strict).preview.violations
+    assert violation.guard is Guard.MAX_CHANGE_FACTOR
