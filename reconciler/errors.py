@@ -236,7 +236,7 @@ class AuthorizationError(BrokerError):
 
 
 class RequestTimeout(ClientError):
-    """A deadline passed in ``phase`` (connect, authenticate, request, throttled, visible)."""
+    """A deadline passed in ``phase`` (connect, request, throttled)."""
 
     retriable = True
 
