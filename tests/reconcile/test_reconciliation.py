@@ -326,6 +326,33 @@ def test_a_removal_waits_for_a_withheld_set_also_if_the_end_of_an_override_repla
     assert world.owned().overrides == {}
 
 
+@pytest.mark.parametrize("refused", [{ANYONE: {RATE: 500e6}}, {ALICE_SHOP: {RATE: 1e9}}])
+@pytest.mark.parametrize("default", [500.0, 600.0])
+def test_an_override_ends_although_a_guard_withholds_a_set_that_meets_it(
+    refused: dict, default: float
+):
+    """Any refused document would otherwise keep a raised limit; the removal restores what was live before."""
+    guards = replace(OPEN, max_change_factor=10.0)
+    world = World()
+    first = documents({ANYONE: {RATE: 500.0}})
+    world.apply(first)
+    order = NewOverride(
+        entity=ALICE,
+        key=RATE,
+        value=5e6,
+        until=world.cluster.clock.now() + 60.0,
+        principal="me",
+        reason="incident",
+    )
+    world.apply(first, overrides=(order,))
+    world.cluster.clock.advance(100.0)
+    reconciliation = passed(world, {ANYONE: {RATE: default}, **refused}, guards=guards)
+    assert words(reconciliation)[ALICE, RATE] == "APPLIED"
+    assert set(words(reconciliation).values()) <= {"APPLIED", "HELD"}
+    assert world.cluster.truth == state({ANYONE: {RATE: 500.0}})
+    assert world.owned().overrides == {}
+
+
 @given(st.data())
 def test_the_plan_after_withholding_violates_no_guard_that_can_withhold(data):
     subjects = st.sampled_from([ALICE, ALICE_SHOP, BOB, ANYONE, entity(client_id=DEFAULT)])

@@ -106,7 +106,8 @@ class HoldModel:
         withheld: Collection[QuotaChange],
         replaced: Collection[QuotaChange],
     ) -> Iterator[str]:
-        ends_override = any(
+        ends_override = change.removes and change.cause.value == "OverrideExpired"
+        is_in_place = any(
             (earlier.entity, earlier.key) == (change.entity, change.key) for earlier in replaced
         )
         for entity, key in obstacles:
@@ -119,10 +120,13 @@ class HoldModel:
             is_unsure = isinstance(outcome.result, Unknown) and change.removes > earlier.removes
             if is_unsure and earlier.entity == change.entity:
                 yield f"the write of {earlier.key} of unknown outcome"
-            if self._precedes(earlier, change) and not (ends_override and earlier.removes):
+            is_held = isinstance(outcome.result, Held)
+            goes_on = is_in_place if earlier.removes else ends_override and is_held
+            if self._precedes(earlier, change) and not goes_on:
                 yield f"{earlier.entity} -> {earlier.after}"
         for earlier in (*withheld, *(replaced if change.removes else ())):
-            if self._precedes(earlier, change) and not (ends_override and earlier.removes):
+            goes_on = is_in_place if earlier.removes else ends_override
+            if self._precedes(earlier, change) and not goes_on:
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
 
     def _precedes(self, earlier: QuotaChange, change: QuotaChange) -> bool:

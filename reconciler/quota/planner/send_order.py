@@ -15,19 +15,21 @@ and from two rules for operations that did not succeed:
   that key is not acknowledged *and visible on every live broker*: otherwise the client would fall back to a limit
   that is neither its value before nor its value after.
 
-A set that a guard withholds may be replaced by a removal, which ends an override. Other removals wait for that set as
-for one that failed; the removal in its place does not wait for wider removals, which wait for the set.
+A set that is held, or that a guard withholds, counts as one that failed, except for removals that end an override: a
+document that is refused would otherwise decide when overrides end. Such a removal may be in place of a withheld set. Then
+no set waits for the withheld one, and the removal does not wait for wider removals, which wait for the withheld set.
 
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
-from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Result, Unknown
+from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Held, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
 
 NAMED_OBSTACLES: Final = 8
 """Maximum number of entities that are listed for a held operation."""
@@ -99,10 +101,17 @@ class SendSchedule:
     """
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
-        self.batches = batches(changes)
+        planned = tuple(changes)
+        self.batches = batches(planned)
+        self._ends = {
+            (change.entity, str(change.key))
+            for change in planned
+            if change.removes and change.cause is Cause.OVERRIDE_EXPIRED
+        }
         self._failed = _Obstacles()
         self._unsent_removals: dict[int, _Obstacles] = {}
         self._acknowledged = _Obstacles()
+        self._held = _Obstacles()
         self._replaced = _Obstacles()
         self._replaced_pairs: set[tuple[Entity, str]] = set()
         self._awaiting: list[Alteration] = []
@@ -122,29 +131,20 @@ class SendSchedule:
             waits = self._failed.blocking_entities(alteration)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
-                waits |= self._replaced.blocking_entities(alteration) - {alteration.entity}
-                relying = self._relying_on_removals(alteration)
+                lasting = _without_pairs(alteration, self._ends)
+                waits |= self._held.blocking_entities(lasting)
+                waits |= self._replaced.blocking_entities(lasting)
+                relying = _without_pairs(alteration, self._replaced_pairs)
                 for number, removals in self._unsent_removals.items():
                     if number > batch.level:
                         waits |= removals.blocking_entities(relying)
+            else:
+                waits |= self._held.blocking_entities(alteration)
             if alteration.entity in self._unsure:
                 waits.add(alteration.entity)
             if waits:
                 obstacles[alteration.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
         return obstacles
-
-    def _relying_on_removals(self, alteration: Alteration) -> Alteration:
-        """Return the operations that wait for wider removals: all but those in place of a set, for which these wait."""
-        if not self._replaced_pairs:
-            return alteration
-        return Alteration(
-            alteration.entity,
-            tuple(
-                operation
-                for operation in alteration.operations
-                if (alteration.entity, operation[0]) not in self._replaced_pairs
-            ),
-        )
 
     def _pass_to(self, batch: SendBatch) -> None:
         """Mark the unsettled operations of earlier batches as failed: they were not sent."""
@@ -169,7 +169,7 @@ class SendSchedule:
         self._awaiting = []
 
     def hold_for_replaced_set(self, alteration: Alteration) -> None:
-        """Hold other removals for a set that a guard withholds and in whose place the plan has a removal."""
+        """Hold lasting removals for a set that a guard withholds and in whose place the plan ends an override."""
         self._replaced.add(alteration)
         self._replaced_pairs.update((alteration.entity, key) for key, _ in alteration.operations)
 
@@ -191,7 +191,24 @@ class SendSchedule:
             removals = self._unsent_removals.setdefault(level(alteration.entity), _Obstacles())
             removals.add(alteration)
             return
+        elif isinstance(result, Held):
+            self._held.add(alteration)
+            return
         self._failed.add(alteration)
+
+
+def _without_pairs(alteration: Alteration, pairs: Collection[tuple[Entity, str]]) -> Alteration:
+    """Return the operations of an alteration that are not of these pairs."""
+    if not pairs:
+        return alteration
+    return Alteration(
+        alteration.entity,
+        tuple(
+            operation
+            for operation in alteration.operations
+            if (alteration.entity, operation[0]) not in pairs
+        ),
+    )
 
 
 class _Obstacles:
