@@ -106,10 +106,6 @@ class HoldModel:
         withheld: Collection[QuotaChange],
         replaced: Collection[QuotaChange],
     ) -> Iterator[str]:
-        ends_override = change.removes and change.cause.value == "OverrideExpired"
-        is_in_place = any(
-            (earlier.entity, earlier.key) == (change.entity, change.key) for earlier in replaced
-        )
         for entity, key in obstacles:
             if entity == change.entity or (key == change.key and self.meets(entity, change.entity)):
                 yield f"an earlier write to {entity}"
@@ -120,13 +116,10 @@ class HoldModel:
             is_unsure = isinstance(outcome.result, Unknown) and change.removes > earlier.removes
             if is_unsure and earlier.entity == change.entity:
                 yield f"the write of {earlier.key} of unknown outcome"
-            is_held = isinstance(outcome.result, Held)
-            goes_on = is_in_place if earlier.removes else ends_override and is_held
-            if self._precedes(earlier, change) and not goes_on:
+            if self._precedes(earlier, change):
                 yield f"{earlier.entity} -> {earlier.after}"
         for earlier in (*withheld, *(replaced if change.removes else ())):
-            goes_on = is_in_place if earlier.removes else ends_override
-            if self._precedes(earlier, change) and not goes_on:
+            if self._precedes(earlier, change):
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
 
     def _precedes(self, earlier: QuotaChange, change: QuotaChange) -> bool:

@@ -15,21 +15,19 @@ and from two rules for operations that did not succeed:
   that key is not acknowledged *and visible on every live broker*: otherwise the client would fall back to a limit
   that is neither its value before nor its value after.
 
-A set that is held, or that a guard withholds, counts as one that failed, except for removals that end an override: a
-document that is refused would otherwise decide when overrides end. Such a removal may be in place of a withheld set. Then
-no set waits for the withheld one, and the removal does not wait for wider removals, which wait for the withheld set.
+A set that a guard withholds may be replaced by a removal, which ends an override. Other removals wait for that set as
+for one that failed, and the removal in its place waits for those of them that are at wider levels.
 
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
-from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Held, Result, Unknown
+from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.policy import Cause
 
 NAMED_OBSTACLES: Final = 8
 """Maximum number of entities that are listed for a held operation."""
@@ -101,19 +99,11 @@ class SendSchedule:
     """
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
-        planned = tuple(changes)
-        self.batches = batches(planned)
-        self._ends = {
-            (change.entity, str(change.key))
-            for change in planned
-            if change.removes and change.cause is Cause.OVERRIDE_EXPIRED
-        }
+        self.batches = batches(changes)
         self._failed = _Obstacles()
         self._unsent_removals: dict[int, _Obstacles] = {}
         self._acknowledged = _Obstacles()
-        self._held = _Obstacles()
         self._replaced = _Obstacles()
-        self._replaced_pairs: set[tuple[Entity, str]] = set()
         self._awaiting: list[Alteration] = []
         self._unsure: set[Entity] = set()
         self._settled: set[tuple[bool, Entity]] = set()
@@ -131,15 +121,10 @@ class SendSchedule:
             waits = self._failed.blocking_entities(alteration)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
-                lasting = _without_pairs(alteration, self._ends)
-                waits |= self._held.blocking_entities(lasting)
-                waits |= self._replaced.blocking_entities(lasting)
-                relying = _without_pairs(alteration, self._replaced_pairs)
+                waits |= self._replaced.blocking_entities(alteration) - {alteration.entity}
                 for number, removals in self._unsent_removals.items():
                     if number > batch.level:
-                        waits |= removals.blocking_entities(relying)
-            else:
-                waits |= self._held.blocking_entities(alteration)
+                        waits |= removals.blocking_entities(alteration)
             if alteration.entity in self._unsure:
                 waits.add(alteration.entity)
             if waits:
@@ -169,9 +154,8 @@ class SendSchedule:
         self._awaiting = []
 
     def hold_for_replaced_set(self, alteration: Alteration) -> None:
-        """Hold lasting removals for a set that a guard withholds and in whose place the plan ends an override."""
+        """Hold other removals for a set that a guard withholds and in whose place the plan has a removal."""
         self._replaced.add(alteration)
-        self._replaced_pairs.update((alteration.entity, key) for key, _ in alteration.operations)
 
     def settle(self, alteration: Alteration, result: Result) -> None:
         """Record the result for an entity of a batch, or for a write of an earlier run.
@@ -191,24 +175,7 @@ class SendSchedule:
             removals = self._unsent_removals.setdefault(level(alteration.entity), _Obstacles())
             removals.add(alteration)
             return
-        elif isinstance(result, Held):
-            self._held.add(alteration)
-            return
         self._failed.add(alteration)
-
-
-def _without_pairs(alteration: Alteration, pairs: Collection[tuple[Entity, str]]) -> Alteration:
-    """Return the operations of an alteration that are not of these pairs."""
-    if not pairs:
-        return alteration
-    return Alteration(
-        alteration.entity,
-        tuple(
-            operation
-            for operation in alteration.operations
-            if (alteration.entity, operation[0]) not in pairs
-        ),
-    )
 
 
 class _Obstacles:
