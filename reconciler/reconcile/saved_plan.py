@@ -185,7 +185,7 @@ def _refusal(change: QuotaChange, rules: Rules, observation: Observation) -> str
         ),
         (
             change.removes and not is_owned_removal and not is_exclusive,
-            "it is removed although kquota does not own it",
+            "it is removed although it is not owned",
         ),
     )
     return next((words for holds, words in cases if holds), "")
