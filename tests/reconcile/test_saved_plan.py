@@ -433,7 +433,7 @@ def test_a_trusted_plan_removes_a_limit_without_a_record_only_in_an_exclusive_cl
     assert trusted(saved, look(world), options).preview.violations == ()
     with pytest.raises(PlanRefused) as caught:
         trusted(saved, look(world), world.orders)
-    assert "kquota does not own it" in caught.value.violations[0]
+    assert "it is not owned" in caught.value.violations[0]
 
 
 def test_a_trusted_plan_writes_the_value_of_a_recorded_override_past_the_guards():
