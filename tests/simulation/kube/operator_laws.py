@@ -189,12 +189,17 @@ class OperatorLaws(Laws):
                 )
 
     def _lawful_claim(self, at: float, obj: Obj) -> None:
-        """Check that each value of a specification which is called Ready was live since it was written."""
+        """Check that each value of a specification which is called Ready was live since it was written.
+
+        A value that the records had applied before may be absent: drift counts only after two observations.
+        """
         metadata = obj["metadata"]
         since = self.specified_at.get((metadata["uid"], metadata["generation"]), at)
         for key, value in values_of(obj).items():
             pair = entity_of(obj), key
-            if pair in self.overridden or self._is_frozen(pair):
+            record = self.records.records.get(pair[0])
+            is_recorded = record is not None and record.applied[COLUMNS.index(key)] == value
+            if is_recorded or pair in self.overridden or self._is_frozen(pair):
                 continue
             if value not in self.values_between(pair, since - STALE_SECONDS, at):
                 raise LawBroken(

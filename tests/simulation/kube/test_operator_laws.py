@@ -20,7 +20,12 @@ from reconciler.quota.policy import DeletionPolicy, DriftMode, Policy, Rules
 from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
 from tests.simulation.brokers import CLUSTER_ID, Commit
 from tests.simulation.kube.api_server import ApiServer, Obj, Place
-from tests.simulation.kube.operator_laws import LISTED_SECONDS, SHOWN_SECONDS, OperatorLaws
+from tests.simulation.kube.operator_laws import (
+    LISTED_SECONDS,
+    SHOWN_SECONDS,
+    STALE_SECONDS,
+    OperatorLaws,
+)
 from tests.simulation.kube.operator_world import OperatorWorld
 from tests.simulation.kube.resources import (
     FINALIZER,
@@ -124,6 +129,17 @@ def test_a_ready_status_for_a_value_that_was_never_live_is_reported(seconds: flo
     history.now += seconds
     with pytest.raises(LawBroken, match="says Ready and the value was never live"):
         history.show(lastHandledReconcileAt="now")
+
+
+def test_drift_from_a_recorded_value_may_be_unconfirmed_when_a_document_is_written_again() -> None:
+    history = History()
+    _ = history.declare(100.0)
+    history.write(100.0)
+    history.commit(50.0, "foreign")
+    history.now += SHOWN_SECONDS + STALE_SECONDS + 1
+    history.record(100.0)
+    _ = history.declare(100.0)
+    history.show(keys=[{"key": RATE.value, "live": 50.0}])
 
 
 def test_the_time_for_unconfirmed_drift_starts_again_after_a_document_was_not_ready() -> None:
