@@ -138,6 +138,7 @@ def test_drift_from_a_recorded_value_may_be_unconfirmed_when_a_document_is_writt
     history.commit(50.0, "foreign")
     history.now += SHOWN_SECONDS + STALE_SECONDS + 1
     history.record(100.0)
+    _ = history.declare(200.0)
     _ = history.declare(100.0)
     history.show(keys=[{"key": RATE.value, "live": 50.0}])
 
