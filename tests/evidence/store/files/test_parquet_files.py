@@ -117,7 +117,7 @@ def test_a_truncated_file_is_named_with_the_next_step(cut: int) -> None:
             LakeDamaged, match="some/file: is not a complete Parquet file"
         ) as caught:
             act()
-        assert caught.value.hint.startswith("run ingest")
+        assert caught.value.hint.startswith("remove the folder of this day")
 
 
 def test_a_flipped_bit_at_any_place_of_the_pages_is_detected() -> None:
