@@ -216,6 +216,17 @@ def test_a_removal_waits_for_exactly_the_withheld_removals_before_it(subject, wi
     assert obstacles == ({subject: tuple(expected[:NAMED_OBSTACLES])} if expected else {})
 
 
+def test_a_removal_waits_for_a_withheld_set_in_whose_place_its_entity_is_removed():
+    default = entity(user=DEFAULT)
+    schedule = SendSchedule([change(ALICE, 500.0, None), change(default, 5.0, None)])
+    schedule.hold_for_replaced_set(Alteration(ALICE, ((str(RATE), 10.0),)))
+    alone = SendSchedule([change(ALICE, 500.0, None)])
+    alone.hold_for_replaced_set(Alteration(ALICE, ((str(RATE), 10.0),)))
+    removal = next(batch for batch in schedule.batches if batch.alterations[0].entity == default)
+    assert ALICE in schedule.find_held_entities(removal)[default]
+    assert alone.find_held_entities(alone.batches[0]) == {}
+
+
 def test_a_set_does_not_wait_for_a_withheld_removal():
     for subject, obstacle in itertools.product(ENTITIES, repeat=2):
         schedule = SendSchedule([change(subject, 1.0, 2.0)])
