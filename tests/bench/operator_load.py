@@ -92,7 +92,7 @@ class Bench:
         try:
             yield namespace
         finally:
-            until(lambda: self.is_empty(path), "the resources to be gone")
+            until(lambda: self.delete_all(path), "the resources to be gone")
             self.kube.kubectl("delete", "quotacluster", "bench")
             self.kube.kubectl("delete", "lease", "--all", "-n", "default")
             self.kube.kubectl(
@@ -105,8 +105,8 @@ class Bench:
                 check=False,
             )
 
-    def is_empty(self, path: str) -> bool:
-        """Delete all objects of a collection; whether none is left. The API server may end a deletion in the middle."""
+    def delete_all(self, path: str) -> bool:
+        """Delete all objects of a collection; return whether none is left: the API server may end a deletion early."""
         answer = self.kube.api.call("DELETE", path)
         if answer.status != HTTPStatus.GATEWAY_TIMEOUT:
             answer.need()
