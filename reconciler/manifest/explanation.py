@@ -6,15 +6,17 @@ faster; only if declined it comes here for the messages. A property test require
 """
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 
 from reconciler.errors import Problem, QuotaValueError
-from reconciler.manifest import quantity, schema, schema_names
+from reconciler.manifest import quantity, schema_names
 from reconciler.manifest.rules.client_quota import QUOTA_RULES, Json, StaticRule
 from reconciler.manifest.rules.cluster import CLUSTER_RULES
 from reconciler.manifest.syntax.nodes import (
@@ -49,7 +51,7 @@ def _validator(kind: str) -> _Validator:
     validator_class = validators.extend(  # type: ignore[no-untyped-call] # their stub
         Draft202012Validator, {"pattern": _matches}, type_checker=types
     )
-    return validator_class(schema.load(kind))
+    return validator_class(load_schema(kind))
 
 
 def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
@@ -188,7 +190,7 @@ def _required(error: _Error, root: Node, at: Path) -> _Sentences:
 
 
 def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
-    known_fields = error.schema.get("properties", {})
+    known_fields = error.get("properties", {})
     for name in error.instance:
         if name in known_fields:
             continue
@@ -329,3 +331,22 @@ _WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {
     "enum": _enum,
     "pattern": _pattern,
 }
+
+
+Schema: TypeAlias = dict[str, Any]
+
+SCHEMA_FILES: Final = {
+    "ClientQuota": "clientquota.json",
+    "QuotaCluster": "quotacluster.json",
+    "manifest": "manifest.json",
+    "QuotaProject": "quotaproject.json",
+    "kquota": "kquota.json",
+}
+"""Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are for editors."""
+
+
+def load_schema(name: str) -> Schema:
+    """Load a schema from the installed package."""
+    file = resources.files("reconciler.manifest") / "schemas" / SCHEMA_FILES[name]
+    schema: Schema = json.loads(file.read_text(encoding="utf-8"))
+    return schema

@@ -10,8 +10,12 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Finding, Plan
 from reconciler.quota.policy import Cause, Policy, Rules
-from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
-from reconciler.quota.results.report import Reconciliation, ValidationResult
+from reconciler.quota.results.report import (
+    ExpiredOverride,
+    Reconciliation,
+    ValidationResult,
+    expired_overrides,
+)
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import ownership_records
 from reconciler.reconcile.observation import Observation, observe, rules_for

@@ -16,8 +16,14 @@ from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_budgets import RemovalAllowance
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
-from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation, WithheldChange
+from reconciler.quota.results.report import (
+    ExpiredOverride,
+    Outcome,
+    PairVisibility,
+    Reconciliation,
+    WithheldChange,
+    expired_overrides,
+)
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.run_records import close_settled

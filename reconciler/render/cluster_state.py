@@ -10,7 +10,7 @@ from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import EffectiveLimit, OverriddenLimit, Principal, Resolution
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.impact_rows import effective_text
 from reconciler.render.json_values import Json, value_json

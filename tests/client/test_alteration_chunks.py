@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.client.alteration_chunks import MAX_BYTES, halves, split_into_chunks
+from reconciler.client.alteration_sender import MAX_BYTES, halves, split_into_chunks
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import MAX_OPERATIONS, Alteration
 

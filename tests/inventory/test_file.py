@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -225,7 +224,7 @@ WRITE_FOR_EVER = """
 import asyncio, sys
 from pathlib import Path
 from reconciler.inventory.file import FileInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter as Writer
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

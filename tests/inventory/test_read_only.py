@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import InventoryError
 from reconciler.inventory.format import ClusterRecords, encode
-from reconciler.inventory.read_only import FixedInventory
+from reconciler.inventory.memory import FixedInventory
 from reconciler.quota.ownership import OwnershipRecords
 
 

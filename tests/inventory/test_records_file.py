@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.base.durable_files import DurableFiles
+from reconciler.inventory.file import RecordsFile
 from reconciler.inventory.format import ClusterRecords, decode, encode
-from reconciler.inventory.records_file import RecordsFile
 from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
 

@@ -61,7 +61,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a chunk has one operation too many",
-        file="reconciler/client/alteration_chunks.py",
+        file="reconciler/client/alteration_sender.py",
         old="operations + operation_count > MAX_OPERATIONS",
         new="operations + operation_count > MAX_OPERATIONS + 1",
         tests=("tests/client/test_alteration_sender.py",),

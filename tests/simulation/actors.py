@@ -11,17 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger, Mailbox
-from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.loop_outcome import turn_of
-from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.cluster_loop import (
+    ClusterLoop,
+    LoopIntervals,
+    LoopOutcome,
+    LoopTrigger,
+    Mailbox,
+)
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, turn_of
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import ClientError, Interrupted, KquotaError, WrongCluster
 from reconciler.inventory.audit_log import FileAuditLog
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.cluster import ClusterDescription, Visibility
 from reconciler.quota.entity import Entity

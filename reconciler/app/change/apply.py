@@ -1,26 +1,33 @@
-"""Applies to one cluster in two steps: a plan with the records locked, then the writes. A person may decide in between."""
+"""Applies to one cluster in two steps: a plan with the records locked, then the writes. A person may decide in between.
+
+An outcome is written before the first request, as if the run ended there, and replaced at the end of the run, so that
+``kquota rollback`` can undo a killed run.
+"""
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from reconciler.app.change.outcome_files import keep_outcome
 from reconciler.app.change.plan_preparation import (
     PlanTask,
     addressed,
+    check_piped,
     prepared_for,
     record_options,
     task_for,
 )
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.change.standard_input import check_piped
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
+from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
+from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import PlanLimits, RecordSource
+from reconciler.base.durable_files import PRIVATE
+from reconciler.base.text_files import write_text
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import Interrupted, KquotaError, PlanRefused
 from reconciler.quota.policy import STRICTNESS
@@ -38,7 +45,7 @@ from reconciler.reconcile import (
 from reconciler.reconcile import apply as apply_prepared
 from reconciler.reconcile.observation import rules_for
 from reconciler.reconcile.validation import validate
-from reconciler.render.units import count
+from reconciler.render.units import count, instant
 
 Prepare: TypeAlias = Callable[[Runtime], Awaitable[tuple[ReconcileOptions, PreparedPlan]]]
 """``prepare(runtime)`` returns the options of a run and its plan."""
@@ -255,3 +262,59 @@ async def _trusted(
     )
     prepared = replace(prepared, preview=replace(prepared.preview, verdict=verdict))
     return options, addressed(prepared, target, runtime)
+
+
+OUTCOME_FOLDER: Final = ".kquota/outcomes"
+MOST_OUTCOMES: Final = 50
+"""Maximum number of outcomes per cluster; older ones are deleted."""
+
+_TIME: Final = "????-??-??T??????Z"
+"""Prefix of the name of an outcome, as a glob."""
+
+
+def keep_outcome(
+    notices: TextReceiver,
+    target: ClusterTarget,
+    outcome: Outcome,
+    outcome_path: Path | None,
+    writer: OutcomeWriter,
+) -> Path | None:
+    """Write an outcome that changes something; return ``None`` with a warning if it could not be written.
+
+    Args:
+        outcome_path: The file, also that of an earlier outcome of the same run; ``None`` = a new one below the
+            project's folder, named by time and cluster.
+    """
+    if outcome_path is None and not outcome.pairs:
+        return None
+    created: Path | None = None
+    try:
+        path = outcome_path or (created := _created_file(target, outcome))
+        write_text(path, writer.text(outcome), private=True)
+        if created is not None:
+            _forget_old(created)
+    except (OSError, KquotaError) as error:
+        if created is not None:
+            created.unlink(missing_ok=True)
+        notices.warning(f"the outcome file could not be written: {error}")
+        return None
+    return path
+
+
+def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
+    """Create the file of a new outcome; outcomes of one cluster and second are named by consecutive seconds."""
+    for seconds in itertools.count():
+        when = instant(outcome.started_at + seconds).replace(":", "")
+        name = f"{OUTCOME_FOLDER}/{when}-{target.name or 'cluster'}.json"
+        path = own_path(target.root, name, content_name="outcomes")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.touch(mode=PRIVATE, exist_ok=False)
+            return path
+    raise AssertionError("one of the seconds is free")
+
+
+def _forget_old(path: Path) -> None:
+    cluster = path.name[len(_TIME) :]
+    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-MOST_OUTCOMES]:
+        old.unlink(missing_ok=True)

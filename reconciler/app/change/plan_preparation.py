@@ -1,19 +1,26 @@
 """The part shared by ``plan`` and ``apply``: makes a prepared plan from documents and options."""
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.documents import at_revision, load, reading
+from reconciler.app.clusters.documents import STDIN, at_revision, load, reading
 from reconciler.app.clusters.record_stores import check_records
 from reconciler.app.clusters.runtime import RecordOptions, Runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
-from reconciler.errors import UsageError
+from reconciler.errors import PlanRefused, UsageError
 from reconciler.quota.ip_aliases import ADDRESS
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.guards import Guard, check
+from reconciler.quota.policy import Rules
+from reconciler.quota.state import QuotaState
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
 
 
@@ -115,3 +122,41 @@ def narrowed(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
     findings = tuple(finding for finding in plan.findings if only(finding.entity, finding.key))
     preview = replace(prepared.preview, plan=replace(plan, findings=findings))
     return replace(prepared, preview=preview)
+
+
+_FLAGS: Final = {
+    Guard.PROTECTED: (
+        "--allow-defaults",
+        "of default entities, which affect every client without a more specific limit",
+    ),
+    Guard.BOUNDS_UNIT: ("--allow-small-values", "that look like a wrong unit"),
+}
+
+
+def check_piped(task: PlanTask, paths: Sequence[str]) -> None:
+    """Check that all flags that the documents of standard input need are set, before a cluster is queried.
+
+    ``kquota export | kquota apply -`` reads its documents once, so a refusal after the describe would waste both runs.
+
+    Raises:
+        PlanRefused: One is missing; the hint lists all missing flags.
+    """
+    if STDIN not in paths:
+        return
+    plan = compare(
+        desired=task.desired,
+        owned=OwnershipRecords(cluster_id=""),
+        live=QuotaState(),
+        rules=Rules(),
+    )
+    counts = Counter(
+        violation.guard for violation in check(plan, task.options.guards, QuotaState())
+    )
+    missing = [guard for guard in _FLAGS if counts[guard]]
+    if missing:
+        limits = " and ".join(f"{counts[guard]} limits {_FLAGS[guard][1]}" for guard in missing)
+        flags = " ".join(_FLAGS[guard][0] for guard in missing)
+        raise PlanRefused(
+            f"standard input declares {limits}; the cluster was not contacted",
+            hint=f"if this is intended, add {flags}",
+        )

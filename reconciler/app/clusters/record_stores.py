@@ -13,10 +13,8 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryError
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.read_only import FixedInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
+from reconciler.inventory.memory import FixedInventory, MemoryInventory
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.ports import Inventory, RefStore
 

@@ -12,8 +12,7 @@ from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.loop_outcome import needs_confirmation
-from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.app.notices import TextReceiver
 from reconciler.base.protocols import Clock

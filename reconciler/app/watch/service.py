@@ -13,9 +13,8 @@ from typing import Final
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
-from reconciler.app.loop.health import hung_loops, is_late, late_loops
+from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, served
 from reconciler.app.loop.intervals import Random
-from reconciler.app.loop.metrics_endpoint import metrics_of, served
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
@@ -31,9 +30,8 @@ from reconciler.client import QuotaClient
 from reconciler.client.events import ClientEvents
 from reconciler.git.mirror import GitMirror
 from reconciler.inventory.audit_log import FileAuditLog
-from reconciler.inventory.file import FileInventory
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
-from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.reconcile import ReconcilePorts
 

@@ -162,14 +162,16 @@ def adopt(
     console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas, write manifests for undeclared ones, show the plan."""
-    from reconciler.app.change.adoption import declarations_of, manifest_folder, undeclared
     from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.app.inspection.export import (
+        declarations_of,
         exported_state,
         live_state,
+        manifest_folder,
         teams_of,
+        undeclared,
         unused_folder,
     )
     from reconciler.cli.output.plans import show_plans

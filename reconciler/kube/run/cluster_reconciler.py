@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
-from reconciler.app.loop.loop_outcome import needs_confirmation
+from reconciler.app.loop.reconcile_runner import needs_confirmation
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,

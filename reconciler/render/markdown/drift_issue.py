@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.units import PER_BROKER, count, instant, limit
 

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.app.loop import LoopOutcome
-from reconciler.app.loop.loop_outcome import turn_of
+from reconciler.app.loop.reconcile_runner import turn_of
 from reconciler.errors import (
     AuthenticationError,
     ConnectError,

@@ -7,7 +7,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, Owner, OwnershipRecords
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.results.expired_overrides import expired_overrides
+from reconciler.quota.results.report import expired_overrides
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 OVERRIDE = Override(

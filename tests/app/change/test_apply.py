@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.app.change.outcome_files import FOLDER, KEPT, keep_outcome
+from reconciler.app.change.apply import MOST_OUTCOMES, OUTCOME_FOLDER, keep_outcome
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import NoticeLog
 from reconciler.codecs.outcome import OutcomeWriter
@@ -21,7 +21,7 @@ def outcome_path(folder: Path, name: str, *, at: float) -> Path:
 
 
 def test_a_run_over_many_clusters_saves_the_outcome_of_each(tmp_path: Path) -> None:
-    paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(KEPT + 10)]
+    paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(MOST_OUTCOMES + 10)]
     assert all(path.exists() for path in paths)
 
 
@@ -29,10 +29,12 @@ def test_older_outcomes_of_a_cluster_are_removed_and_those_of_other_clusters_rem
     tmp_path: Path,
 ) -> None:
     eu_outcome = outcome_path(tmp_path, "eu-prod", at=1e9)
-    paths = [outcome_path(tmp_path, "prod", at=1e9 + number) for number in range(KEPT + 10)]
-    assert [path.exists() for path in paths] == [False] * 10 + [True] * KEPT
+    paths = [
+        outcome_path(tmp_path, "prod", at=1e9 + number) for number in range(MOST_OUTCOMES + 10)
+    ]
+    assert [path.exists() for path in paths] == [False] * 10 + [True] * MOST_OUTCOMES
     assert eu_outcome.exists()
-    assert len(list((tmp_path / FOLDER).iterdir())) == KEPT + 1
+    assert len(list((tmp_path / OUTCOME_FOLDER).iterdir())) == MOST_OUTCOMES + 1
 
 
 def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
@@ -46,7 +48,7 @@ def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> No
     writer = OutcomeWriter()
     early = keep_outcome(notices, cluster, result(), None, writer)
     assert keep_outcome(notices, cluster, result(), early, writer) == early
-    assert [*(tmp_path / FOLDER).iterdir()] == [early]
+    assert [*(tmp_path / OUTCOME_FOLDER).iterdir()] == [early]
 
 
 def test_an_outcome_that_cannot_be_written_causes_a_warning_and_no_file(tmp_path: Path) -> None:
