@@ -30,13 +30,12 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
-from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve_all
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Cluster, ClusterDescription, Node, QuotaState, Visibility
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CLUSTER
 from reconciler.wire.messages import describe_client_quotas as describing
 

@@ -15,7 +15,7 @@ from reconciler.base.http.client import HttpClient
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse
 from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
-from reconciler.base.redaction import redact_url
+from reconciler.base.redaction import redact_url, remember
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.responses import failure, is_rate_limit, limit_wait, next_page
@@ -269,3 +269,21 @@ def _value_at(document: Json, path: str) -> Json:
     for name in path.split("."):
         document = document.get(name) if isinstance(document, Mapping) else None
     return document
+
+
+def forge_token(text: str) -> Secret:
+    """Validate a token for a header; logs of this process hide it from now on.
+
+    Args:
+        text: The value of the environment variable; surrounding blanks are removed.
+
+    Raises:
+        UsageError: It is empty, or contains characters that are invalid in a header. The message does not show it.
+    """
+    text = text.strip()
+    if not text:
+        raise UsageError("the token is empty")
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise UsageError("the token contains invalid characters (a line break?)")
+    remember(text)
+    return Secret(text)

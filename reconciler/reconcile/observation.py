@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import UsageError, WrongCluster
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, same_value
@@ -23,7 +22,7 @@ from reconciler.quota.planner.impact import known_from
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
-from reconciler.quota.state import NO_LIMITS, QuotaState
+from reconciler.quota.state import NO_LIMITS, Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
 
 

@@ -11,12 +11,12 @@ from typing import Final
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.state import Visibility
 
 AT_LEAST_SECONDS: Final = 30.0
 PER_KEY_SECONDS: Final = 0.000_2

@@ -19,10 +19,10 @@ from reconciler.quota.outcome import Alteration, Held, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.effects import own_limits
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.plan_warnings import own_limits
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult

@@ -5,9 +5,9 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, Slot
 from reconciler.quota.entity_forms import entity_text, parts_text
+from reconciler.quota.planner.effects import bit_slips, unranked_limits
 from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.plan_warnings import bit_slips, unranked_limits
 from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState

@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="visibility on one of the brokers is enough",
-        file="reconciler/quota/cluster.py",
+        file="reconciler/quota/state.py",
         old="        return not self.lagging and bool(self.visible)",
         new="        return bool(self.visible)",
         tests=("tests/quota/results/test_report.py",),

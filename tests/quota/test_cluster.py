@@ -1,6 +1,6 @@
 import pytest
 
-from reconciler.quota.cluster import Cluster
+from reconciler.quota.state import Cluster
 
 
 @pytest.mark.parametrize(

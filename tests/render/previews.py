@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -31,7 +30,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
 )
 from reconciler.quota.rule_warnings import warnings
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import QuotaState, Visibility, limits_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "render"
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE

@@ -180,8 +180,7 @@ def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
         GitError: The revision is unknown, not an ancestor (the hint mentions fetch-depth), or has no such files.
         ManifestErrors: The files were invalid at the revision.
     """
-    from reconciler.git.exact_revision import exact_commit
-    from reconciler.git.repository import Repository
+    from reconciler.git.repository import Repository, exact_commit
 
     root = target.root.absolute()
     repository = Repository.around(root)

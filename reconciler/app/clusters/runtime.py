@@ -15,11 +15,11 @@ from reconciler.errors import WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.precedence import Principal
+from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcilePorts
 
 if TYPE_CHECKING:

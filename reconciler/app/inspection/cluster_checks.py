@@ -17,12 +17,12 @@ from reconciler.base.clock import SystemClock
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.filters import exactly
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.precedence import unranked
+from reconciler.quota.state import Cluster
 from reconciler.render.cluster_state import Check, CheckStatus
 from reconciler.render.units import age, count
 

@@ -31,7 +31,7 @@ from reconciler.errors import (
     RequestTimeout,
     WrongCluster,
 )
-from reconciler.quota.cluster import Node
+from reconciler.quota.state import Node
 from reconciler.wire.error_codes import (
     NOT_CONTROLLER,
     REBOOTSTRAP_REQUIRED,

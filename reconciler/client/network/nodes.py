@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
 from reconciler.errors import DecodeError
-from reconciler.quota.cluster import Node
+from reconciler.quota.state import Node
 from reconciler.wire.apis import METADATA
 from reconciler.wire.messages import metadata
 

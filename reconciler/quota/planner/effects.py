@@ -1,4 +1,4 @@
-"""The effect of one change on the clients of its entity: their limits before and after a plan.
+"""The effect of one change on the clients of its entity: their limits before and after a plan, and warnings for reviewers.
 
 An entity may apply to several kinds of clients: a limit of a user applies to its client-ids without an entity of their
 own, and to clients without a client-id, which fall back to other levels. So each kind is computed. Clients that have
@@ -6,13 +6,22 @@ a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, whic
 """
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
-from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.precedence import ip_candidates, precedence_levels
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
+from reconciler.quota.planner.plan import QuotaChange, apply_to
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import (
+    Principal,
+    ip_candidates,
+    may_share_client,
+    precedence_levels,
+    resolve,
+    unranked,
+)
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
@@ -110,3 +119,53 @@ def _first(
         if value is not None:
             return candidate, value
     return None, None
+
+
+UnrankedKey: TypeAlias = tuple[EntityParts, Key]
+"""An entity with a type other than Kafka's, and a key that it limits."""
+
+
+def own_limits(
+    live: QuotaState, changes: Iterable[QuotaChange], principal: Principal
+) -> tuple[str, ...]:
+    """Return warnings for a plan that changes a limit of the principal that applies it."""
+    before_limits = resolve(live, principal)
+    after_limits = resolve(apply_to(live, changes), principal)
+    return tuple(
+        f"{effective.key} limits the principal of this tool, {principal.user}: this tool may be throttled"
+        for effective in after_limits.effective
+        if effective.value is not None and effective.value != before_limits.limit(effective.key)
+    )
+
+
+def unranked_limits(live: QuotaState, changes: Iterable[QuotaChange]) -> tuple[UnrankedKey, ...]:
+    """Return live limits of changed keys with an entity type other than Kafka's: their clients' effective limit is unknown.
+
+    Only limits that can match a client of a changed entity are returned.
+    """
+    entities_by_key: dict[Key, list[Entity]] = {}
+    for change in changes:
+        entities_by_key.setdefault(change.key, []).append(change.entity)
+    return tuple(
+        (entity_parts, key)
+        for entity_parts, values in unranked(live)
+        for key in COLUMNS
+        if str(key) in dict(values)
+        and any(may_share_client(entity_parts, entity) for entity in entities_by_key.get(key, ()))
+    )
+
+
+def bit_slips(changes: Iterable[QuotaChange]) -> tuple[QuotaChange, ...]:
+    """Return declared byte rates that become exactly eight times larger or smaller, as with bits instead of bytes.
+
+    Only a warning, because intended changes by this factor are common.
+    """
+    return tuple(
+        change
+        for change in changes
+        if RULES[change.key].is_bytes
+        and change.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
+        and change.before
+        and change.after
+        and change.after / change.before in {8.0, 0.125}
+    )

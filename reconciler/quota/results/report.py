@@ -11,7 +11,6 @@ from enum import StrEnum
 from functools import cached_property
 
 from reconciler.errors import KquotaError
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
@@ -22,7 +21,7 @@ from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.preconditions import Preconditions
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.rule_warnings import RuleWarning
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import QuotaState, Visibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

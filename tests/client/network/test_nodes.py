@@ -2,7 +2,7 @@
 
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.network.nodes import Nodes, address_of
-from reconciler.quota.cluster import Node
+from reconciler.quota.state import Node
 
 
 def nodes(*numbers: int) -> Nodes:

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.quota.entity import entity
-from reconciler.quota.planner.plan_warnings import bit_slips, own_limits, unranked_limits
+from reconciler.quota.planner.effects import bit_slips, own_limits, unranked_limits
 from reconciler.quota.policy import Cause
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import KquotaError
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -24,6 +23,7 @@ from reconciler.quota.results.report import (
     WithheldChange,
 )
 from reconciler.quota.rule_warnings import RuleWarning, WarningKind
+from reconciler.quota.state import Visibility
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 BOB = entity(user="bob")
