@@ -93,7 +93,9 @@ class AlterationSender(Generic[Subject]):
             try:
                 answer = await self._send(start, end, deadline)
             except RequestFailed as broken:
-                self._unknown(start, end, f"sent, but no usable response: {broken.error.message}")
+                self._note_unknown(
+                    start, end, f"sent, but no usable response: {broken.error.message}"
+                )
                 if isinstance(broken.error, RequestTimeout):
                     self._skip(waiting, f"not sent after that: {broken.error.message}")
                     return
@@ -107,7 +109,7 @@ class AlterationSender(Generic[Subject]):
                     )
                     self._note(start, end, rejected)
                 else:
-                    self._unknown(start, end, f"not sent: {error.message}")
+                    self._note_unknown(start, end, f"not sent: {error.message}")
                 self._skip(waiting, f"not sent: {error.message}")
                 return
             smaller = halves(start, end) if _is_too_large(answer) else ()
@@ -185,7 +187,7 @@ class AlterationSender(Generic[Subject]):
             self._results[subject] = result
         self._report_progress(end - start)
 
-    def _unknown(self, start: int, end: int, reason: str) -> None:
+    def _note_unknown(self, start: int, end: int, reason: str) -> None:
         self._note(start, end, Unknown(reason=reason))
 
     def _note(self, start: int, end: int, result: Result) -> None:
@@ -194,7 +196,7 @@ class AlterationSender(Generic[Subject]):
 
     def _skip(self, waiting: deque[tuple[int, int]], reason: str) -> None:
         while waiting:
-            self._unknown(*waiting.popleft(), reason)
+            self._note_unknown(*waiting.popleft(), reason)
 
     def _report_progress(self, count: int) -> None:
         self._done_count += count

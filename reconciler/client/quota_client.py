@@ -119,7 +119,7 @@ class QuotaClient:
             requests[users] = SCRAM_SECONDS
         is_new = await self._connections.open(requests, deadline)
         cluster = asyncio.create_task(self._cluster(deadline, is_new=is_new))
-        quotas = asyncio.create_task(self._described(describe, ALL, None, deadline))
+        quotas = asyncio.create_task(self._describe_by(describe, ALL, None, deadline))
         names = asyncio.create_task(
             self._scram_names(users, deadline) if scram_users else _no_names()
         )
@@ -361,7 +361,7 @@ class QuotaClient:
             ) from None
 
     async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
-        return await self._described(self._describe_request(filter_), filter_, node, deadline)
+        return await self._describe_by(self._describe_request(filter_), filter_, node, deadline)
 
     def _describe_request(self, filter_: Filter) -> ClientRequest[DescribeResponse]:
         request = filter_request(filter_)
@@ -377,7 +377,7 @@ class QuotaClient:
             right="DescribeConfigs",
         )
 
-    async def _described(
+    async def _describe_by(
         self,
         request: ClientRequest[DescribeResponse],
         filter_: Filter,

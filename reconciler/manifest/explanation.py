@@ -55,12 +55,12 @@ def _validator(kind: str) -> _Validator:
 
 
 def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
-    if isinstance(value, str) and _compiled(pattern).search(value) is None:
+    if isinstance(value, str) and _compile(pattern).search(value) is None:
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a pattern. ``$`` matches only the end, as in Go and ECMAScript; in Python also before a final line feed."""
     return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
@@ -183,13 +183,13 @@ _SENTENCES: Final[Mapping[str, str]] = {
 }
 
 
-def _required(error: _Error, root: Node, at: Path) -> _Sentences:
+def _explain_missing(error: _Error, root: Node, at: Path) -> _Sentences:
     missing = [name for name in error.validator_value if name not in error.instance]
     for name in missing:
         yield place(root, at), f"{path_text((*at, name))} is missing"
 
 
-def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
+def _explain_unknown(error: _Error, root: Node, at: Path) -> _Sentences:
     known_fields = error.get("properties", {})
     for name in error.instance:
         if name in known_fields:
@@ -228,7 +228,7 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
-    actual = _described(node)
+    actual = _describe_node(node)
     yield location, f"{path_text(at)}: must be {expected}, not {actual}"
 
 
@@ -262,7 +262,7 @@ def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
     return kinds == ["string"] and not is_text(text)
 
 
-def _described(node: Node | None) -> str:
+def _describe_node(node: Node | None) -> str:
     match node:
         case MappingNode():
             return "a mapping"
@@ -325,8 +325,8 @@ def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
 
 
 _WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {
-    "required": _required,
-    "additionalProperties": _unknown,
+    "required": _explain_missing,
+    "additionalProperties": _explain_unknown,
     "type": _wrong_type,
     "enum": _enum,
     "pattern": _pattern,

@@ -65,7 +65,7 @@ async def deliver(
             return Failure(error=error, is_retriable=response.is_transient)
         if response.is_success:
             return None
-        words = _shown(response.body, to)
+        words = _shorten_response(response.body, to)
         error = NotifyError(
             f"{to.name}: {to.origin} answered {response.status}" + (f" ({words})" if words else ""),
             status=response.status,
@@ -93,7 +93,7 @@ def _final_error(exhausted: Exhausted) -> NotifyError:
     )
 
 
-def _shown(content: bytes, to: Endpoint) -> str:
+def _shorten_response(content: bytes, to: Endpoint) -> str:
     """Return the receiver's text on one line and without secrets, which some receivers repeat."""
     text = content.decode("utf-8", "replace")
     path = to.url.reveal().removeprefix(to.origin)

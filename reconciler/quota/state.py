@@ -63,7 +63,7 @@ class QuotaState:
         """
         limits = dict(self.limits)
         for subject, key, value in values:
-            changed = replaced(limits.get(subject, NO_LIMITS), key, value)
+            changed = with_value(limits.get(subject, NO_LIMITS), key, value)
             if changed == NO_LIMITS and subject not in self.foreign_values:
                 _ = limits.pop(subject, None)
             else:
@@ -80,7 +80,7 @@ def limits_of(values: Mapping[Key, float]) -> Limits:
     return key_columns([values.get(key) for key in COLUMNS])
 
 
-def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
+def with_value(limits: Limits, key: Key, value: float | None) -> Limits:
     """Return the limits with one column changed."""
     columns = list(limits)
     columns[COLUMN_OF[key]] = value

@@ -25,7 +25,7 @@ from reconciler.render.json_values import value_json
 from reconciler.render.units import instant
 
 
-def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
+def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
     """Return an entry for each change that is about to be sent.
 
     Args:
@@ -72,7 +72,7 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
     return tuple(audit_entries)
 
 
-def settled(
+def settlement_entries(
     changes: Iterable[RecordChange],
     owned: OwnershipRecords,
     open_intents: Mapping[str, Mapping[str, object]] | None,
@@ -91,7 +91,7 @@ def settled(
         origin: The run that settles them.
     """
     audit_entries: list[Mapping[str, object]] = []
-    for pair, outcome in _decided(changes):
+    for pair, outcome in _settled_pairs(changes):
         closing = {
             "outcome": outcome,
             "words": "determined by a later describe",
@@ -106,7 +106,7 @@ def settled(
     return tuple(audit_entries)
 
 
-def _decided(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
+def _settled_pairs(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
     for change in changes:
         match change:
             case Recorded() | RecordDropped():

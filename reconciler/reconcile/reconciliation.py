@@ -41,12 +41,12 @@ async def _nothing(_: Plan, __: OwnershipRecords) -> None:
     """Do nothing."""
 
 
-async def unrefused(_: Plan) -> str:
+async def refuse_nothing(_: Plan) -> str:
     """Allow removals."""
     return ""
 
 
-async def run_pass(
+async def reconcile_cluster(
     ports: ReconcilePorts,
     options: ReconcileOptions,
     desired: DesiredState,
@@ -54,7 +54,7 @@ async def run_pass(
     cluster: str,
     corrects: Callable[[QuotaChange], bool] = _always,
     before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]] = _nothing,
-    refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
+    refuses_removals: Callable[[Plan], Awaitable[str]] = refuse_nothing,
     allowance: RemovalAllowance | None = None,
     fenced: bool = False,
 ) -> Reconciliation:
@@ -109,9 +109,9 @@ async def run_pass(
                 if withheld_change.change.cause is Cause.DRIFT
             ),
         )
-        plan = replace(plan, findings=(*plan.findings, *_reported(prepared, excluded)))
-        outcome = await _carried_out(
-            ports, options, _narrowed(prepared, plan), withheld, before_sending
+        plan = replace(plan, findings=(*plan.findings, *_reported_drift(prepared, excluded)))
+        outcome = await _apply_rest(
+            ports, options, _keep_changes(prepared, plan), withheld, before_sending
         )
     except Interrupted as stop:
         failure = stop
@@ -124,7 +124,7 @@ async def run_pass(
         outcome=outcome,
         withheld=withheld,
         waiting=waiting,
-        expired_overrides=() if prepared is None else _expired(prepared, outcome),
+        expired_overrides=() if prepared is None else _remaining_expired(prepared, outcome),
         drift_since={} if prepared is None else prepared.observation.owned.drift_since,
         live=None if prepared is None else _last_seen(prepared.observation.live, outcome),
         error=failure,
@@ -226,7 +226,9 @@ def _last_seen(live: QuotaState, outcome: Outcome | None) -> QuotaState:
     )
 
 
-def _expired(prepared: PreparedPlan, outcome: Outcome | None) -> tuple[ExpiredOverride, ...]:
+def _remaining_expired(
+    prepared: PreparedPlan, outcome: Outcome | None
+) -> tuple[ExpiredOverride, ...]:
     """Return the expired overrides that the reconciliation did not revert."""
     pairs = () if outcome is None else outcome.pairs
     reverted = {
@@ -262,7 +264,7 @@ def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:
     )
 
 
-def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
+def _reported_drift(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
     """Return findings for drift that is not corrected now, as under ``Warn``; else the records would end its drift time."""
     observation = prepared.observation
     return (
@@ -283,12 +285,12 @@ def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterab
     )
 
 
-def _narrowed(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
+def _keep_changes(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
     """Return the prepared plan with the remaining changes and without violations."""
     return replace(prepared, preview=replace(prepared.preview, plan=plan, violations=()))
 
 
-async def _carried_out(
+async def _apply_rest(
     ports: ReconcilePorts,
     options: ReconcileOptions,
     prepared: PreparedPlan,

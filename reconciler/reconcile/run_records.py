@@ -32,7 +32,7 @@ def close_settled(
     changes = [change for change in observation.settlement.changes if change in recorded]
     if changes:
         ports.audit.append(
-            audit_entries.settled(
+            audit_entries.settlement_entries(
                 changes,
                 observation.owned,
                 ports.audit.open_intents(observation.cluster_id),

@@ -75,12 +75,12 @@ def judge(
     """Return the outcome of each change, in plan order."""
     everywhere = visibility is not None and visibility.everywhere
     return tuple(
-        _judged(change, results.get((change.removes, change.entity)), live, everywhere)
+        _judge(change, results.get((change.removes, change.entity)), live, everywhere)
         for change in changes
     )
 
 
-def _judged(
+def _judge(
     change: QuotaChange,
     result: Result | None,
     live: QuotaState | None,

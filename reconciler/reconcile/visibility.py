@@ -80,9 +80,9 @@ class VisibilityProbes:
             )
             if visibility_result.everywhere or remaining <= SLICE_SECONDS:
                 return visibility_result
-            pending = await self._undisturbed(pending, store, visibility_result) or pending
+            pending = await self._unchanged_by_others(pending, store, visibility_result) or pending
 
-    async def _undisturbed(
+    async def _unchanged_by_others(
         self, pending: list[Alteration], store: QuotaStore, visibility_result: Visibility
     ) -> list[Alteration]:
         """Return the alterations that no other writer has changed, according to the first lagging broker."""

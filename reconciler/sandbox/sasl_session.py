@@ -95,7 +95,7 @@ class SaslSession:
         """Return the response to SaslAuthenticate; ``None`` closes the connection: there was no handshake."""
         token = sasl_authenticate.decode_request(version, body).token
         if self.stage is SaslStage.KNOWN:
-            return SaslReply(body=_authenticated(version, ILLEGAL_SASL_STATE, _LATE))
+            return SaslReply(body=_authenticate_response(version, ILLEGAL_SASL_STATE, _LATE))
         if self.stage is not SaslStage.CHOSEN or self._exchange is None:
             return None
         try:
@@ -103,7 +103,7 @@ class SaslSession:
             principal = self._exchange.principal
             self._check_renewal(principal)
         except AuthenticationError as wrong:
-            body = _authenticated(version, SASL_AUTHENTICATION_FAILED, wrong.message)
+            body = _authenticate_response(version, SASL_AUTHENTICATION_FAILED, wrong.message)
             return SaslReply(body=body, closes=True, wrong=True)
         lifetime_ms = 0
         if principal is not None:
@@ -136,7 +136,7 @@ def refused_handshake(version: int) -> bytes:
 
 def refused_authenticate(version: int) -> bytes:
     """Return the response to SaslAuthenticate on a listener without SASL."""
-    return _authenticated(version, ILLEGAL_SASL_STATE, _LATE)
+    return _authenticate_response(version, ILLEGAL_SASL_STATE, _LATE)
 
 
 def _handshake(version: int, code: int, mechanisms: tuple[str, ...]) -> bytes:
@@ -144,7 +144,7 @@ def _handshake(version: int, code: int, mechanisms: tuple[str, ...]) -> bytes:
     return sasl_handshake.encode_response(version, response)
 
 
-def _authenticated(version: int, code: int, message: str) -> bytes:
+def _authenticate_response(version: int, code: int, message: str) -> bytes:
     response = sasl_authenticate.SaslAuthenticateResponse(error_code=code, error_message=message)
     return sasl_authenticate.encode_response(version, response)
 

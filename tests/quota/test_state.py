@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.state import NO_LIMITS, QuotaState, limits_of, replaced, set_values
+from reconciler.quota.state import NO_LIMITS, QuotaState, limits_of, set_values, with_value
 from tests.quota.strategies import entities, keys_of, numbers, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -21,7 +21,7 @@ def test_limits_contain_exactly_the_given_pairs(values):
 @given(st.sampled_from(Key), st.none() | numbers)
 def test_replacing_one_column_keeps_the_others(key, value):
     full = (1.0, 2.0, 3.0, 4.0, 5.0)
-    changed = replaced(full, key, value)
+    changed = with_value(full, key, value)
     assert [changed[i] for i in range(5) if COLUMNS[i] is not key] == [
         full[i] for i in range(5) if COLUMNS[i] is not key
     ]

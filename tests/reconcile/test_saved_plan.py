@@ -23,7 +23,7 @@ from reconciler.reconcile import (
     check_same_effect,
     observe,
     prepare,
-    trusted,
+    trust_plan,
 )
 from reconciler.render.json_values import dump
 from tests.reconcile.scenarios import (
@@ -80,7 +80,7 @@ def test_a_plan_that_still_matches_is_applied_as_reviewed():
     check(world, saved)
     check_same_effect(saved, world.plan(NEW))
     outcome = asyncio.run(
-        apply(world.ports, world.orders, trusted(saved, look(world), world.orders))
+        apply(world.ports, world.orders, trust_plan(saved, look(world), world.orders))
     )
     assert outcome.complete
     assert outcome.digest == saved.plan.digest
@@ -97,7 +97,7 @@ def test_a_recomputed_and_a_trusted_plan_give_the_same_records():
         apply(
             trusting_world.ports,
             trusting_world.orders,
-            trusted(saved, look(trusting_world), trusting_world.orders),
+            trust_plan(saved, look(trusting_world), trusting_world.orders),
         )
     )
     recomputing_world.apply(NEW)
@@ -243,12 +243,12 @@ def test_a_trusted_plan_is_checked_by_the_local_guards():
     saved = reviewed(world)
     strict = world.options(guards=Guards(max_removals=0))
     with pytest.raises(PlanRefused):
-        asyncio.run(apply(world.ports, strict, trusted(saved, look(world), strict)))
+        asyncio.run(apply(world.ports, strict, trust_plan(saved, look(world), strict)))
     assert world.apply(OLD).pairs == ()
 
 
 def trust(world: World, saved):
-    return trusted(saved, look(world), world.orders).preview
+    return trust_plan(saved, look(world), world.orders).preview
 
 
 @pytest.mark.parametrize("after_planning", [False, True])

@@ -18,7 +18,7 @@ from reconciler.app.loop.cluster_loop import (
     LoopTrigger,
     Mailbox,
 )
-from reconciler.app.loop.reconcile_runner import ReconcileRunner, turn_of
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.quota_client import QuotaClient
@@ -199,7 +199,7 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
         ):
             await session.close()
             session = None
-        return turn_of(reconciliation)
+        return loop_outcome_of(reconciliation)
 
     intervals = LoopIntervals(interval=world.settings.interval)
     loop = ClusterLoop(

@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 
 from reconciler.app.change.plan_preparation import (
     PlanTask,
-    addressed,
+    address_commands,
     check_piped,
-    prepared_for,
+    prepare_task,
     record_options,
     task_for,
 )
@@ -40,7 +40,7 @@ from reconciler.reconcile import (
     check_fresh,
     check_same_effect,
     observe,
-    trusted,
+    trust_plan,
 )
 from reconciler.reconcile import apply as apply_prepared
 from reconciler.reconcile.observation import rules_for
@@ -170,8 +170,8 @@ async def apply_run(
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
         if task is None:
-            return await _trusted(target, request, runtime)
-        prepared = await prepared_for(task, runtime)
+            return await _trust_saved_plan(target, request, runtime)
+        prepared = await prepare_task(task, runtime)
         _check_approved(request, runtime, prepared)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
@@ -234,7 +234,7 @@ def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedP
         check_digest(prepared, request.expect_digest)
 
 
-async def _trusted(
+async def _trust_saved_plan(
     target: ClusterTarget, request: ApplyRequest, runtime: Runtime
 ) -> tuple[ReconcileOptions, PreparedPlan]:
     """Return a saved plan without its documents; connection, guards and policy are the trusted ones."""
@@ -257,11 +257,11 @@ async def _trusted(
         )
     # The guards check the plan in a thread while the broker validates it; their input does not change.
     prepared, verdict = await asyncio.gather(
-        asyncio.to_thread(trusted, saved, observation, options),
+        asyncio.to_thread(trust_plan, saved, observation, options),
         validate(runtime.ports, options, observation, saved.plan.changes),
     )
     prepared = replace(prepared, preview=replace(prepared.preview, verdict=verdict))
-    return options, addressed(prepared, target, runtime)
+    return options, address_commands(prepared, target, runtime)
 
 
 OUTCOME_FOLDER: Final = ".kquota/outcomes"

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulated
+from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulate_plan
 from reconciler.app.change.offline_plan import plan_offline
-from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.plan_preparation import PlanTask, prepare_task, task_for
 from reconciler.app.change.principals import knowing
 from reconciler.app.clusters.project_files import name_in
 from reconciler.app.clusters.runtime import open_runtime
@@ -91,7 +91,9 @@ async def plan_cluster(
         prepared, callback = await _prepare(notices, task, asks_callback=asks_callback)
     simulation = None
     if evidence is not None:
-        simulation = await asyncio.to_thread(simulated, notices, task, prepared, evidence, callback)
+        simulation = await asyncio.to_thread(
+            simulate_plan, notices, task, prepared, evidence, callback
+        )
     changed = changed_documents(target, task.desired, typed_paths=bool(request.paths))
     return ClusterPlan(
         target=target,
@@ -108,7 +110,7 @@ async def _prepare(
     async with open_runtime(
         notices, task.target, task.records, command="plan", writes=False
     ) as runtime:
-        prepared = await prepared_for(task, runtime)
+        prepared = await prepare_task(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None
 
 
@@ -137,12 +139,12 @@ def changed_documents(
         tree = repository.tree(base)
         declared = [claim for claims in desired.claims.values() for claim in claims]
         names = {path: name_in(tree, start / path) for path in {claim.path for claim in declared}}
-        return frozenset(_changed(target, declared, names, start, tree))
+        return frozenset(_changed_paths(target, declared, names, start, tree))
     except GitError:
         return None
 
 
-def _changed(
+def _changed_paths(
     target: ClusterTarget,
     declared: Iterable[Declaration],
     names: dict[str, str],

@@ -83,15 +83,19 @@ def record_options(sources: RecordSource) -> RecordOptions:
     return RecordOptions(none=sources.no_inventory, forgets=frozenset(sources.forget_writer))
 
 
-async def prepared_for(task: PlanTask, runtime: Runtime) -> PreparedPlan:
+async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
     options = replace(task.options, own_principal=runtime.own_principal)
-    return addressed(
-        narrowed(await prepare(runtime.ports, options, task.desired), options), task.target, runtime
+    return address_commands(
+        limit_findings(await prepare(runtime.ports, options, task.desired), options),
+        task.target,
+        runtime,
     )
 
 
-def addressed(prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime) -> PreparedPlan:
+def address_commands(
+    prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime
+) -> PreparedPlan:
     """Put this cluster's address into the commands that violations suggest."""
     preview = prepared.preview
     if not (preview.violations or preview.plan.ip_aliases):
@@ -113,7 +117,7 @@ def broker_text(target: ClusterTarget, runtime: Runtime) -> str:
     return text
 
 
-def narrowed(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
+def limit_findings(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
     """Drop findings of pairs outside of this run's scope (``--only``, typed paths)."""
     only = options.only
     if only is None:

@@ -55,13 +55,13 @@ def load(
     """
     loaded = load_loosely(target, paths, progress=progress).checked()
     return ClusterDocuments(
-        desired=merged(loaded, _cluster_name(target, loaded)),
+        desired=merge_documents(loaded, _cluster_name(target, loaded)),
         warnings=loaded.warnings,
         complete=not paths or not target.project_cluster.manifests,
     )
 
 
-def merged(loaded: LoadedManifests, name: str) -> DesiredState:
+def merge_documents(loaded: LoadedManifests, name: str) -> DesiredState:
     """Merge the documents of a cluster.
 
     Raises:

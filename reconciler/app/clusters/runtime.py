@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.app.clusters.connection import connection_events
-from reconciler.app.clusters.record_stores import opened, read_only_inventory
+from reconciler.app.clusters.record_stores import open_records, read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
@@ -77,7 +77,7 @@ async def open_runtime(
         inventory: Inventory
         if writes:
             inventory = stack.enter_context(
-                opened(
+                open_records(
                     target,
                     clock,
                     command=command,
@@ -104,7 +104,9 @@ async def open_runtime(
 
 
 @contextlib.asynccontextmanager
-async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
+async def connect_client(
+    notices: TextReceiver, target: ClusterTarget
+) -> AsyncIterator[QuotaClient]:
     """Connect a client for the target; it is closed at the end in any case.
 
     Raises:

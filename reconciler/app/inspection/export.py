@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from reconciler.app.clusters.documents import load_loosely
-from reconciler.app.clusters.runtime import connected, expected_cluster
+from reconciler.app.clusters.runtime import connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import ExportLayout
@@ -27,7 +27,7 @@ from reconciler.render.units import number
 
 async def live_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState:
     """Describe all quotas of the target's cluster."""
-    async with connected(notices, target) as client:
+    async with connect_client(notices, target) as client:
         _ = await expected_cluster(client, target)
         return await client.describe()
 
@@ -110,7 +110,7 @@ def left_out_lines(left_out: Iterable[OmittedQuota]) -> list[str]:
     ]
 
 
-def undeclared(
+def select_undeclared(
     live: QuotaState, target: ClusterTarget, declarations: Iterable[Declaration]
 ) -> QuotaState:
     """Return the live quotas without declared ones, those outside of the cluster's scope, and those that its rules ignore."""

@@ -83,7 +83,7 @@ def metrics_of(serving: MetricsRequest) -> "Metrics | None":
 
 
 @contextlib.asynccontextmanager
-async def served(
+async def serve_metrics(
     notices: TextReceiver,
     serving: MetricsRequest,
     metrics: "Metrics | None",

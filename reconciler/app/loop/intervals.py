@@ -49,12 +49,12 @@ class LoopIntervals:
 
     def resync_after(self, random: Random) -> float:
         """Return seconds from one resync to the next."""
-        return self._varied(self.interval, random)
+        return self._vary(self.interval, random)
 
     def retry_after(self, failures: int, random: Random) -> float:
         """Return seconds to wait after ``failures`` (at least 1) consecutive failures."""
         doublings = min(failures - 1, _MOST_DOUBLINGS)
-        return self._varied(min(self.first_retry * 2.0**doublings, self.last_retry), random)
+        return self._vary(min(self.first_retry * 2.0**doublings, self.last_retry), random)
 
-    def _varied(self, seconds: float, random: Random) -> float:
+    def _vary(self, seconds: float, random: Random) -> float:
         return seconds * (1 + self.jitter * (2 * random() - 1))

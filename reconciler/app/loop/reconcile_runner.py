@@ -22,7 +22,7 @@ from reconciler.quota.planner.removal_budgets import (
 )
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
-from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unrefused
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
 
 
 class CorrectionStore(Protocol):
@@ -72,7 +72,7 @@ class ReconcileRunner:
         desired: DesiredState,
         *,
         counts_drift: bool = True,
-        refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
+        refuses_removals: Callable[[Plan], Awaitable[str]] = refuse_nothing,
     ) -> Reconciliation:
         """Reconcile once. Errors are returned in the result, never raised.
 
@@ -112,7 +112,7 @@ class ReconcileRunner:
             counted_pairs.update({(change.entity, change.key): tenant_of(change) for change in new})
             await self.window.add(counts_of(new, owned, at=at), at)
 
-        reconciliation = await run_pass(
+        reconciliation = await reconcile_cluster(
             ports,
             options,
             desired,
@@ -134,7 +134,7 @@ class ReconcileRunner:
         if reconciliation.preview is not None:
             tracker = tracker.after(
                 reconciliation.preview.plan,
-                corrected=corrected(reconciliation.outcome),
+                corrected=corrected_pairs(reconciliation.outcome),
                 now=reconciliation.started_at,
                 first_seen=reconciliation.drift_since,
             )
@@ -191,7 +191,7 @@ class ReconcileRunner:
         await self.window.take_back(unsent, at)
 
 
-def corrected(outcome: Outcome | None) -> Collection[Pair]:
+def corrected_pairs(outcome: Outcome | None) -> Collection[Pair]:
     """Return the pairs whose drift was corrected, or may have been."""
     return frozenset(
         (pair_outcome.change.entity, pair_outcome.change.key)
@@ -201,7 +201,7 @@ def corrected(outcome: Outcome | None) -> Collection[Pair]:
     )
 
 
-def turn_of(reconciliation: Reconciliation) -> LoopOutcome:
+def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
     """Return whether the reconciliation is retried soon, and the log message.
 
     Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key or the
@@ -216,7 +216,7 @@ def turn_of(reconciliation: Reconciliation) -> LoopOutcome:
     note = (
         ""
         if reconciliation.outcome is None or reconciliation.outcome.complete
-        else _unfinished(reconciliation, reconciliation.outcome)
+        else _unfinished_text(reconciliation, reconciliation.outcome)
     )
     return LoopOutcome(retry=bool(note), note=note, confirm=needs_confirmation(reconciliation))
 
@@ -228,7 +228,7 @@ def needs_confirmation(reconciliation: Reconciliation) -> bool:
     )
 
 
-def _unfinished(reconciliation: Reconciliation, outcome: Outcome) -> str:
+def _unfinished_text(reconciliation: Reconciliation, outcome: Outcome) -> str:
     """Return in words what a retry may complete; "" = nothing."""
     unknown = outcome.count("UNKNOWN") + outcome.count("NOT SENT")
     unseen = sum(

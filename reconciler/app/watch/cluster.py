@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from reconciler import __version__
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.reconcile_runner import ReconcileRunner, turn_of
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision
 from reconciler.base.escaping import escaped
@@ -84,20 +84,20 @@ class WatchedCluster:
         """Reconcile once."""
         self._telemetry.batch(self.name, len(trigger.keys))
         self._telemetry.queue(self.name, 0)
-        reconciliation = await self._passed(self._revision())
+        reconciliation = await self._reconcile(self._revision())
         self.last = reconciliation
-        self._telemetry.passed(reconciliation)
+        self._telemetry.record(reconciliation)
         self._condition_log.log(reconciliation)
         if self._needs_new_session(reconciliation.error):
             await self.close()
-        return turn_of(reconciliation)
+        return loop_outcome_of(reconciliation)
 
     async def close(self) -> None:
         """Close the session; the next reconciliation opens another one with the then current files and environment."""
         self._session = None
         await self._open.aclose()
 
-    async def _passed(self, revision: Revision) -> Reconciliation:
+    async def _reconcile(self, revision: Revision) -> Reconciliation:
         at = self._clock.now()
         try:
             if self._session is None:
@@ -192,20 +192,20 @@ def _condition_lines(reconciliation: Reconciliation) -> Iterator[str]:
             f"{advice.place}: {advice.message}" for advice in reconciliation.preview.advice
         )
         yield from _cut((escaped(warning_text) for warning_text in warning_texts), "doubtful rules")
-    yield from _cut(_withheld(reconciliation), "withheld")
-    yield from _cut(_drifted(reconciliation), "drifted")
+    yield from _cut(_withheld_lines(reconciliation), "withheld")
+    yield from _cut(_drift_lines(reconciliation), "drifted")
     if reconciliation.outcome is not None:
         yield from _cut(_failure_lines(reconciliation.outcome), "not applied")
 
 
-def _withheld(reconciliation: Reconciliation) -> Iterator[str]:
+def _withheld_lines(reconciliation: Reconciliation) -> Iterator[str]:
     for withheld in reconciliation.withheld:
         pair = f"{entity_text(withheld.change.entity)} {withheld.change.key}"
         for violation in withheld.violations:
             yield f"withheld: {pair}: {escaped(violation.message)} (allowed by {violation.allow_with})"
 
 
-def _drifted(reconciliation: Reconciliation) -> Iterator[str]:
+def _drift_lines(reconciliation: Reconciliation) -> Iterator[str]:
     for observation in reconciliation.observations:
         pair = f"{entity_text(observation.entity)} {observation.key}"
         value_text = f"{quantity(observation.key, observation.live)} instead of {quantity(observation.key, observation.expected)}"

@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
-from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, served
+from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, serve_metrics
 from reconciler.app.loop.intervals import Random
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
@@ -160,7 +160,7 @@ class _WatchService:
 
     async def serve(self) -> signal.Signals:
         with self._listening():
-            async with served(
+            async with serve_metrics(
                 self._notices,
                 self._options.serving,
                 self._metrics,
@@ -227,11 +227,11 @@ class ClusterSessions:
         for warning in config.warnings:
             _LOG.warning("%s: %s", escaped(name), escaped(warning))
         project_cluster = revision.project.cluster(name)
-        audit = self._placed(project_cluster.audit_log)
+        audit = self._path_of(project_cluster.audit_log)
         # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
         # records.
         inventory = FileInventory(
-            RecordsFile(self._placed(str(project_cluster.inventory.file))),
+            RecordsFile(self._path_of(str(project_cluster.inventory.file))),
             clock=self._clock,
             writer=InventoryWriter(
                 id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope
@@ -254,7 +254,7 @@ class ClusterSessions:
                     own_principal=own_principal(config),
                 )
 
-    def _placed(self, name: str) -> Path:
+    def _path_of(self, name: str) -> Path:
         path = self._state_dir / name
         make_folder(path.parent)
         return path

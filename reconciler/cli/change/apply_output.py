@@ -74,7 +74,7 @@ async def _apply_all(
         writing = [run for run in runs if not run.is_refused and run.prepared.plan.changes]
         if writing and not display.yes and not await _confirm(console, writing):
             raise UsageError("apply cancelled; nothing was written")
-        applied = await _applied(console, runs, display, is_alone=is_alone)
+        applied = await _apply_prepared(console, runs, display, is_alone=is_alone)
         return _report(console, prepared, applied, display)
 
 
@@ -115,7 +115,7 @@ def _check_all(console: Console, prepared: Sequence[Prepared], display: ApplyOut
         )
 
 
-async def _applied(
+async def _apply_prepared(
     console: Console, runs: Sequence[ApplyRun], display: ApplyOutput, *, is_alone: bool
 ) -> tuple[Applied, ...]:
     """Write to each cluster that has a plan; return the results.

@@ -170,8 +170,8 @@ def adopt(
         exported_state,
         live_state,
         manifest_folder,
+        select_undeclared,
         teams_of,
-        undeclared,
         unused_folder,
     )
     from reconciler.cli.output.plans import show_plans
@@ -180,7 +180,9 @@ def adopt(
     cluster_target = target(where)
     folder = manifest_folder(cluster_target) if out_dir is None else out_dir
     declarations = declarations_of(cluster_target)
-    state = undeclared(run(live_state(console, cluster_target)), cluster_target, declarations)
+    state = select_undeclared(
+        run(live_state(console, cluster_target)), cluster_target, declarations
+    )
     existing_names = {declaration.document.rpartition("/")[2] for declaration in declarations}
     with ProgressLine(console) as progress:
         exported = exported_state(

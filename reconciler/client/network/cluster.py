@@ -111,7 +111,7 @@ class ClusterConnections:
             tries += 1
             used: Connection | None = None
             try:
-                used = await self._connected(node, deadline, last)
+                used = await self._connect(node, deadline, last)
                 answer = await self._ask(used, ask, deadline)
                 refusal = ask.refusal(ask.verdict(answer), used.node, used.scrubbed)
                 if refusal is None:
@@ -197,7 +197,7 @@ class ClusterConnections:
             await used.close()
         if used.is_open and len(self._nodes.brokers) < 2:
             return
-        self._nodes.failed([used.address], self._clock.monotonic())
+        self._nodes.record_failure([used.address], self._clock.monotonic())
         if self._connections.get(None) is used:
             del self._connections[None]
             await used.close()
@@ -236,7 +236,7 @@ class ClusterConnections:
         connection = self._connections[node] = await self._open(node, deadline)
         return connection
 
-    async def _connected(
+    async def _connect(
         self, node: int | None, deadline: Deadline, last: ClientError | None
     ) -> Connection:
         """Return a connection; without time left for one, raise the previous error instead of the timeout."""
@@ -378,7 +378,7 @@ class ClusterConnections:
         self, addresses: tuple[Address, ...], connection: Connection | None
     ) -> None:
         failed = addresses if connection is None else (connection.address,)
-        self._nodes.failed(failed, self._clock.monotonic())
+        self._nodes.record_failure(failed, self._clock.monotonic())
         if connection is not None:
             await connection.close()
 

@@ -58,7 +58,7 @@ class Nodes:
         _ = self._failures_by_address.pop(address, None)
         self._last_contact_at = now
 
-    def failed(self, addresses: Iterable[Address], now: float) -> None:
+    def record_failure(self, addresses: Iterable[Address], now: float) -> None:
         """Record that addresses did not work, or that a connection to them was lost."""
         for address in addresses:
             past = self._failures_by_address.setdefault(address, _AddressFailures())

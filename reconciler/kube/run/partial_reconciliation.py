@@ -23,7 +23,7 @@ from reconciler.quota.ip_aliases import is_named_ip
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import Losses, ResolvedClaims
-from reconciler.quota.planner.effects import ladders
+from reconciler.quota.planner.effects import candidates_by_client
 from reconciler.quota.planner.plan import Finding, Plan, PlanRemainder
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Reconciliation
@@ -149,7 +149,7 @@ class PartialReconciliation:
         self.entities = frozenset(
             candidate
             for entity in scope.entities
-            for wider_entities in ladders(entity)
+            for wider_entities in candidates_by_client(entity)
             for candidate in (entity, *wider_entities)
         )
         self._store, self._cluster, self._baseline = store, cluster, baseline

@@ -20,7 +20,7 @@ from reconciler.quota.precedence import (
     may_share_client,
     precedence_levels,
     resolve,
-    unranked,
+    unranked_entities,
 )
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
@@ -61,7 +61,7 @@ def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tupl
     """
     subject = change.entity
     effects: list[LimitEffect] = []
-    for candidates in ladders(subject):
+    for candidates in candidates_by_client(subject):
         was, old = _first(live, candidates, change.key)
         will, new = _first(after, candidates, change.key)
         exception = (was == subject and _is_default_beside(will, subject)) or (
@@ -94,7 +94,7 @@ def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> Limit
 
 
 @lru_cache(maxsize=64)  # the changes of an entity follow one another
-def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
+def candidates_by_client(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
     """Return, for each kind of client of an entity, the entities that can apply to it, closest first."""
     user, client_id, ip = subject
     if isinstance(ip, str):
@@ -148,7 +148,7 @@ def unranked_limits(live: QuotaState, changes: Iterable[QuotaChange]) -> tuple[U
         entities_by_key.setdefault(change.key, []).append(change.entity)
     return tuple(
         (entity_parts, key)
-        for entity_parts, values in unranked(live)
+        for entity_parts, values in unranked_entities(live)
         for key in COLUMNS
         if str(key) in dict(values)
         and any(may_share_client(entity_parts, entity) for entity in entities_by_key.get(key, ()))

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.app.loop import LoopOutcome
-from reconciler.app.loop.reconcile_runner import turn_of
+from reconciler.app.loop.reconcile_runner import loop_outcome_of
 from reconciler.errors import (
     AuthenticationError,
     ConnectError,
@@ -45,7 +45,7 @@ def pair(result: Result | None, visibility: PairVisibility = PairVisibility.VISI
 
 def ended(*pairs: PairOutcome, withheld: tuple[WithheldChange, ...] = (), **outcome) -> LoopOutcome:
     new_outcome = Outcome(cluster_id="c", digest="d", pairs=pairs, **outcome)
-    return turn_of(Reconciliation(cluster="prod", outcome=new_outcome, withheld=withheld))
+    return loop_outcome_of(Reconciliation(cluster="prod", outcome=new_outcome, withheld=withheld))
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def ended(*pairs: PairOutcome, withheld: tuple[WithheldChange, ...] = (), **outc
 def test_an_error_decides_whether_a_reconciliation_is_retried(
     error: KquotaError, turn: LoopOutcome
 ):
-    assert turn_of(Reconciliation(cluster="prod", error=error)) == turn
+    assert loop_outcome_of(Reconciliation(cluster="prod", error=error)) == turn
 
 
 def test_a_successful_reconciliation_waits_for_the_next_trigger():
-    assert turn_of(Reconciliation(cluster="prod")) == LoopOutcome()
+    assert loop_outcome_of(Reconciliation(cluster="prod")) == LoopOutcome()
     assert ended(pair(Applied())) == LoopOutcome()
 
 

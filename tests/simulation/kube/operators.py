@@ -64,7 +64,7 @@ class JudgedMetrics:
     def __init__(self, judge: "ReconciliationJudge") -> None:
         self._judge = judge
 
-    def passed(self, reconciliation: Reconciliation, **_: object) -> None:
+    def record(self, reconciliation: Reconciliation, **_: object) -> None:
         self._judge.passed(reconciliation)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
