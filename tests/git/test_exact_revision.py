@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import GitMirror
+from reconciler.git.mirror import GitMirror, GitSource
 from reconciler.git.refs import GitRefs
 from reconciler.git.repository import Repository, exact_commit
-from reconciler.git.source import GitSource
 from tests.git.commits import commit, git, repository
 
 

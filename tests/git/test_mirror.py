@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import KEPT, GitMirror
-from reconciler.git.source import GitSource
+from reconciler.git.mirror import KEPT, GitMirror, GitSource
 from tests.git.commits import commit, git, repository
 
 

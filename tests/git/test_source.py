@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.source import GitSource
+from reconciler.git.mirror import GitSource
 
 HERE = Path()
 

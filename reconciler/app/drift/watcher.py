@@ -10,8 +10,7 @@ from reconciler.app.clusters.record_stores import open_records, read_only_invent
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.loop.intervals import LoopIntervals
+from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.app.notices import TextReceiver

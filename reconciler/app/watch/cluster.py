@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from reconciler import __version__
-from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.loop.intervals import LoopIntervals
+from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.watch.metrics_port import WatchMetrics
 from reconciler.app.watch.revision import Revision

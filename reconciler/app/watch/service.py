@@ -13,8 +13,8 @@ from typing import Final
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
+from reconciler.app.loop.cluster_loop import Random
 from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, serve_metrics
-from reconciler.app.loop.intervals import Random
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror

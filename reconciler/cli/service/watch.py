@@ -90,8 +90,7 @@ def watch(
     from reconciler.app.watch.revision import RevisionPaths
     from reconciler.app.watch.service import WatchOptions, watch_branch
     from reconciler.cli.framework.logs import collect_as_usual, log_records
-    from reconciler.git.mirror import GitMirror
-    from reconciler.git.source import GitSource
+    from reconciler.git.mirror import GitMirror, GitSource
 
     options = WatchOptions(
         mirror=GitMirror(
