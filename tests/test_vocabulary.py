@@ -100,6 +100,23 @@ def test_every_function_of_the_walks_is_in_the_module_before_it() -> None:
     assert not wrong
 
 
+def test_every_name_under_where_to_start_and_in_the_recipes_exists() -> None:
+    recipes = (clarity.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (
+        GLOSSARY.split("## Where to start")[1].split("## Glossary")[0]
+        + recipes.split("## Rules that tests hold")[0]
+    )
+    names = set(re.findall(r"`(_\w+|[A-Z]\w*[a-z]\w*|[a-z]+_\w+)`", text))
+    assert len(names) > 30
+    files = [
+        *clarity.PACKAGE.rglob("*.py"),
+        *(clarity.ROOT / "tools").glob("*.py"),
+        *(clarity.ROOT / "charts").rglob("*.yaml"),
+    ]
+    defined = {name for path in files for name in re.findall(r"\w+", path.read_text("utf-8"))}
+    assert names - defined == set()
+
+
 def banned_by_the_glossary() -> frozenset[str]:
     """Identifiers in backticks in the last column of the table in ARCHITECTURE.md."""
     rows = [line.split("|") for line in GLOSSARY.split("## Glossary")[1].splitlines()]
