@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.keys import Key
-from reconciler.render.html.facts import MOST_PAST_CHANGES, ChangeHistory, PastChange
+from reconciler.render.html.history import MOST_PAST_CHANGES, ChangeHistory, PastChange
 
 INTENDED: Final = "INTENDED"
 """Outcome of a change that is about to be sent: it may have been written."""

@@ -21,7 +21,8 @@ from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.html.facts import ChangeHistory, ClusterPage, PastChange
+from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.history import ChangeHistory, PastChange
 from reconciler.render.html.page import page_html
 from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from tests.render.previews import (

@@ -16,7 +16,8 @@ from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.results.report import ValidationResult
 from reconciler.quota.state import QuotaState, limits_of
-from reconciler.render.html.facts import ChangeHistory, ClusterPage, PastChange
+from reconciler.render.html.facts import ClusterPage
+from reconciler.render.html.history import ChangeHistory, PastChange
 from tests.render.pages import looked, page
 from tests.render.previews import NOW
 from tests.servers.chromium import Browser, chromium

@@ -5,11 +5,10 @@ The order of the fields of a row is the order in which ``page/sections.js`` read
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text, parts_text
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
+from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.impact import AffectedPrincipal, Direction, Impact, shadows
 from reconciler.quota.planner.plan import Finding, apply_to
@@ -17,6 +16,7 @@ from reconciler.quota.precedence import EffectiveLimit, unranked_entities
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
+from reconciler.render.html.history import ChangeHistory
 from reconciler.render.impact_rows import SHARING
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
@@ -31,34 +31,6 @@ from reconciler.render.rows import (
     summary,
 )
 from reconciler.render.units import age, instant, number
-
-MOST_PAST_CHANGES: Final = 5_000
-"""Maximum number of entries in a page, the newest ones; a log of years would make it unusable."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastChange:
-    """One past change."""
-
-    time: str  # time in the log (ISO 8601 with zone)
-    author: str
-    commit: str
-    entity: Entity
-    key: Key
-    before: float | None  # value before, None = not set
-    after: float | None  # intended value, None = removed
-    cause: str  # the row of the three-way table
-    document: str  # `namespace/name`, or ""
-    outcome: str  # `APPLIED`, `REJECTED`, `HELD`, `UNKNOWN`, `NOT SENT`, `NOT LANDED` or `INTENDED`
-    note: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeHistory:
-    """The entries of a log about a cluster."""
-
-    entries: tuple[PastChange, ...] = ()  # the newest `MOST_PAST_CHANGES`, newest first
-    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

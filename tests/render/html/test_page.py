@@ -15,8 +15,9 @@ from reconciler.evidence.render import report_page
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal
-from reconciler.render.html.facts import MOST_PAST_CHANGES, ChangeHistory, ClusterPage
+from reconciler.render.html.facts import ClusterPage
 from reconciler.render.html.frame import FRAME
+from reconciler.render.html.history import MOST_PAST_CHANGES, ChangeHistory
 from reconciler.render.html.page import SCRIPTS, STYLES, TEMPLATE, page_document
 from reconciler.render.lookup_table import PageLookup
 from tests.render.pages import HOSTILE, PAST, hostile_look, look, page

@@ -1,0 +1,35 @@
+"""The entries of an audit log about one cluster, as a page shows it."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
+
+MOST_PAST_CHANGES: Final = 5_000
+"""Maximum number of entries in a page, the newest ones; a log of years would make it unusable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastChange:
+    """One past change."""
+
+    time: str  # time in the log (ISO 8601 with zone)
+    author: str
+    commit: str
+    entity: Entity
+    key: Key
+    before: float | None  # value before, None = not set
+    after: float | None  # intended value, None = removed
+    cause: str  # the row of the three-way table
+    document: str  # `namespace/name`, or ""
+    outcome: str  # `APPLIED`, `REJECTED`, `HELD`, `UNKNOWN`, `NOT SENT`, `NOT LANDED` or `INTENDED`
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeHistory:
+    """The entries of a log about a cluster."""
+
+    entries: tuple[PastChange, ...] = ()  # the newest `MOST_PAST_CHANGES`, newest first
+    left_out: int = 0
