@@ -137,7 +137,6 @@ class ClientConfig:
         """Read a file as Kafka's tools take it with ``--command-config``.
 
         Args:
-            path: The file.
             overrides: Keys with priority over the file, for example ``bootstrap.servers`` of a command line.
             allowed: What ``${env:...}``, ``${file:...}`` and ``${directory:...}`` may read.
             token: Your own source of OAUTHBEARER tokens.

@@ -122,10 +122,6 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
 def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:
     """Run an ingest. A failure of one cluster is reported, and the others are processed.
 
-    Args:
-        work: The request.
-        progress: Receives the progress.
-
     Raises:
         UsageError: Options contradict each other.
         TelemetryError: A setting, a snapshot or a log cannot be used.

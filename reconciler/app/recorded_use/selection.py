@@ -34,7 +34,6 @@ class WindowOptions:
         """Return from and to (exclusive) in milliseconds since the epoch.
 
         Args:
-            clock: Time.
             default_ms: Length of a window without a begin.
 
         Raises:

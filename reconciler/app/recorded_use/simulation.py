@@ -135,7 +135,6 @@ def policy_for(
     """Return the what-if policy of the project, if any, with the tiers that documents refer to.
 
     Args:
-        notices: Receives warnings.
         project_path: The project file; ``None`` = the one here, if it exists.
         declared: Documents by cluster id.
 

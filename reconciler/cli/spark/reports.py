@@ -55,7 +55,6 @@ class ReportRequest:
         """Run a job and show its report.
 
         Args:
-            console: Where it is shown.
             job: Name of the job.
             budgets: Capacity of brokers, for jobs that use it.
             settings: Further settings of the job.
@@ -181,7 +180,6 @@ def capacities_of(clusters: Iterable[SelectedCluster], typed: Iterable[str]) -> 
     """Return the capacity of brokers as ``ID=IN:OUT:PPM``: the typed values, and those of the project for other clusters.
 
     Args:
-        clusters: The clusters.
         typed: Values of ``--capacity``.
     """
     from reconciler.manifest.quantity import parse_integer

@@ -24,7 +24,6 @@ def keep(
     """Add entries to the lake; entries that it already has change nothing.
 
     Args:
-        lake: The lake.
         cluster_ids: Ids of the clusters to import; entries of other clusters are only counted.
         entries: As returned by :func:`reconciler.inventory.audit_log.read_entries`.
         source: The log, for errors.

@@ -110,7 +110,6 @@ class DropCounts(Counter[DropReason]):
         """Count occurrences of a reason.
 
         Args:
-            reason: The reason.
             number: The number of occurrences.
             example: The place, such as ``file:12: …``; the first :data:`EXAMPLES` are kept.
         """

@@ -136,9 +136,7 @@ def read(
     lists the files that were not read completely, because they may contain points of that day.
 
     Args:
-        lake: The lake.
         sources: Clusters whose series may be in the files.
-        files: What to read.
         clock: Points more than :data:`~reconciler.evidence.ingest.point_rows.AHEAD_MS` after now are dropped.
         progress: Called once per file.
 

@@ -103,8 +103,6 @@ class SampleDays:
     """Writes the days of one cluster.
 
     Args:
-        lake: The lake.
-        cluster_id: Kafka's cluster id.
         pace: The scrape interval of its brokers. Stored days keep the one that they were assembled with.
         rebuild: Whether stored days use ``pace`` instead.
     """

@@ -194,8 +194,6 @@ def limit_snapshots(
     """Return the complete snapshots of a cluster by time; equal consecutive snapshots share one state.
 
     Args:
-        lake: The lake.
-        cluster_id: Kafka's cluster id.
         since: The first day; of earlier snapshots only the last one before it is returned. ``None`` = all.
 
     Raises:

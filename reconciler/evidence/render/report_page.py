@@ -65,7 +65,6 @@ def use_page(
     """Render the page.
 
     Args:
-        report: The report.
         files: The constant parts.
         made_ms: Time of the report, milliseconds since the epoch.
         tool_version: Version of this program.

@@ -70,7 +70,6 @@ def recorded_of(simulation: Simulation, *, at: float) -> RecordedUse:
     """Render the section of recorded use.
 
     Args:
-        simulation: The simulation.
         at: Time of the plan in seconds since the epoch; the age of the evidence refers to it.
     """
     groups = tenants(simulation.rows)

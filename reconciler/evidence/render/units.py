@@ -28,7 +28,6 @@ def bucket_text(bucket: Bucket, *, any_name: bool = False) -> str:
     """Return the clients that are counted together: ``user=alice,client-id=app``; names are quoted.
 
     Args:
-        bucket: The bucket.
         any_name: Whether empty names mean any other name.
     """
     match bucket.kind:

@@ -81,7 +81,6 @@ def expired(
 
     Args:
         store: The store of the lake.
-        now_ms: Now.
         keep: Retention in days by table; units of tables that are not listed do not expire.
         dry_run: Whether to count only.
 

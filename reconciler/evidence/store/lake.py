@@ -101,7 +101,6 @@ class Lake:
         Sends one list request for the table, or one per cluster if ``clusters`` is set.
 
         Args:
-            table: Which table.
             clusters: Cluster ids; all by default.
             from_day: The first day.
             to_day: The last day, inclusive.
@@ -144,8 +143,6 @@ class Lake:
         """Replace the content of a unit with rows, atomically.
 
         Args:
-            unit: The unit.
-            rows: All its rows.
             after: The generation to replace; ``None`` if there is none.
             counts: Named counts of the input.
             inputs: Provenance, by name.
@@ -212,7 +209,6 @@ class Lake:
         """Read a unit, create its next content and commit it; repeat if another writer committed first.
 
         Args:
-            unit: The unit.
             make: Maps the newest generation to the next content; may be called several times.
 
         Raises:

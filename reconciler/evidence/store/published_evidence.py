@@ -152,8 +152,6 @@ def opened(store: FileStore, cluster_id: str, now_ms: int, max_age_ms: int) -> P
 
     Args:
         store: The store that contains the evidence.
-        cluster_id: Kafka's cluster id.
-        now_ms: Now.
         max_age_ms: Maximum age of the end of the window.
 
     Raises:

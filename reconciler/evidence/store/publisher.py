@@ -54,12 +54,10 @@ def publish(
 
     Args:
         lake: The lake that contains the samples.
-        cluster_id: Kafka's cluster id.
         to: The destination; each cluster has a folder.
         from_ms: Start of the window, rounded down to a UTC day; ``None`` = :data:`WINDOW_DAYS` before the end.
         to_ms: End of the window, exclusive, after the last sample of its last day.
         pace: Scrape interval to use if no day of the window has one.
-        now_ms: Now.
         check_all: Whether existing samples are always checked by their whole content.
 
     Raises:

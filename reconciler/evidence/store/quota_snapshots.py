@@ -168,7 +168,6 @@ def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> Ob
 
     Args:
         lake: The lake that contains the snapshots.
-        cluster_id: Kafka's cluster id.
         from_ms: Start of the window.
         to_ms: End of the window, exclusive.
 
@@ -303,7 +302,6 @@ def complete_snapshots(
 
     Args:
         lake: The lake that contains the snapshots.
-        cluster_id: Kafka's cluster id.
         from_ms: Start of the window; ``None`` = all snapshots.
         to_ms: End of the window, exclusive; ``None`` = up to the newest.
         columns: Columns of ``quota_entry``, including ``snapshot_id``; all by default.

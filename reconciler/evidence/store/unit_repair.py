@@ -32,9 +32,7 @@ def given_up(
     """Recreate units with a missing or modified file, without rows; return a sentence for each.
 
     Args:
-        lake: The lake.
         table: One of :data:`BROUGHT`.
-        cluster_id: Kafka's cluster id.
         from_day: The first day.
         to_day: The last day, inclusive.
 
@@ -90,8 +88,6 @@ def added(lake: Lake, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> in
     """Add rows to a unit; create the unit if it does not exist.
 
     Args:
-        lake: The lake.
-        unit: The unit.
         missing: Maps the existing rows to the rows to add; may be called several times.
 
     Returns:

@@ -68,7 +68,6 @@ def read(
     """Return the content of the ConfigMaps of a cluster id; records that are not known if there is no ConfigMap.
 
     Args:
-        cluster_id: The Kafka cluster id.
         config_maps_found: All ConfigMaps that :func:`selector` selects, in any order.
         decoded: Decoded ConfigMaps by name, reused if the version is the same; brought up to date.
         earlier_records: Records that are in memory; equal ones are returned as these objects.

@@ -57,7 +57,6 @@ class KubeInventory:
     """The ownership records of one cluster, with the removals of the guard's window and the corrections of drift.
 
     Args:
-        api: Client of the API server.
         cache: The cached documents.
         name: Name of the QuotaCluster.
         namespace: Namespace of the ConfigMaps.
@@ -94,7 +93,6 @@ class KubeInventory:
         """Read the records from Kubernetes.
 
         Args:
-            cluster_id: The Kafka cluster id.
             cluster: The QuotaCluster with the tenant grants; ``None`` = unknown.
 
         Raises:

@@ -32,7 +32,6 @@ class RecordIndex:
         """Index the records of a layout with this number of parts.
 
         Args:
-            owned: The records.
             parts: Number of parts; if it changed, all records are indexed again.
             among: The entities whose records may differ from the indexed ones; ``None`` = any.
         """

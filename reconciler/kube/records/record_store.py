@@ -59,7 +59,6 @@ async def put(
     """Write the wanted ConfigMaps in the order in which a crash loses nothing; ``stored`` is updated after each write.
 
     Args:
-        api: Client of the API server.
         namespace: The operator's own.
         stored: The present ConfigMaps by name, from the API server.
         wanted_objects: From :func:`config_maps.config_maps`.
@@ -102,9 +101,7 @@ async def change(
     """Change the content; unchanged parts are not written.
 
     Args:
-        api: Client of the API server.
         namespace: The operator's own.
-        cluster_id: The Kafka cluster id.
         work: Returns the new content from the present; called again if another writer was faster.
 
     Raises:

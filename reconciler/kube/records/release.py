@@ -56,10 +56,8 @@ async def release(
     """Remove the operator's finalizer from every ClientQuota that has it.
 
     Args:
-        api: Client of the API server.
         namespaces: The namespaces; empty = all.
         operator_namespace: Namespace of the records.
-        progress: Receives the progress.
 
     Raises:
         KubernetesError: ClientQuotas could not be listed; nothing was changed.

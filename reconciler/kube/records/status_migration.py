@@ -42,7 +42,6 @@ def records_of_statuses(
     """Return the records, with those of statuses that no ConfigMap has, and the uids of their documents.
 
     Args:
-        cluster_id: The Kafka cluster id.
         objects: The existing ClientQuotas.
         before: The records of the ConfigMaps; they take precedence.
         has_grant: Whether a document may declare its entity.

@@ -32,7 +32,6 @@ class ClusterAssignments:
         """Return the QuotaCluster that manages this Kafka cluster; the caller if there is none yet.
 
         Args:
-            cluster_id: The Kafka cluster id.
             name: The QuotaCluster that is connected to the cluster and calls.
         """
         self._names = {

@@ -33,7 +33,6 @@ class ClusterLoops:
         is_own: Whether this operator serves a QuotaCluster.
         work_of: Returns the work of a new loop by the name of its cluster (``LOST`` for documents without a cluster).
         pace_of: Returns the intervals of a loop; called before each wait.
-        clock: Time.
         on_end: Called with the name of a cluster whose loop ended.
     """
 

@@ -30,7 +30,6 @@ class MissingClusterReconciler:
     Args:
         cache: The documents.
         writes: Writes statuses and finalizers.
-        clock: Time.
         orphan: ``orphan(cluster id, documents)`` records what the documents own in a Kafka cluster as orphaned.
     """
 

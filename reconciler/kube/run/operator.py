@@ -109,9 +109,6 @@ class Operator:
 
     Args:
         settings: The settings of the process.
-        api: Client of the API server.
-        sessions: Clients of Kafka clusters.
-        clock: Time.
         metrics: Receives every event.
         ports: Watches, the Lease and the audit log.
     """

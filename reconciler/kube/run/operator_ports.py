@@ -80,7 +80,6 @@ def process_ports(connect: Connect, *, clock: Clock) -> OperatorPorts:
 
     Args:
         connect: Opens a connection for the Lease alone, so that it waits for no other request.
-        clock: Time.
     """
     writes = KafkaWrites()
 

@@ -35,7 +35,6 @@ class DefinitionGuard:
     """Withholds removals while the definition of ClientQuota is being deleted.
 
     Args:
-        api: Client of the API server.
         cache: The cached documents.
     """
 
@@ -51,7 +50,6 @@ class DefinitionGuard:
 
         Args:
             name: Name of the QuotaCluster.
-            plan: The planned changes.
         """
         if not any(self._is_of_deleted_document(name, change) for change in plan.changes):
             return ""
@@ -82,7 +80,6 @@ def might_remove(owned: OwnershipRecords, settled: ResolvedClaims, policy: Polic
     An orphaned value stays, too, unless its document had no deletionPolicy and the policy is now Sync.
 
     Args:
-        owned: The records.
         settled: The resolved claims of all documents.
         policy: The policy in force.
     """
@@ -112,7 +109,6 @@ def is_recorded(owned: OwnershipRecords, settled: ResolvedClaims, rules: Rules) 
     """Whether the documents declare exactly the owned values, so that only drift from them can be written.
 
     Args:
-        owned: The records.
         settled: The resolved claims of all documents.
         rules: The rules of the QuotaCluster.
     """

@@ -41,7 +41,6 @@ async def stop_and_release(
         deployment: Deployment to stop first; ``None`` = none.
         longest: Maximum seconds to wait for the end of its pods.
         notices: Receives a note that it was stopped.
-        progress: Receives the progress.
 
     Raises:
         KubernetesError: Nothing was released.
@@ -76,8 +75,6 @@ async def stop_deployment(
         api: Client of the API server. Needs ``get`` on the Deployment, ``patch`` on its ``scale`` and ``list`` on
             pods.
         namespace: Namespace of the Deployment.
-        name: Its name.
-        clock: Time.
         longest: Seconds to wait for the pods.
 
     Returns:

@@ -92,7 +92,6 @@ def assess_eligibility(
     """Return the eligibility of a ClientQuota.
 
     Args:
-        obj: The resource.
         clusters: The usable QuotaClusters by name.
         unusable: Names of QuotaClusters that exist and are invalid.
     """

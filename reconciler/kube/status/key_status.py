@@ -112,8 +112,6 @@ class KeyStatusIndex:
         """Return the status of a pair of a document.
 
         Args:
-            pair: The pair.
-            document: The document.
             tenanted: Whether documents of other namespaces must not be named.
         """
         live = self.live(pair)

@@ -134,7 +134,6 @@ class StatusPublisher:
         name: Name of the QuotaCluster.
         writes: Writes to the API server.
         inventory: The records.
-        clock: Time.
         deletion_timeout: Maximum seconds that a finalizer may block the deletion of a document.
     """
 

@@ -62,7 +62,6 @@ def cluster_status(
     """Return the status of a QuotaCluster.
 
     Args:
-        obj: The resource.
         report: The reconciliation; ``None`` before the first.
         losses: The pairs that documents declare and lose.
         owned: The records after the reconciliation.

@@ -64,7 +64,6 @@ class ResourceWriter:
     """Writes to one API server.
 
     Args:
-        api: Client of the API server.
         cache: Receives the API server's responses.
         clock: Time, for events.
         identity: The reporting instance of events.

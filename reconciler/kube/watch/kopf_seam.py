@@ -104,7 +104,6 @@ async def watch_end(plurals: Collection[str], stop: asyncio.Event) -> str:
     """Wait until one of Kopf's watches ends; polls until the tasks exist, then waits for them.
 
     Args:
-        plurals: The watched kinds.
         stop: Set when Kopf has to stop.
 
     Returns:

@@ -41,7 +41,6 @@ def projections(obj: Obj, clusters: Mapping[str, Obj]) -> Mapping[str, Obj]:
     status lists: what it owns there is frozen.
 
     Args:
-        obj: The resource.
         clusters: The QuotaClusters, by name.
     """
     if not selects_clusters(obj):

@@ -314,7 +314,6 @@ class ResourceCache:
         """Record a complete listing; cached objects that it does not contain and that are not newer are deleted.
 
         Args:
-            items: All objects.
             namespace: The listed namespace; ``None`` = all.
             version: Resource version of the listing; "" = newer than every object.
         """

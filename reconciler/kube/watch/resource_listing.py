@@ -54,7 +54,6 @@ class FullListing:
     """Lists QuotaClusters and the ClientQuotas of every watched namespace.
 
     Args:
-        api: Client of the API server.
         cache: Receives the objects.
         namespaces: The watched namespaces; empty = all.
         from_file: QuotaClusters from a file; ``None`` = they are listed.

@@ -17,7 +17,6 @@ class WatchOrder:
     """The order of the events of one kind.
 
     Args:
-        clock: Time.
         watches: Number of watches that report the kind: several have no common order.
     """
 

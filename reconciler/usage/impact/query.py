@@ -109,7 +109,6 @@ def impact_query(
     """Determine what to read to compute the effect of a change of limits.
 
     Args:
-        cluster_id: The cluster.
         before: The current limits.
         after: The limits after the change.
         buckets_by_type: The buckets that each broker recorded, by type.

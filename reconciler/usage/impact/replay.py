@@ -27,7 +27,6 @@ def judged(
     """Return one row for each affected bucket on each broker, in the order of the query.
 
     Args:
-        question: The query.
         series: The samples of each broker, of every bucket that :attr:`ImpactQuery.reads` lists.
         max_gap_ms: A longer gap starts a new session.
         min_delay_ms: A shorter delay is not counted as throttling.
@@ -66,7 +65,6 @@ def replayed(
     """Return one row: the old buckets under current limits, and their sum under the new limit.
 
     Args:
-        cluster_id: The cluster.
         request: The future row.
         parts: The samples of the old buckets on the broker, in the order of the request's parts.
         max_gap_ms: A longer gap starts a new session.
@@ -118,7 +116,6 @@ def impact(
     """Compute the effect of a limit on a bucket on one broker.
 
     Args:
-        kind: The quota type.
         answer: How far the parts determine the use of the bucket (:func:`~reconciler.usage.impact.bucket_mapping.regroup`).
         parts: The old buckets it consists of, with the samples of this broker.
         limit: The new limit in units; ``None`` = unlimited.
@@ -163,7 +160,6 @@ def forecasts(
     """Return the best and the worst forecast of a limit for one bucket on one broker; equal if all is known.
 
     Args:
-        kind: The quota type.
         demand: The recorded demand.
         limit: Units; ``None`` = unlimited.
         fetch: The fetch size; ``None`` for types other than fetch.

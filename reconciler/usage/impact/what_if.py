@@ -103,7 +103,6 @@ def portions(
     """Split a query into parts that are read one after the other, to bound memory.
 
     Args:
-        question: The query.
         at_once: Maximum number of series (a bucket on a broker) in one part; a single row may need more.
         max_buckets: Maximum number of series in all parts.
 

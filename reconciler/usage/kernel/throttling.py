@@ -118,7 +118,6 @@ def simulate(
     """Compute the effect of a limit on one bucket on one broker.
 
     Args:
-        kind: The quota type.
         demand: The demand of one bucket on one broker.
         limit: In units, at least 1 and below :data:`~reconciler.usage.samples.MAX_UNITS`; ``None`` = unlimited.
         min_delay_ms: A shorter delay is not counted as throttling; at least 1; only used for backlogs.

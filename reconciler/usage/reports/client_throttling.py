@@ -81,7 +81,6 @@ def client_report(
 
     Args:
         client: The names of the client; buckets with another name are ignored.
-        evidence: What was recorded.
         tier_of: The tier of a bucket, which has the margin of a proposal.
         at_ms: The time in question.
         max_rows: Maximum number of rows of ``throttled``.

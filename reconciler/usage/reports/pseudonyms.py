@@ -65,7 +65,6 @@ class Pseudonyms:
 
         Args:
             kind: ``user``, ``client-id``, ``ip``, or any other word that distinguishes kinds.
-            name: The name.
         """
         if not name:
             return ""

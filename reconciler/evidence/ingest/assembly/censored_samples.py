@@ -50,7 +50,6 @@ def censored(
     does not fit is answered empty and its bytes are subtracted: throttled far from the limit is unknown.
 
     Args:
-        samples: The samples.
         times: Milliseconds of all rows.
         limits: The limits over time.
         tally: Counts samples with uncertain limits.

@@ -70,7 +70,6 @@ def assembled(
     """Assemble the rows of a day.
 
     Args:
-        cluster_id: Kafka's cluster id.
         day: UTC.
         points: All its points, in any order.
         pace: The scrape interval.

@@ -60,7 +60,6 @@ def grid(
     Without ``up``, a single scrape without the bucket gives no sample, because the point may only be late.
 
     Args:
-        day_readings: The readings.
         before: The carry-over of the previous day.
         limits: The limits over time.
         pace: The scrape interval.

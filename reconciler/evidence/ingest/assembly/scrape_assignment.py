@@ -44,7 +44,6 @@ def placed(points: Points, step_ms: int, tally: DropCounts) -> AssignedPoints:
     """Assign the points of one cluster and day to selected scrapes.
 
     Args:
-        points: The points.
         step_ms: The scrape interval.
         tally: Counts points that are not used.
     """

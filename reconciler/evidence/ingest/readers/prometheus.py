@@ -77,9 +77,7 @@ class PrometheusClient:
 
     Args:
         address: Base address without ``/api/v1``.
-        clock: The clock.
         config: Authorization, TLS and headers.
-        bounds: Limits.
         counts: Counts retries, warnings and everything that is dropped.
     """
 

@@ -172,7 +172,6 @@ def decided(
     """Return the verdicts of ``quota.planner.comparison.compare`` on the pairs of :func:`laid_out`: rows of :data:`VERDICT`.
 
     Args:
-        joined_pairs: The pairs.
         rules: Rules by cluster id; a pair of a cluster without rules ends the job.
         now: Seconds since the epoch, for overrides, ignore rules and writes with unknown outcome.
         day: The value of the column ``day``.

@@ -56,7 +56,6 @@ def sides(
     """Build the frames of a fleet whose files were read in this process.
 
     Args:
-        spark: The session.
         live: ``quota_entry`` of one snapshot per cluster; clusters that are not in ``fleet`` are dropped.
         fleet: Inputs by cluster id.
     """

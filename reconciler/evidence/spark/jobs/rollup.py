@@ -80,11 +80,7 @@ def five_minutes(
     """Return ``usage_5m`` of the days of a window; days without a current rollup are rolled up first.
 
     Args:
-        spark: The session.
-        lake: The lake.
         clusters: Cluster ids; empty = all.
-        span: The window.
-        progress: Receives the progress.
 
     Raises:
         LakeConflict: As for :func:`run`.

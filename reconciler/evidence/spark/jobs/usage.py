@@ -80,10 +80,8 @@ def curves(
     """Return the curves of some buckets on brokers.
 
     Args:
-        spark: The session.
         five_minutes: ``usage_5m`` of the window.
         limits: The limits of each curve.
-        span: The window.
     """
     if not limits:
         return ()

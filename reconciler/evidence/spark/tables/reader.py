@@ -28,8 +28,6 @@ def frame(
 
     Args:
         spark: Any session; its machines must reach the files.
-        lake: The lake.
-        table: The table.
         clusters: Cluster ids; all by default.
         from_day: The first day.
         to_day: The last day, inclusive.

@@ -29,11 +29,8 @@ def commit_results(
     """Commit the rows of a result for each cluster; a cluster without rows gets an empty unit, which is a result too.
 
     Args:
-        lake: The lake.
         frame: Rows of these clusters and of the last day of the window.
-        table: Their table.
         clusters: Cluster ids.
-        span: The window.
         progress: Called after each unit.
         snapshots: Ids of the snapshots that the rows rely on, by cluster, for the manifests.
 

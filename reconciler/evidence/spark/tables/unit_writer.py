@@ -57,7 +57,6 @@ def write_frame(
     Args:
         lake: The lake; its contents do not change, because no manifest lists the files yet.
         frame: The rows; :func:`~reconciler.evidence.spark.tables.schemas.conforming` is applied.
-        table: The table.
 
     Returns:
         The files by cluster id and day (ISO).
@@ -104,7 +103,6 @@ def committed(
     Of two writers of a unit, the later one fails with a conflict, which is reported; its files are deleted.
 
     Args:
-        lake: The lake.
         frame: All rows of these units, and no others.
         generations: The units, of one table.
         progress: Called after each unit.

@@ -81,7 +81,6 @@ def evidence(
     Args:
         lake: The lake with the samples.
         clusters: Cluster ids; all by default.
-        span: The window.
         snapshots: Snapshots of the limits (:func:`reconciler.evidence.store.quota_snapshots.last_snapshots`).
     """
     samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))

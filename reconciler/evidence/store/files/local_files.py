@@ -20,8 +20,6 @@ def write(path: Path, content: bytes, *, create: bool) -> None:
     """Write a file atomically and durably; create its parent folders.
 
     Args:
-        path: The file.
-        content: Its content.
         create: Whether the file must not exist; otherwise it is replaced.
 
     Raises:

@@ -85,7 +85,6 @@ class FileStore:
         """Return the content of a file; ``None`` if it does not exist.
 
         Args:
-            path: The file.
             max_bytes: Maximum size; more bytes are never read, whatever size the store reports.
 
         Raises:
@@ -140,8 +139,6 @@ class FileStore:
         """Write a file atomically, even if the process is killed.
 
         Args:
-            path: The file.
-            content: Its content.
             create: Whether the file must not exist.
 
         Raises:

@@ -103,7 +103,6 @@ def read(
     """Return the rows of a file.
 
     Args:
-        table: Its table.
         content: The whole file.
         path: Its name, for errors.
         columns: Column names in this order; all by default.

@@ -117,8 +117,6 @@ class RowGroupFile:
 
         Args:
             store: The store that contains the file.
-            file: The file.
-            table: Its table.
             end_sha256: SHA-256 of the footer, if known: modified statistics would hide rows.
             most_at_once: Maximum number of rows of a row group, which is decoded as a whole.
 
