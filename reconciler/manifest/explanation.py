@@ -190,7 +190,7 @@ def _explain_missing(error: _Error, root: Node, at: Path) -> _Sentences:
 
 
 def _explain_unknown(error: _Error, root: Node, at: Path) -> _Sentences:
-    known_fields = error.get("properties", {})
+    known_fields = error.schema.get("properties", {})
     for name in error.instance:
         if name in known_fields:
             continue
