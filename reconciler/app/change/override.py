@@ -234,7 +234,9 @@ def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
     )
 
 
-def _load_desired_state(notices: Notices, target: ClusterTarget, observation: Observation) -> DesiredState:
+def _load_desired_state(
+    notices: Notices, target: ClusterTarget, observation: Observation
+) -> DesiredState:
     """Return the declared state, or the records if the manifests are broken, so that an override is still possible."""
     if not target.project_cluster.manifests:
         return as_applied(observation)

@@ -9,7 +9,12 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, OverrideEnded, RecordDropped
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, select_judged, restoring, without_ends
+from reconciler.quota.planner.ended_overrides import (
+    NO_OVERRIDES,
+    restoring,
+    select_judged,
+    without_ends,
+)
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState, limits_of
