@@ -18,7 +18,7 @@ from reconciler.app.loop.cluster_loop import (
     LoopTrigger,
     Mailbox,
 )
-from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.quota_client import QuotaClient

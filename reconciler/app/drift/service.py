@@ -12,7 +12,7 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
 from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions
 from reconciler.app.loop.cluster_loop import ClusterLoop, Mailbox
-from reconciler.app.loop.health import hung_loops, late_loops, metrics_of
+from reconciler.app.loop.health import hung_loops, late_loops, metrics_of, serve_metrics
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import MetricsRequest, NotificationRequest

@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from reconciler.app.loop.cluster_loop import LoopIntervals, Random
-from reconciler.app.loop.wait import passes_or, unless, until_ended
+from reconciler.app.loop.wait import unless, until_ended, wait_for_event
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError
 
@@ -78,11 +77,11 @@ class Mailbox:
             max_keys: Number of keys at which lingering ends.
             timeout: Seconds to wait for the first key; ``None`` = without limit, 0 or less = only present keys.
         """
-        if await passes_or(self._clock, timeout, self._arrived):
+        if await wait_for_event(self._clock, timeout, self._arrived):
             self._most = max_keys
             self._full.clear()
             self._ring()
-            _ = await passes_or(self._clock, linger, self._full)
+            _ = await wait_for_event(self._clock, linger, self._full)
         batch = KeyBatch(keys=tuple(self._keys), everything=self._everything)
         self._keys.clear()
         self._everything = False
