@@ -35,7 +35,6 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
-from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot, entity
 from reconciler.quota.filters import ALL, ANY, AnyName, Component, Filter, exactly
 from reconciler.quota.ip_aliases import spellings_of
@@ -57,7 +56,7 @@ from reconciler.quota.precedence import (
     UnrankedLimit,
     resolve,
 )
-from reconciler.quota.state import Limits, QuotaState
+from reconciler.quota.state import Cluster, ClusterDescription, Limits, Node, QuotaState, Visibility
 
 __all__ = [
     "ABSENT",

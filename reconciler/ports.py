@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Mapping, MutableMapping, Seque
 from typing import Protocol
 
 from reconciler.base.protocols import Progress
-from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords, Pair, RecordChange
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
 
 Validator = Callable[[str, Sequence[Alteration]], Mapping[Entity, Result]]
 """``validator(behaves_as, alterations)``: one result per entity by Kafka's rules of that release line, without a broker."""

@@ -174,7 +174,7 @@ def lines_of_section(text: str, title: str) -> list[str]:
 
 
 PROOFS = ROOT / "tests" / "module_proofs.txt"
-MOST_PROOFS = 202
+MOST_PROOFS = 196
 """A ratchet: the number of modules without a test module of their own name. Lower it; never raise it."""
 
 

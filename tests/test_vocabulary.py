@@ -19,6 +19,9 @@ MODULES_IN_A_ROOM = 15
 BANNED_LEFT = 4
 """A ratchet: remaining banned identifiers: ``WrongCluster.found`` of the library, three fields of JSON documents."""
 
+PARTICIPLES_LEFT = 212
+"""A ratchet: functions that are named by a participle alone, where a verb or a noun says what they do or return."""
+
 
 @functools.cache
 def figures() -> clarity.ClarityFigures:
@@ -42,6 +45,19 @@ def test_class_names_are_unique() -> None:
 def test_no_module_is_named_by_a_participle_or_a_metaphor() -> None:
     modules = {path.stem for path in clarity.PACKAGE.rglob("*.py")}
     assert not modules & clarity.NOT_A_MODULE
+
+
+def test_the_number_of_functions_named_by_a_participle_only_decreases() -> None:
+    names = Counter(
+        f"{path.relative_to(clarity.PACKAGE)}: {node.name}"
+        for path in clarity.PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and re.fullmatch(r"_?[a-z]+[^e]ed", node.name)
+        and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+        and not (node.returns is not None and ast.unparse(node.returns) == "bool")
+    )
+    assert names.total() <= PARTICIPLES_LEFT, sorted(names)
 
 
 def test_no_folder_contains_too_many_modules() -> None:
@@ -82,6 +98,23 @@ def test_every_function_of_the_walks_is_in_the_module_before_it() -> None:
             if not defined.issuperset(name.split("."))
         ]
     assert not wrong
+
+
+def test_every_name_under_where_to_start_and_in_the_recipes_exists() -> None:
+    recipes = (clarity.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (
+        GLOSSARY.split("## Where to start")[1].split("## Glossary")[0]
+        + recipes.split("## Rules that tests hold")[0]
+    )
+    names = set(re.findall(r"`(_\w+|[A-Z]\w*[a-z]\w*|[a-z]+_\w+)`", text))
+    assert len(names) > 30
+    files = [
+        *clarity.PACKAGE.rglob("*.py"),
+        *(clarity.ROOT / "tools").glob("*.py"),
+        *(clarity.ROOT / "charts").rglob("*.yaml"),
+    ]
+    defined = {name for path in files for name in re.findall(r"\w+", path.read_text("utf-8"))}
+    assert names - defined == set()
 
 
 def banned_by_the_glossary() -> frozenset[str]:

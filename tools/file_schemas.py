@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import yaml
 
-from reconciler.manifest.schema import FILES, Schema
+from reconciler.manifest.explanation import SCHEMA_FILES, Schema
 from reconciler.manifest.schema_names import (
     API_VERSION,
     DNS_LABEL,
@@ -133,7 +133,7 @@ def of_crd(crd: Schema) -> Schema:
     root = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return {
         "$schema": DIALECT,
-        "$id": f"{LOCATION}/{FILES[kind]}",
+        "$id": f"{LOCATION}/{SCHEMA_FILES[kind]}",
         "title": kind,
         "description": root["description"],
         "type": "object",
@@ -152,7 +152,7 @@ def of_crd(crd: Schema) -> Schema:
 def _project() -> Schema:
     return {
         "$schema": DIALECT,
-        "$id": f"{LOCATION}/{FILES['QuotaProject']}",
+        "$id": f"{LOCATION}/{SCHEMA_FILES['QuotaProject']}",
         "title": "QuotaProject",
         "description": PROJECT["description"],
         "type": "object",
@@ -171,10 +171,10 @@ def _any_of(name: str, title: str, description: str, *kinds: str) -> Schema:
     """Return the schema of one document of a file, for editors, which validate each document separately."""
     return {
         "$schema": DIALECT,
-        "$id": f"{LOCATION}/{FILES[name]}",
+        "$id": f"{LOCATION}/{SCHEMA_FILES[name]}",
         "title": title,
         "description": description,
-        "oneOf": [{"$ref": FILES[kind]} for kind in kinds],
+        "oneOf": [{"$ref": SCHEMA_FILES[kind]} for kind in kinds],
     }
 
 
@@ -207,12 +207,12 @@ def generate(crds: Path) -> dict[str, str]:
                 "apiVersion": {"enum": ["v1", API_VERSION]},
                 "kind": {"enum": ["List", "ClientQuotaList"]},
                 "metadata": {"type": "object"},
-                "items": {"type": "array", "items": {"$ref": FILES["ClientQuota"]}},
+                "items": {"type": "array", "items": {"$ref": SCHEMA_FILES["ClientQuota"]}},
             },
         }
     )
     schema_texts = {
-        f"reconciler/manifest/schemas/{FILES[name]}": json.dumps(
+        f"reconciler/manifest/schemas/{SCHEMA_FILES[name]}": json.dumps(
             schema, indent=1, ensure_ascii=False
         )
         + "\n"

@@ -86,7 +86,7 @@ async def run_fleet(
     )
     tasks = [asyncio.create_task(run.one_cluster(number)) for number in range(len(targets))]
     try:
-        is_cancelled = await _ended(tasks)
+        is_cancelled = await _wait_for_all(tasks)
     finally:
         for task in tasks:
             task.cancel()
@@ -101,7 +101,7 @@ async def run_fleet(
     return results
 
 
-async def _ended(tasks: "Sequence[asyncio.Task[ClusterResult[Value]]]") -> bool:
+async def _wait_for_all(tasks: "Sequence[asyncio.Task[ClusterResult[Value]]]") -> bool:
     """Wait for all tasks; return whether the run was cancelled. A bug in a task is raised at once."""
     is_cancelled = False
     pending = set(tasks)

@@ -85,10 +85,12 @@ _ADDRESS: Final = re.compile(r"[0-9A-Fa-f:.%]+")
 
 def escaped(text: str) -> str:
     r"""Escape text for one line: invisible and reordering characters become ``\uXXXX``; nothing is quoted."""
-    return _without_commands(text if text.isascii() and text.isprintable() else _shown(text))
+    return _without_commands(
+        text if text.isascii() and text.isprintable() else _escape_hidden(text)
+    )
 
 
-def _shown(text: str) -> str:
+def _escape_hidden(text: str) -> str:
     """Escape what is not shown, accents without a letter before them, and what NFC would replace, move or join."""
     parts: list[str] = []
     sequence = ""  # the last shown letter with its accents

@@ -36,7 +36,7 @@ def output_text(text: str, *, colours: bool = False) -> str:
     if not (text.isascii() and text.translate(_LAYOUT).isprintable()):
         text = _UNUSUAL.sub(lambda match: _visible_text(match, colours=colours), text)
     if "##" in text or "section_" in text:
-        text = _MARKER.sub(_defused, text)
+        text = _MARKER.sub(_escape_command, text)
     return _WORKFLOW_COMMAND.sub(r"\1\\u003a", text) if "::" in text else text
 
 
@@ -46,7 +46,7 @@ def _visible_text(match: re.Match[str], *, colours: bool) -> str:
     return match[0] if match[0] == _WARNING_SIGN or is_shown(match[0]) else escape(match[0])
 
 
-def _defused(match: re.Match[str]) -> str:
+def _escape_command(match: re.Match[str]) -> str:
     return f"{match['section']}\\u003a" if match["section"] else "#\\u0023"
 
 

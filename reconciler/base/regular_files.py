@@ -35,9 +35,7 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
         ValueError: The path contains a NUL character.
     """
     descriptor = str(path).startswith(_DESCRIPTORS)
-    handle = (
-        os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor else _opened(str(path), boundary)
-    )
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor else _open(str(path), boundary)
     try:
         mode = os.fstat(handle).st_mode
         if not descriptor:
@@ -98,7 +96,7 @@ def boundary_of(path: Path | str, root: Path | str) -> Path:
     return target if target.is_dir() else target.parent
 
 
-def _opened(path: str, boundary: Path | str | None) -> int:
+def _open(path: str, boundary: Path | str | None) -> int:
     if boundary is None:
         return os.open(path, _FLAGS)
     try:

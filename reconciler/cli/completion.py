@@ -131,7 +131,7 @@ def _where(ctx: click.Context, *, cluster: str | None) -> "TargetRequest":
 
 
 def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
-    from reconciler.app.clusters.runtime import connected
+    from reconciler.app.clusters.runtime import connect_client
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.quota.filters import ALL
@@ -150,7 +150,7 @@ def _live_entities(ctx: click.Context) -> "Sequence[Entity]":
     )
 
     async def ask() -> "Sequence[Entity]":
-        async with connected(console, cluster_target) as client:
+        async with connect_client(console, cluster_target) as client:
             return tuple((await client.describe(ALL)).entities())
 
     return run(ask())

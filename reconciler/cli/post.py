@@ -279,7 +279,7 @@ def gitlab(
 @repository_option(required=True)
 @GITHUB.option()
 @click.pass_obj
-def reviewed(
+def fetch_reviewed(
     console: Console,
     *,
     commit: str,
@@ -298,7 +298,9 @@ def reviewed(
     from reconciler.codecs.plan import read_preview
 
     text, pull = run(
-        github.fetched(api_url, repo, commit=commit, workflow=workflow, artifact=artifact)
+        github.fetch_reviewed_plan(
+            api_url, repo, commit=commit, workflow=workflow, artifact=artifact
+        )
     )
     digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
     write_text(out_path, text)

@@ -33,7 +33,7 @@ def check_alterations(alterations: Sequence[Alteration], *, validate_only: bool 
             raise QuotaValueError(
                 "an entity needs a user, a client-id or an ip"
                 if all(slot is ABSENT for slot in subject)
-                else f"{_shown(entity_parts)}: ip cannot be combined with user or client-id"
+                else f"{_shorten(entity_parts)}: ip cannot be combined with user or client-id"
             )
         for kind, name in entity_parts:
             if name == "":
@@ -62,13 +62,13 @@ def check_open_alterations(
         types = {kind for kind, _ in entity_parts}
         if not types or len(types) < len(entity_parts):
             raise QuotaValueError(
-                f"an entity needs each type once, not {_shown(entity_parts) or 'no type'}"
+                f"an entity needs each type once, not {_shorten(entity_parts) or 'no type'}"
             )
         for kind, name in entity_parts:
             _check_text(f"the entity type {kind[:_SHOWN]!a}", kind)
             _check_text(f"the {kind[:_SHOWN]} name", name or "")
         if frozenset(entity_parts) in seen_entities:
-            raise QuotaValueError(f"{_shown(entity_parts)} is given twice in one call")
+            raise QuotaValueError(f"{_shorten(entity_parts)} is given twice in one call")
         seen_entities.add(frozenset(entity_parts))
         _check_operations(alteration, checks_values=not validate_only)
 
@@ -83,17 +83,17 @@ def _check_text(meaning: str, text: str) -> None:
 
 def _check_operations(alteration: OpenAlteration, *, checks_values: bool) -> None:
     if not alteration.operations:
-        raise QuotaValueError(f"{_shown(alteration.entity)} has no operation")
+        raise QuotaValueError(f"{_shorten(alteration.entity)} has no operation")
     keys: set[str] = set()
     for key, value in alteration.operations:
         if key in keys:
-            raise QuotaValueError(f"{_shown(alteration.entity)}: {key} is given twice")
+            raise QuotaValueError(f"{_shorten(alteration.entity)}: {key} is given twice")
         keys.add(key)
         if checks_values and value is not None and not (math.isfinite(value) and value > 0):
             raise QuotaValueError(
-                f"{_shown(alteration.entity)}: {key} must be a finite number above 0, not {value}"
+                f"{_shorten(alteration.entity)}: {key} must be a finite number above 0, not {value}"
             )
 
 
-def _shown(entity_parts: EntityParts) -> str:
+def _shorten(entity_parts: EntityParts) -> str:
     return parts_text(tuple((kind[:_SHOWN], name and name[:_SHOWN]) for kind, name in entity_parts))

@@ -4,15 +4,18 @@ If a byte of a chunk may have been sent and no usable response was received, the
 *unknown*: the broker may still apply them. Only two cases are retried: a response of NOT_CONTROLLER, after which
 nothing was done, and a chunk of which no byte was written. Validate-only changes nothing, so it is
 always retried.
+
+A chunk has at most ``MAX_OPERATIONS`` operations and 1 MB. A broker applies the valid entities of a request as one
+atomic batch of at most 10,000 records and 8 MiB (QuorumController.MAX_RECORDS_PER_USER_OP, 3.5+); much smaller
+requests keep each response quick.
 """
 
 from collections import deque
-from collections.abc import Mapping, MutableMapping
-from typing import Generic
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Final, Generic
 
 from reconciler.base.backoff import Deadline
 from reconciler.base.protocols import Progress
-from reconciler.client.alteration_chunks import halves, split_into_chunks
 from reconciler.client.client_config import ALTER_DEADLINE, ALTER_SECONDS
 from reconciler.client.network.cluster import ClusterConnections
 from reconciler.client.network.requests import GOOD, ClientRequest, RequestFailed, ResponseStatus
@@ -23,7 +26,14 @@ from reconciler.client.wire_translation import (
     results_of,
 )
 from reconciler.errors import BrokerError, ClientError, ProtocolError, RequestTimeout
-from reconciler.quota.outcome import Alteration, OpenAlteration, Rejected, Result, Unknown
+from reconciler.quota.outcome import (
+    MAX_OPERATIONS,
+    Alteration,
+    OpenAlteration,
+    Rejected,
+    Result,
+    Unknown,
+)
 from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from reconciler.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -38,6 +48,9 @@ from reconciler.wire.messages import alter_client_quotas as altering
 _PROBABLE_VERSION = 1
 _SAYS_NOTHING = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
 """Codes after which a change may still have been made: the broker timed out, or failed without a reason."""
+
+MAX_BYTES: Final = 1_000_000
+"""Maximum encoded bytes of one request."""
 
 
 class AlterationSender(Generic[Subject]):
@@ -80,7 +93,9 @@ class AlterationSender(Generic[Subject]):
             try:
                 answer = await self._send(start, end, deadline)
             except RequestFailed as broken:
-                self._unknown(start, end, f"sent, but no usable response: {broken.error.message}")
+                self._note_unknown(
+                    start, end, f"sent, but no usable response: {broken.error.message}"
+                )
                 if isinstance(broken.error, RequestTimeout):
                     self._skip(waiting, f"not sent after that: {broken.error.message}")
                     return
@@ -94,7 +109,7 @@ class AlterationSender(Generic[Subject]):
                     )
                     self._note(start, end, rejected)
                 else:
-                    self._unknown(start, end, f"not sent: {error.message}")
+                    self._note_unknown(start, end, f"not sent: {error.message}")
                 self._skip(waiting, f"not sent: {error.message}")
                 return
             smaller = halves(start, end) if _is_too_large(answer) else ()
@@ -172,7 +187,7 @@ class AlterationSender(Generic[Subject]):
             self._results[subject] = result
         self._report_progress(end - start)
 
-    def _unknown(self, start: int, end: int, reason: str) -> None:
+    def _note_unknown(self, start: int, end: int, reason: str) -> None:
         self._note(start, end, Unknown(reason=reason))
 
     def _note(self, start: int, end: int, result: Result) -> None:
@@ -181,7 +196,7 @@ class AlterationSender(Generic[Subject]):
 
     def _skip(self, waiting: deque[tuple[int, int]], reason: str) -> None:
         while waiting:
-            self._unknown(*waiting.popleft(), reason)
+            self._note_unknown(*waiting.popleft(), reason)
 
     def _report_progress(self, count: int) -> None:
         self._done_count += count
@@ -203,3 +218,32 @@ def _is_too_large(answer: Mapping[Subject, Result]) -> bool:
         isinstance(result, Rejected) and result.code == POLICY_VIOLATION
         for result in answer.values()
     )
+
+
+def split_into_chunks(
+    alterations: Sequence[Alteration | OpenAlteration], sizes: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield ``(start, end)`` of each chunk, in order; an entity is never split.
+
+    Args:
+        sizes: Encoded bytes of each.
+    """
+    start = operations = size = 0
+    for at, alteration in enumerate(alterations):
+        operation_count = len(alteration.operations)
+        full = operations + operation_count > MAX_OPERATIONS or size + sizes[at] > MAX_BYTES
+        if full and at > start:
+            yield start, at
+            start, operations, size = at, 0, 0
+        operations += operation_count
+        size += sizes[at]
+    if start < len(alterations):
+        yield start, len(alterations)
+
+
+def halves(start: int, end: int) -> tuple[tuple[int, int], ...]:
+    """Split a chunk in two; return () for a single entity."""
+    if end - start < 2:
+        return ()
+    middle = (start + end) // 2
+    return (start, middle), (middle, end)

@@ -149,7 +149,7 @@ class ClientConfig:
             for pair in properties.read(Path(path))
         ]
         settings += _settings(overrides or {}, "")
-        return _configured(settings, allowed, str(path), token)
+        return _configure(settings, allowed, str(path), token)
 
     @classmethod
     def from_mapping(
@@ -171,7 +171,7 @@ class ClientConfig:
         Raises:
             ConfigError: A setting is wrong; the message has its key.
         """
-        return _configured(_settings(mapping, location), allowed, location, token)
+        return _configure(_settings(mapping, location), allowed, location, token)
 
     @classmethod
     def from_librdkafka(
@@ -228,7 +228,7 @@ def _settings(mapping: Mapping[str, object], location: str) -> list[Setting]:
     return settings
 
 
-def _configured(
+def _configure(
     settings: Iterable[Setting],
     allowed: AllowedReferences,
     location: str,

@@ -30,13 +30,12 @@ from reconciler.errors import (
     UnsupportedVersion,
     WrongCluster,
 )
-from reconciler.quota.cluster import Cluster, ClusterDescription, Node, Visibility
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve_all
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Cluster, ClusterDescription, Node, QuotaState, Visibility
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CLUSTER
 from reconciler.wire.messages import describe_client_quotas as describing
 
@@ -120,7 +119,7 @@ class QuotaClient:
             requests[users] = SCRAM_SECONDS
         is_new = await self._connections.open(requests, deadline)
         cluster = asyncio.create_task(self._cluster(deadline, is_new=is_new))
-        quotas = asyncio.create_task(self._described(describe, ALL, None, deadline))
+        quotas = asyncio.create_task(self._describe_by(describe, ALL, None, deadline))
         names = asyncio.create_task(
             self._scram_names(users, deadline) if scram_users else _no_names()
         )
@@ -362,7 +361,7 @@ class QuotaClient:
             ) from None
 
     async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
-        return await self._described(self._describe_request(filter_), filter_, node, deadline)
+        return await self._describe_by(self._describe_request(filter_), filter_, node, deadline)
 
     def _describe_request(self, filter_: Filter) -> ClientRequest[DescribeResponse]:
         request = filter_request(filter_)
@@ -378,7 +377,7 @@ class QuotaClient:
             right="DescribeConfigs",
         )
 
-    async def _described(
+    async def _describe_by(
         self,
         request: ClientRequest[DescribeResponse],
         filter_: Filter,

@@ -25,13 +25,12 @@ from reconciler.client.quota_client import VISIBLE_SECONDS, QuotaClient
 from reconciler.client.raw_request import RawRequest, RawResponse
 from reconciler.client.scram_requests import ScramCredential
 from reconciler.errors import AuthenticationError, QuotaValueError, WrongCluster
-from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity, EntityParts
 from reconciler.quota.filters import ALL, Filter
 from reconciler.quota.keys import COLUMNS, Key
 from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
 
 _Answer = TypeVar("_Answer")
 

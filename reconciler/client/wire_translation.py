@@ -110,11 +110,11 @@ def results_of(
             return {}, f"the broker answered for an entity that was not asked for: {entity_parts!r}"
         if subject in results:
             return {}, f"the broker answered twice for {entity_parts!r}"
-        results[subject] = Applied() if code == NONE else rejected(code, scrubbed(words or ""))
+        results[subject] = Applied() if code == NONE else rejection(code, scrubbed(words or ""))
     return results, ""
 
 
-def rejected(code: int, words: str | None) -> Rejected:
+def rejection(code: int, words: str | None) -> Rejected:
     """Return a refusal with the broker's message, or the table's sentence if it sent none."""
     error = error_code(code)
     return Rejected(code=code, name=error.name, message=words or error.sentence)

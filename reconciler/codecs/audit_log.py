@@ -9,7 +9,7 @@ from reconciler.codecs.reader import DocumentReader
 from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Pair
-from reconciler.render.html.history import KEPT, ChangeHistory, PastChange
+from reconciler.render.html.history import MOST_PAST_CHANGES, ChangeHistory, PastChange
 
 INTENDED: Final = "INTENDED"
 """Outcome of a change that is about to be sent: it may have been written."""
@@ -73,7 +73,7 @@ def history_of(
     Raises:
         ConfigError: An entry is invalid; the message has its number.
     """
-    changes: deque[PastChange] = deque(maxlen=KEPT)
+    changes: deque[PastChange] = deque(maxlen=MOST_PAST_CHANGES)
     total = 0
     numbered = list(enumerate(entries, start=1))
     intents: dict[str, dict[str, Mapping[str, object]]] = {}

@@ -10,7 +10,7 @@ from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.markdown.drift_issue import DriftReport
 from reconciler.render.units import instant

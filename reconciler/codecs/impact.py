@@ -20,7 +20,7 @@ def impact_document(impact: Impact) -> dict[str, Json]:
     """Return the section; effects are in the rows of their changes."""
     return {
         "known": impact.principal_count,
-        "affected": [_affected(affected) for affected in impact.affected],
+        "affected": [_affected_row(affected) for affected in impact.affected],
         "shadows": [_shadow(shadow) for shadow in impact.shadows],
         "newShadows": [_shadow(shadow) for shadow in impact.new_shadows],
         "silentKeys": [str(key) for key in impact.silent],
@@ -28,7 +28,7 @@ def impact_document(impact: Impact) -> dict[str, Json]:
     }
 
 
-def _affected(affected: AffectedPrincipal) -> dict[str, Json]:
+def _affected_row(affected: AffectedPrincipal) -> dict[str, Json]:
     return {
         "user": affected.principal.user,
         "clientId": affected.principal.client_id,
@@ -51,11 +51,11 @@ def _effective(effective: EffectiveLimit) -> dict[str, Json]:
     }
     if effective.unranked:
         document["known"] = effective.is_known
-        document["unranked"] = [_unranked(limit) for limit in effective.unranked]
+        document["unranked"] = [_unranked_row(limit) for limit in effective.unranked]
     return document
 
 
-def _unranked(unranked: UnrankedLimit) -> dict[str, Json]:
+def _unranked_row(unranked: UnrankedLimit) -> dict[str, Json]:
     return {
         "entity": [[kind, name] for kind, name in unranked.entity],
         "value": value_json(unranked.value),

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from reconciler.codecs.reader import DocumentReader, load
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import Key
@@ -13,6 +12,7 @@ from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, RunOrigin
+from reconciler.quota.state import Visibility
 from reconciler.render.json_values import Json, JsonText, dump, text_of, value_json, value_text
 from reconciler.render.units import instant
 

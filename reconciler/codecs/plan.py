@@ -307,16 +307,16 @@ def _check_digests(top: DocumentReader, preview: Preview) -> None:
     """Check the digests against the content."""
     digest = preview.plan.digest
     if digest != top["digest"].text():
-        raise _edited(top, "its changes and its digest do not match")
+        raise _edited_error(top, "its changes and its digest do not match")
     if document_digest(digest, preview.created_at) != top["documentDigest"].text():
-        raise _edited(top, "its time and its digests do not match")
+        raise _edited_error(top, "its time and its digests do not match")
     try:
         _ = instant(preview.created_at)
     except (OverflowError, OSError, ValueError):
         top["created"].fail("a time between the years 1 and 9999")
 
 
-def _edited(top: DocumentReader, message: str) -> ConfigError:
+def _edited_error(top: DocumentReader, message: str) -> ConfigError:
     return ConfigError(f"{message}, so it was edited", location=top.location, hint="plan again")
 
 

@@ -87,7 +87,7 @@ class HostedRepository(ABC):
     async def change(self, issue: Issue, title: str, body: str) -> Issue:
         """Replace title and text."""
         return self.fields.issue(
-            await self._changed(issue, {"title": title, self.fields.body: body})
+            await self._send_change(issue, {"title": title, self.fields.body: body})
         )
 
     async def comment(self, issue: Issue, body: str) -> None:
@@ -97,9 +97,9 @@ class HostedRepository(ABC):
 
     async def close(self, issue: Issue) -> None:
         """Close it as done."""
-        await self._changed(issue, self.fields.closed_issue)
+        await self._send_change(issue, self.fields.closed_issue)
 
-    async def _changed(self, issue: Issue, content: Mapping[str, Json]) -> Json:
+    async def _send_change(self, issue: Issue, content: Mapping[str, Json]) -> Json:
         path = f"{self.path}/issues/{issue.number}"
         return await self.client.send(self.fields.change, path, content)
 
@@ -169,14 +169,16 @@ class RepositoryBranches:
     async def change_pull(self, pull: PullRequest, title: str, body: str) -> PullRequest:
         """Replace title and text."""
         content = {"title": title, self._host.fields.body: body}
-        return self._host.fields.pull(await self._changed(pull, content))
+        return self._host.fields.pull(await self._send_change(pull, content))
 
     async def end_pull(self, pull: PullRequest, body: str, comment: str) -> None:
         """Add a comment, replace the text, and close without a merge."""
         await self._host.comments_of(pull.number).create(comment)
-        await self._changed(pull, {self._host.fields.body: body, **self._host.fields.closed_pull})
+        await self._send_change(
+            pull, {self._host.fields.body: body, **self._host.fields.closed_pull}
+        )
 
-    async def _changed(self, pull: PullRequest, content: Mapping[str, Json]) -> Json:
+    async def _send_change(self, pull: PullRequest, content: Mapping[str, Json]) -> Json:
         path = f"{self._host.path}/{self._host.fields.pulls}/{pull.number}"
         return await self._host.client.send(self._host.fields.change, path, content)
 

@@ -77,7 +77,7 @@ async def update_issue(
             else IssueResult(action="nothing", issue=None)
         )
     if not own_issues:
-        return IssueResult(action="opened", issue=await _opened(tracker, marker, title, body))
+        return IssueResult(action="opened", issue=await _open(tracker, marker, title, body))
     current, *duplicates = own_issues
     for issue in duplicates:
         await tracker.close(issue)
@@ -86,7 +86,7 @@ async def update_issue(
     return IssueResult(action="updated", issue=await tracker.change(current, title, body))
 
 
-async def _opened(tracker: Tracker, marker: Marker, title: str, body: str) -> Issue:
+async def _open(tracker: Tracker, marker: Marker, title: str, body: str) -> Issue:
     try:
         return await tracker.open(title, body)
     except ForgeError as error:

@@ -15,7 +15,7 @@ from reconciler.base.http.client import HttpClient
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse
 from reconciler.base.http.retry import POLICIES, Failure, Peer, with_retries
 from reconciler.base.protocols import Clock
-from reconciler.base.redaction import redact_url
+from reconciler.base.redaction import redact_url, remember
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError, UsageError
 from reconciler.forge.responses import failure, is_rate_limit, limit_wait, next_page
@@ -101,7 +101,7 @@ class RestClient:
 
     async def get(self, path: str, *, query: Mapping[str, str] | None = None) -> Json:
         """Return the JSON at a path."""
-        return _decoded(await self._answered("GET", self._at(path), query=query), path)
+        return _decode(await self._exchange("GET", self._at(path), query=query), path)
 
     async def send(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> Json:
         """Send a write; return ``None`` if the response has no content.
@@ -109,8 +109,8 @@ class RestClient:
         Raises:
             ForgeError: ``unsure`` = a POST may have been executed although no response came.
         """
-        answer = await self._answered(method, self._at(path), body=body)
-        return None if answer.status == 204 or not answer.body else _decoded(answer, path)
+        answer = await self._exchange(method, self._at(path), body=body)
+        return None if answer.status == 204 or not answer.body else _decode(answer, path)
 
     async def items(
         self, path: str, *, query: Mapping[str, str] | None = None, field: str = ""
@@ -127,8 +127,8 @@ class RestClient:
         parameters: Mapping[str, str] | None = {"per_page": str(PAGE)} | dict(query or {})
         for _ in range(self._bounds.pages):
             assert url is not None  # noqa: S101 - the loop ends where the pages do
-            answer = await self._answered("GET", url, query=parameters)
-            page = _decoded(answer, path)
+            answer = await self._exchange("GET", url, query=parameters)
+            page = _decode(answer, path)
             if field:
                 page = page.get(field) if isinstance(page, dict) else None
             if not isinstance(page, list):
@@ -149,18 +149,18 @@ class RestClient:
         Raises:
             ForgeError: It does not exist, or exceeds ``max_bytes`` bytes.
         """
-        answer = await self._answered("GET", self._at(path), max_bytes=max_bytes, fine=(200, 302))
+        answer = await self._exchange("GET", self._at(path), max_bytes=max_bytes, fine=(200, 302))
         if answer.status == 200:
             return answer.body
         target = answer.headers.get("location", "")
         if not urlsplit(target).hostname or is_plain(target):
             raise ForgeError(f"GET {path} leads to an address that is not https")
-        return (await self._answered("GET", target, max_bytes=max_bytes, is_foreign=True)).body
+        return (await self._exchange("GET", target, max_bytes=max_bytes, is_foreign=True)).body
 
     def _at(self, path: str) -> str:
         return f"{self._address}/{path.lstrip('/')}"
 
-    async def _answered(
+    async def _exchange(
         self,
         method: str,
         address: str,
@@ -206,13 +206,13 @@ class RestClient:
                 return answer
             error = failure(answer, name, self._token)
             if is_rate_limit(answer):
-                return self._limited(answer, error)
+                return self._rate_limit_failure(answer, error)
             error.unsure = answer.status >= 500 and method == "POST"
             return Failure(error=error, is_retriable=answer.is_transient and is_repeatable)
 
         return await with_retries(attempt, POLICIES[Peer.CODE_HOST], clock=self._clock)
 
-    def _limited(self, answer: HttpResponse, error: ForgeError) -> Failure:
+    def _rate_limit_failure(self, answer: HttpResponse, error: ForgeError) -> Failure:
         """Map a rate limit: the host executed nothing. Waits beyond ``wait_seconds`` are not awaited."""
         seconds = limit_wait(answer, self._clock.now())
         self._waited += max(seconds, 1.0)
@@ -232,7 +232,7 @@ class RestClient:
         )
 
 
-def _decoded(answer: HttpResponse, path: str) -> Json:
+def _decode(answer: HttpResponse, path: str) -> Json:
     try:
         document: Json = bounded_json.parse(answer.body, most_bytes=bounded_json.DOCUMENT)
     except bounded_json.InvalidJson as error:
@@ -269,3 +269,21 @@ def _value_at(document: Json, path: str) -> Json:
     for name in path.split("."):
         document = document.get(name) if isinstance(document, Mapping) else None
     return document
+
+
+def forge_token(text: str) -> Secret:
+    """Validate a token for a header; logs of this process hide it from now on.
+
+    Args:
+        text: The value of the environment variable; surrounding blanks are removed.
+
+    Raises:
+        UsageError: It is empty, or contains characters that are invalid in a header. The message does not show it.
+    """
+    text = text.strip()
+    if not text:
+        raise UsageError("the token is empty")
+    if not (text.isascii() and text.isprintable() and " " not in text):
+        raise UsageError("the token contains invalid characters (a line break?)")
+    remember(text)
+    return Secret(text)

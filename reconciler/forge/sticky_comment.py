@@ -67,9 +67,9 @@ async def post(
     if not own_comments:
         if method == "on-change" and is_quiet:
             return CommentResult(action="nothing", note=None)
-        return CommentResult(action="created", note=await _created(thread, marker, body))
+        return CommentResult(action="created", note=await _create(thread, marker, body))
     if method == "recreate":
-        created = await _created(thread, marker, body, known_ids={note.id for note in own_comments})
+        created = await _create(thread, marker, body, known_ids={note.id for note in own_comments})
         await _delete(thread, own_comments)
         return CommentResult(action="created", note=created)
     current, *duplicates = own_comments
@@ -88,7 +88,7 @@ async def own_notes(thread: CommentThread, marker: Marker) -> list[Comment]:
     return [note for note in marked if note.author.casefold() == own_name.casefold()]
 
 
-async def _created(
+async def _create(
     thread: CommentThread,
     marker: Marker,
     body: str,

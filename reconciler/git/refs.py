@@ -35,7 +35,7 @@ class GitRefs:
         Raises:
             GitError: The remote cannot be reached, or the ref has no such file.
         """
-        commit = self._fetched(ref) if self.remote else self._local(ref)
+        commit = self._fetch(ref) if self.remote else self._local(ref)
         if commit == _NOTHING:
             return None
         _, content = run(self.top, ("cat-file", "blob", f"{commit}:{self.file}"))
@@ -76,7 +76,7 @@ class GitRefs:
         )
         return answer.decode("ascii").strip() if code == 0 else _NOTHING
 
-    def _fetched(self, ref: str) -> str:
+    def _fetch(self, ref: str) -> str:
         """Fetch and return the remote's commit; zeros if the remote has no such ref."""
         commit = self._at_remote(ref)
         if commit != _NOTHING:

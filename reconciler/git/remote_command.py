@@ -67,7 +67,7 @@ async def fetch(
         GitError: Git is missing, took too long, or failed; credentials are hidden in the message.
     """
     process_environment = variables(os.environ if outer is None else outer, settings)
-    process = await _begun(directory, arguments, process_environment | dict(repository))
+    process = await _start(directory, arguments, process_environment | dict(repository))
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018 - both are pipes
     try:
         async with asyncio.timeout(deadline):
@@ -81,13 +81,13 @@ async def fetch(
             hint="check that the repository is reachable from this machine",
         ) from error
     finally:
-        await _ended(process)
+        await _kill(process)
     if code != 0:
         raise _failure(arguments[0], code, error_output)
     return output
 
 
-async def _begun(
+async def _start(
     directory: Path, arguments: Sequence[str], outer: Mapping[str, str]
 ) -> asyncio.subprocess.Process:
     """Start the command.
@@ -112,7 +112,7 @@ async def _begun(
         return await asyncio.shield(beginning)
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
-            await _ended(await beginning)
+            await _kill(await beginning)
         raise
     except OSError as error:
         if error.filename != "git":
@@ -142,7 +142,7 @@ async def _end_of(stream: asyncio.StreamReader) -> bytes:
     return content
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _kill(process: asyncio.subprocess.Process) -> None:
     """Kill the command and everything that it started, if it still runs."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -93,7 +93,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
             content.decode("ascii"), most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique
         )
     except ValueError as error:
-        raise _damaged(location, str(error)) from error
+        raise _damaged_error(location, str(error)) from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise InventoryError(f"{location} is not an inventory of kquota", hint="name another file")
     if document.get("format") != FORMAT:
@@ -103,17 +103,17 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
         )
     clusters = document.get("clusters")
     if document.keys() != {"kind", "format", "clusters"} or not isinstance(clusters, dict):
-        raise _damaged(location, "it has no clusters")
+        raise _damaged_error(location, "it has no clusters")
     records_by_cluster: dict[str, ClusterRecords] = {}
     for cluster_id, value in clusters.items():
         try:
             records_by_cluster[cluster_id] = _records(cluster_id, value)
         except (ValueError, TypeError, IndexError, QuotaValueError) as error:
-            raise _damaged(location, f"cluster {cluster_id!r}: {error}") from error
+            raise _damaged_error(location, f"cluster {cluster_id!r}: {error}") from error
     return records_by_cluster
 
 
-def _damaged(location: str, reason: str) -> InventoryError:
+def _damaged_error(location: str, reason: str) -> InventoryError:
     return InventoryError(
         f"{location} is damaged: {reason}",
         hint="restore it from a backup or the history of its git ref; a damaged inventory is not treated as empty. Without a backup,"
@@ -160,15 +160,15 @@ def _cluster(records: ClusterRecords) -> str:
         ],
         "intents": [
             (*subject, key, *_intent_values(intent, table))
-            for (subject, key), intent in _sorted(owned.intents)
+            for (subject, key), intent in _sort_pairs(owned.intents)
         ],
-        "drift": [(*subject, key, at) for (subject, key), at in _sorted(owned.drift_since)],
+        "drift": [(*subject, key, at) for (subject, key), at in _sort_pairs(owned.drift_since)],
         "orphaned": [
-            (*subject, key) for (subject, key), _ in _sorted(dict.fromkeys(owned.orphaned))
+            (*subject, key) for (subject, key), _ in _sort_pairs(dict.fromkeys(owned.orphaned))
         ],
         "overrides": [
             (*subject, key, *_override_values(override))
-            for (subject, key), override in _sorted(owned.overrides)
+            for (subject, key), override in _sort_pairs(owned.overrides)
         ],
     }
     return ",\n".join(
@@ -176,7 +176,7 @@ def _cluster(records: ClusterRecords) -> str:
     )
 
 
-def _sorted(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
+def _sort_pairs(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
     return sorted(pairs.items(), key=lambda item: (sort_key(item[0][0]), item[0][1]))
 
 

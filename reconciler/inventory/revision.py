@@ -36,7 +36,7 @@ class RevisionInventory:
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return the inventory's records, else those derived from the revision."""
         owned = await self._inventory.load(cluster_id)
-        return owned if owned.is_known else owned_at(cluster_id, self._declared)
+        return owned if owned.is_known else derive_records(cluster_id, self._declared)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Write to the real inventory, whose records are used from then on.
@@ -44,20 +44,20 @@ class RevisionInventory:
         The first write also stores the revision's records; otherwise they would be lost.
         """
         if changes and not (await self._inventory.load(cluster_id)).is_known:
-            await self._inventory.write(cluster_id, (*self._carried(), *changes))
+            await self._inventory.write(cluster_id, (*self._derived_changes(), *changes))
         else:
             await self._inventory.write(cluster_id, changes)
 
-    def _carried(self) -> Sequence[RecordChange]:
+    def _derived_changes(self) -> Sequence[RecordChange]:
         return [
             Recorded(entity=subject, key=key, value=value, owner=owner)
-            for subject, record in owned_at("", self._declared).records.items()
+            for subject, record in derive_records("", self._declared).records.items()
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None and owner is not None
         ]
 
 
-def owned_at(cluster_id: str, declared: DesiredState) -> OwnershipRecords:
+def derive_records(cluster_id: str, declared: DesiredState) -> OwnershipRecords:
     """Return the records that a complete apply of these documents would have written."""
     return OwnershipRecords(
         cluster_id=cluster_id,

@@ -6,15 +6,17 @@ faster; only if declined it comes here for the messages. A property test require
 """
 
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 
 from reconciler.errors import Problem, QuotaValueError
-from reconciler.manifest import quantity, schema, schema_names
+from reconciler.manifest import quantity, schema_names
 from reconciler.manifest.rules.client_quota import QUOTA_RULES, Json, StaticRule
 from reconciler.manifest.rules.cluster import CLUSTER_RULES
 from reconciler.manifest.syntax.nodes import (
@@ -49,16 +51,16 @@ def _validator(kind: str) -> _Validator:
     validator_class = validators.extend(  # type: ignore[no-untyped-call] # their stub
         Draft202012Validator, {"pattern": _matches}, type_checker=types
     )
-    return validator_class(schema.load(kind))
+    return validator_class(load_schema(kind))
 
 
 def _matches(_: _Validator, pattern: str, value: Json, __: object) -> Iterator[_Error]:
-    if isinstance(value, str) and _compiled(pattern).search(value) is None:
+    if isinstance(value, str) and _compile(pattern).search(value) is None:
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     """Compile a pattern. ``$`` matches only the end, as in Go and ECMAScript; in Python also before a final line feed."""
     return re.compile(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern)
 
@@ -181,13 +183,13 @@ _SENTENCES: Final[Mapping[str, str]] = {
 }
 
 
-def _required(error: _Error, root: Node, at: Path) -> _Sentences:
+def _explain_missing(error: _Error, root: Node, at: Path) -> _Sentences:
     missing = [name for name in error.validator_value if name not in error.instance]
     for name in missing:
         yield place(root, at), f"{path_text((*at, name))} is missing"
 
 
-def _unknown(error: _Error, root: Node, at: Path) -> _Sentences:
+def _explain_unknown(error: _Error, root: Node, at: Path) -> _Sentences:
     known_fields = error.schema.get("properties", {})
     for name in error.instance:
         if name in known_fields:
@@ -226,7 +228,7 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
-    actual = _described(node)
+    actual = _describe_node(node)
     yield location, f"{path_text(at)}: must be {expected}, not {actual}"
 
 
@@ -260,7 +262,7 @@ def _can_be_quoted(kinds: Sequence[str], text: str) -> bool:
     return kinds == ["string"] and not is_text(text)
 
 
-def _described(node: Node | None) -> str:
+def _describe_node(node: Node | None) -> str:
     match node:
         case MappingNode():
             return "a mapping"
@@ -323,9 +325,28 @@ def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
 
 
 _WORDS: Final[Mapping[str, Callable[[Any, Node, Path], _Sentences]]] = {
-    "required": _required,
-    "additionalProperties": _unknown,
+    "required": _explain_missing,
+    "additionalProperties": _explain_unknown,
     "type": _wrong_type,
     "enum": _enum,
     "pattern": _pattern,
 }
+
+
+Schema: TypeAlias = dict[str, Any]
+
+SCHEMA_FILES: Final = {
+    "ClientQuota": "clientquota.json",
+    "QuotaCluster": "quotacluster.json",
+    "manifest": "manifest.json",
+    "QuotaProject": "quotaproject.json",
+    "kquota": "kquota.json",
+}
+"""Name of each schema -> file in ``reconciler/manifest/schemas``. ``manifest`` and ``kquota`` are for editors."""
+
+
+def load_schema(name: str) -> Schema:
+    """Load a schema from the installed package."""
+    file = resources.files("reconciler.manifest") / "schemas" / SCHEMA_FILES[name]
+    schema: Schema = json.loads(file.read_text(encoding="utf-8"))
+    return schema

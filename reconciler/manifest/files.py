@@ -118,7 +118,7 @@ def read_blobs(
             name,
             _too_large(name, max_file_bytes)
             if len(content) > max_file_bytes
-            else _decoded(name, content),
+            else _decode(name, content),
         )
         for name, content in sorted(read(picked.names).items())
     )
@@ -220,17 +220,17 @@ def _on_disk(
     # Text and not Path objects: 10,000 files are common, and creating a Path takes as long as reading a file.
     walk = _FolderWalk(inside=boundary, linked={str(Path(start).resolve())}, problems=problems)
     for folder, folders, names in os.walk(
-        start, followlinks=True, onerror=lambda error: _unlisted(error, start, problems)
+        start, followlinks=True, onerror=lambda error: _report_unlisted(error, start, problems)
     ):
-        prefix = _joined(base, folder[len(start) :].strip(os.sep).replace(os.sep, "/"))
+        prefix = _join(base, folder[len(start) :].strip(os.sep).replace(os.sep, "/"))
         folders[:] = [name for name in folders if walk.enters(folder, name, prefix)]
         for name in names:
-            display_path = _joined(prefix, name)
+            display_path = _join(prefix, name)
             if accepts(display_path):
                 yield display_path, _FileLocation(f"{folder}{os.sep}{name}", boundary)
 
 
-def _unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
+def _report_unlisted(error: OSError, start: str, problems: list[Problem]) -> None:
     if error.filename != start or Path(start).exists():
         words = f"folder cannot be listed: {error.strerror or error}"
         problems.append(Problem(str(error.filename), 0, 0, words))
@@ -251,14 +251,14 @@ class _FolderWalk:
         target = str(path.resolve())
         if not is_inside(target, self.inside):
             words = f"cannot be read: it leads to {target}, which is outside {self.inside}"
-            self.problems.append(Problem(_joined(prefix, name), 0, 0, words))
+            self.problems.append(Problem(_join(prefix, name), 0, 0, words))
             return False
         is_visited = target in self.linked or Path(folder).resolve().is_relative_to(target)
         self.linked.add(target)
         return not is_visited
 
 
-def _joined(folder: str, name: str) -> str:
+def _join(folder: str, name: str) -> str:
     if folder in {"", "."}:
         return name
     return f"{folder.rstrip('/')}/{name}" if name else folder.rstrip("/")
@@ -271,7 +271,7 @@ def _text(file: _FileLocation, display_path: str, max_bytes: int) -> str | Probl
         if error.errno == errno.EFBIG:
             return _too_large(display_path, max_bytes)
         return Problem(display_path, 0, 0, f"cannot be read: {error.strerror or error}")
-    return _decoded(display_path, content)
+    return _decode(display_path, content)
 
 
 def _too_large(display_path: str, max_bytes: int) -> Problem:
@@ -283,7 +283,7 @@ def _too_large(display_path: str, max_bytes: int) -> Problem:
     )
 
 
-def _decoded(display_path: str, content: bytes) -> str | Problem:
+def _decode(display_path: str, content: bytes) -> str | Problem:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -130,7 +130,7 @@ def load_files(
         progress: Called with the number of documents so far, after each piece of a file.
     """
     run = _LoadRun(
-        progress=progress or _unobserved,
+        progress=progress or _ignore_progress,
         clusters=clusters,
         problems=list(problems),
         budget=yaml_parser.NodeBudget() if budget is None else budget,
@@ -149,7 +149,7 @@ def load_files(
     )
 
 
-def _unobserved(_documents: int) -> None:
+def _ignore_progress(_documents: int) -> None:
     """Discard progress."""
 
 

@@ -32,7 +32,7 @@ from reconciler.quota.entity import (
 )
 from reconciler.quota.keys import LONG_MAX, RULES, Key, check_value, whole_if_near
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.state import NO_LIMITS, Limits, QuotaState, replaced, set_values
+from reconciler.quota.state import NO_LIMITS, Limits, QuotaState, set_values, with_value
 
 _SAFE_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./@+=-]*")
 # Printable in YAML 1.1 and 1.2 and no line break in either, without quote and backslash.
@@ -110,7 +110,7 @@ def export(
     entities = state.entities()
     names = document_names(entities, existing_names)
     for done_count, subject in enumerate(entities):
-        carried = _carried(subject, state, left_out)
+        carried = _declarable_limits(subject, state, left_out)
         if carried != NO_LIMITS:
             team = team_of(subject, teams)
             document = f"{namespace if team is None else team.namespace}/{names[subject]}"
@@ -126,7 +126,7 @@ def export(
     )
 
 
-def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -> Limits:
+def _declarable_limits(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -> Limits:
     """Return the limits of an entity that a manifest can declare; the others are added to the list."""
     names = parts(subject)
     limits = state.limits[subject]
@@ -141,11 +141,11 @@ def _carried(subject: Entity, state: QuotaState, left_out: list[OmittedQuota]) -
         # Kafka enforces a near-whole value of an integral key as that number, and so do comparisons.
         is_whole = RULES[key].is_integer and math.isfinite(stored) and whole_if_near(stored) > 0
         value = whole_if_near(stored) if is_whole else stored
-        limits = replaced(limits, key, value)
+        limits = with_value(limits, key, value)
         reason = cause or unwritable_value(subject, key, value)
         if reason:
             left_out.append(OmittedQuota(entity=names, key=key, value=value, reason=reason))
-            limits = replaced(limits, key, None)
+            limits = with_value(limits, key, None)
     return limits
 
 
@@ -251,15 +251,15 @@ def scalar(text: str) -> str:
     """Return a string on one line that every YAML reader reads back, for any place in a document."""
     if _SAFE_PLAIN.fullmatch(text) and is_text(text):
         return text
-    return '"' + _MARKER.sub(_defused, "".join(map(_escaped, text))) + '"'
+    return '"' + _MARKER.sub(_escape_command, "".join(map(_escape, text))) + '"'
 
 
-def _defused(match: re.Match[str]) -> str:
+def _escape_command(match: re.Match[str]) -> str:
     """Escape text that a CI host would interpret as a command in its log, so that YAML reads it back."""
     return match[0].replace("##", "#\\x23").replace(":", "\\x3A")
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     if _AS_IS.fullmatch(character) and is_shown(character):
         return character
     code = ord(character)

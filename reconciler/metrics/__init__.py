@@ -2,7 +2,7 @@
 
 metrics = Metrics()
 async with HealthServer(address("127.0.0.1:9180"), metrics=metrics, healthy=..., ready=...) as server:
-    metrics.passed(one_pass)
+    metrics.record(reconciliation)
 """
 
 from reconciler.metrics.registry import Metrics

@@ -104,7 +104,7 @@ def corrections(outcome: Outcome) -> int:
     )
 
 
-def withheld(changes: tuple[WithheldChange, ...]) -> Mapping[str, int]:
+def withheld_counts(changes: tuple[WithheldChange, ...]) -> Mapping[str, int]:
     """Return the number of operations that each guard withheld; one withheld by two guards counts for both."""
     return Counter(
         guard

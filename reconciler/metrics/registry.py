@@ -61,9 +61,9 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._info(families.BUILD).info({"version": __version__})
 
-    # ---- passes -----------------------------------------------------------------------------
+    # ---- reconciliations -----------------------------------------------------------------------------
 
-    def passed(
+    def record(
         self,
         reconciliation: Reconciliation,
         *,
@@ -130,7 +130,7 @@ class Metrics:
         self._gauge(families.OVERRIDES_EXPIRED, cluster).set(len(reconciliation.expired_overrides))
         # Only guards that withhold now have a series.
         self._remove(families.WITHHELD, cluster)
-        for guard, count in reconciliation_values.withheld(reconciliation.withheld).items():
+        for guard, count in reconciliation_values.withheld_counts(reconciliation.withheld).items():
             self._gauge(families.WITHHELD, cluster, guard).set(count)
         if self._entity_labels:
             self._name_drifted(cluster, reconciliation.observations)

@@ -76,7 +76,7 @@ class HealthServer:
         application = web.Application(client_max_size=_REQUEST_BYTES)
         application.router.add_get("/healthz", _probe(healthy))
         application.router.add_get("/readyz", _probe(ready))
-        application.router.add_get("/metrics", self._scraped)
+        application.router.add_get("/metrics", self._scrape)
         self._runner = web.AppRunner(
             application,
             access_log=None,
@@ -109,7 +109,7 @@ class HealthServer:
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
 
-    async def _scraped(self, request: web.Request) -> web.Response:
+    async def _scrape(self, request: web.Request) -> web.Response:
         answer = self._metrics.answer(",".join(request.headers.getall("Accept", ())))
         # The header is set as it is: `content_type=` would refuse the parameters that Prometheus looks for.
         return web.Response(body=answer.body, headers={"Content-Type": answer.content_type})

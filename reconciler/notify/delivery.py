@@ -11,6 +11,8 @@ from reconciler.base.protocols import Clock
 from reconciler.base.redaction import SecretScrubber, redact_urls
 from reconciler.errors import NotifyError
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
+from reconciler.notify.message import Message
+from reconciler.notify.shapes import MessageShape, request_of
 
 TRY_SECONDS: Final = 10.0
 """Maximum seconds of one attempt, response included."""
@@ -63,7 +65,7 @@ async def deliver(
             return Failure(error=error, is_retriable=response.is_transient)
         if response.is_success:
             return None
-        words = _shown(response.body, to)
+        words = _shorten_response(response.body, to)
         error = NotifyError(
             f"{to.name}: {to.origin} answered {response.status}" + (f" ({words})" if words else ""),
             status=response.status,
@@ -91,7 +93,7 @@ def _final_error(exhausted: Exhausted) -> NotifyError:
     )
 
 
-def _shown(content: bytes, to: Endpoint) -> str:
+def _shorten_response(content: bytes, to: Endpoint) -> str:
     """Return the receiver's text on one line and without secrets, which some receivers repeat."""
     text = content.decode("utf-8", "replace")
     path = to.url.reveal().removeprefix(to.origin)
@@ -107,3 +109,28 @@ def _shown(content: bytes, to: Endpoint) -> str:
 def _long(parts: Iterable[str]) -> list[str]:
     """Return parts of a path that can be secrets; ``api`` and ``v1`` are ordinary words."""
     return [part for part in parts if len(part) >= _LEAST_SECRET]
+
+
+class HttpReceiver:
+    """A receiver with an HTTP address and a shape of message."""
+
+    def __init__(self, shape: MessageShape, to: Endpoint, *, clock: Clock, random: Random) -> None:
+        self._shape = shape
+        self._to = to
+        self._clock = clock
+        self._random = random
+
+    @property
+    def name(self) -> str:
+        """The name of its endpoint."""
+        return self._to.name
+
+    async def take(self, message: Message) -> None:
+        """Post a message.
+
+        Raises:
+            NotifyError: The receiver refused it, or did not accept it in time.
+        """
+        request = request_of(self._shape, message, self._to, at=self._clock.now())
+        async with HttpClient(seconds=TRY_SECONDS) as client:
+            await deliver(client, self._to, request, clock=self._clock, random=self._random)

@@ -12,7 +12,7 @@ from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import entity_json, entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 

@@ -68,7 +68,7 @@ class Notifier:
             for receiver in self._receivers
             if (message := self._due(receiver, drift, now)) is not None
         ]
-        results = await asyncio.gather(*(_offered(receiver, message) for receiver, message in due))
+        results = await asyncio.gather(*(_offer(receiver, message) for receiver, message in due))
         delivered = [
             (receiver.name, message)
             for (receiver, message), failure in zip(due, results, strict=True)
@@ -83,7 +83,7 @@ class Notifier:
         return self.state.due(receiver.name, drift, now=now, remind_after=self._remind_after)
 
 
-async def _offered(receiver: Receiver, message: Message) -> NotifyError | None:
+async def _offer(receiver: Receiver, message: Message) -> NotifyError | None:
     try:
         await receiver.take(message)
     except NotifyError as error:

@@ -89,13 +89,13 @@ def read_parts(text: str) -> EntityParts:
         if match["default"] is not None:
             entity_parts.append((match["type"], None))
         elif match["quoted"] is not None:
-            entity_parts.append((match["type"], _ESCAPE.sub(_unescaped, match["quoted"])))
+            entity_parts.append((match["type"], _ESCAPE.sub(_unescape, match["quoted"])))
         else:
             entity_parts.append((match["type"], match["plain"]))
     return tuple(entity_parts)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1] or match[2]
     if code is None:
         return match[3]

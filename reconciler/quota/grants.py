@@ -67,7 +67,7 @@ def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDeci
         return GrantDecision(
             granted=False, declaration=declaration, messages=ungranted, priority=tenant.priority
         )
-    permitted, messages = _permitted(declaration, tenant)
+    permitted, messages = _permit(declaration, tenant)
     return GrantDecision(
         granted=True, declaration=permitted, messages=messages, priority=tenant.priority
     )
@@ -136,9 +136,7 @@ def _outside(declaration: Declaration, tenant: TenantGrant) -> Iterable[str]:
                 yield f"{key} {limit(key, value)} is above the granted maximum {limit(key, bound.maximum)}"
 
 
-def _permitted(
-    declaration: Declaration, tenant: TenantGrant
-) -> tuple[Declaration, tuple[str, ...]]:
+def _permit(declaration: Declaration, tenant: TenantGrant) -> tuple[Declaration, tuple[str, ...]]:
     messages: list[str] = []
     policy, suspended = declaration.deletion_policy, declaration.suspended
     if Permission.DELETE not in tenant.allow:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.state import NO_LIMITS, Limits, replaced
+from reconciler.quota.state import NO_LIMITS, Limits, with_value
 
 Pair: TypeAlias = tuple[Entity, Key]
 
@@ -75,7 +75,7 @@ class OwnershipRecord:
         """Return the record with one pair set, or removed if ``value`` and ``owner`` are ``None``."""
         columns = list(self.owners)
         columns[COLUMN_OF[key]] = owner
-        return OwnershipRecord(replaced(self.applied, key, value), key_columns(columns))
+        return OwnershipRecord(with_value(self.applied, key, value), key_columns(columns))
 
 
 NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)
@@ -272,11 +272,11 @@ class OwnershipRecords:
         before = self.part(entities)
         return replace(
             self,
-            records=_replaced(self.records, before.records, part.records),
-            intents=_replaced(self.intents, before.intents, part.intents),
-            drift_since=_replaced(self.drift_since, before.drift_since, part.drift_since),
+            records=_replace_items(self.records, before.records, part.records),
+            intents=_replace_items(self.intents, before.intents, part.intents),
+            drift_since=_replace_items(self.drift_since, before.drift_since, part.drift_since),
             orphaned=self.orphaned - before.orphaned | part.orphaned,
-            overrides=_replaced(self.overrides, before.overrides, part.overrides),
+            overrides=_replace_items(self.overrides, before.overrides, part.overrides),
             is_known=part.is_known,
         )
 
@@ -288,7 +288,7 @@ class OwnershipRecords:
         return draft.owned()
 
 
-def _replaced(
+def _replace_items(
     mapping: Mapping[_K, _V], before: Mapping[_K, _V], after: Mapping[_K, _V]
 ) -> Mapping[_K, _V]:
     """Return a mapping with some of its items replaced by others; the mapping itself if they are the same objects."""

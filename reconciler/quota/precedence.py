@@ -156,7 +156,7 @@ def resolve(
         )
     matching = [
         (entity_parts, dict(values))
-        for entity_parts, values in unranked(state)
+        for entity_parts, values in unranked_entities(state)
         if may_match_client(entity_parts, principal)
     ]
     return Resolution(
@@ -186,7 +186,7 @@ def _client_error(principal: Principal) -> QuotaValueError | None:
     return None
 
 
-def unranked(state: QuotaState) -> Iterator[ForeignEntity]:
+def unranked_entities(state: QuotaState) -> Iterator[ForeignEntity]:
     """Return live entities with a type other than Kafka's, which only the broker can rank (KIP-546)."""
     return (
         (entity_parts, values)
@@ -200,7 +200,7 @@ def unranked_parts(key: Key, states: Iterable[QuotaState]) -> frozenset[EntityPa
     return frozenset(
         entity_parts
         for state in states
-        for entity_parts, values in unranked(state)
+        for entity_parts, values in unranked_entities(state)
         if any(name == key for name, _ in values)
     )
 

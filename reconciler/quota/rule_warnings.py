@@ -91,17 +91,17 @@ def warnings(
         warning
         for claims in desired.claims.values()
         for claim in claims
-        for warning in (*_names(claim), *_starved(claim), *_acceptances(claim))
+        for warning in (*_names(claim), *_starvation_warnings(claim), *_acceptances(claim))
     ]
-    found_warnings.extend(_shadowed(desired, live))
+    found_warnings.extend(_shadow_warnings(desired, live))
     ordered = sorted(
         found_warnings,
         key=lambda warning: (warning.claim.path, warning.claim.line, warning.message),
     )
-    return tuple(_judged(warning, accepted) for warning in ordered)
+    return tuple(_mark_accepted(warning, accepted) for warning in ordered)
 
 
-def _judged(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
+def _mark_accepted(warning: RuleWarning, accepted: Sequence[AcceptedWarning]) -> RuleWarning:
     """Return the warning with the reason for which its document or the project accepts it."""
     by_document = dict(warning.claim.accepted).get(str(warning.kind), "").strip()
     by_project = next((rule.reason for rule in accepted if rule.covers(warning)), "")
@@ -162,7 +162,7 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
         )
 
 
-def _starved(claim: Declaration) -> Iterable[RuleWarning]:
+def _starvation_warnings(claim: Declaration) -> Iterable[RuleWarning]:
     """Yield a warning for a consumer limit so small that one default fetch exceeds several seconds of it (empty responses follow)."""
     key = Key.CONSUMER_BYTE_RATE
     rate = claim.limits[COLUMN_OF[key]]
@@ -177,7 +177,7 @@ def _starved(claim: Declaration) -> Iterable[RuleWarning]:
         )
 
 
-def _shadowed(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWarning]:
+def _shadow_warnings(desired: DesiredState, live: QuotaState | None) -> Iterable[RuleWarning]:
     declared, everything = desired.limits, (live or QuotaState()).limits
     merged = {
         subject: _overlay(declared.get(subject, NO_LIMITS), everything.get(subject, NO_LIMITS))

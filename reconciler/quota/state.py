@@ -1,4 +1,7 @@
-"""The quotas of a cluster: an immutable map (entity, key) -> value; unknown keys and entity types are stored separately."""
+"""What brokers answer about a cluster: its quotas, brokers, rights of the principal, and who shows a change.
+
+Quotas are an immutable map (entity, key) -> value; unknown keys and entity types are stored separately.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -60,7 +63,7 @@ class QuotaState:
         """
         limits = dict(self.limits)
         for subject, key, value in values:
-            changed = replaced(limits.get(subject, NO_LIMITS), key, value)
+            changed = with_value(limits.get(subject, NO_LIMITS), key, value)
             if changed == NO_LIMITS and subject not in self.foreign_values:
                 _ = limits.pop(subject, None)
             else:
@@ -77,7 +80,7 @@ def limits_of(values: Mapping[Key, float]) -> Limits:
     return key_columns([values.get(key) for key in COLUMNS])
 
 
-def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
+def with_value(limits: Limits, key: Key, value: float | None) -> Limits:
     """Return the limits with one column changed."""
     columns = list(limits)
     columns[COLUMN_OF[key]] = value
@@ -87,3 +90,71 @@ def replaced(limits: Limits, key: Key, value: float | None) -> Limits:
 def set_values(limits: Limits) -> Iterator[tuple[Key, float]]:
     """Iterate over ``(key, value)`` of each column that is set, in column order."""
     return ((key, value) for key, value in zip(COLUMNS, limits, strict=True) if value is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One broker of a Metadata response."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster as one broker described it.
+
+    Attributes:
+        id: The cluster id; never "".
+        nodes: Live brokers, sorted by id.
+        rights: ``DescribeConfigs``, ``AlterConfigs``, ... that the principal has on the cluster resource;
+            ``None`` if the broker does not return them (no Describe right, or older than 2.8).
+        version_hint: The Kafka release line that the offered API versions suggest, e.g. ``4.1+``; for display only.
+        behaves_as: The sandbox profile with the nearest rules (``3.4``, ``3.9``, ``4.x``).
+    """
+
+    id: str
+    nodes: tuple[Node, ...]
+    rights: frozenset[str] | None
+    version_hint: str
+    behaves_as: str
+
+    @property
+    def may_alter(self) -> bool:
+        """Whether the returned rights include AlterConfigs, which validate-only and alter requests need."""
+        return self.rights is not None and "AlterConfigs" in self.rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDescription:
+    """A cluster with its quotas and SCRAM users, as one broker described them at one time.
+
+    Attributes:
+        quotas: All its quotas; never partial.
+        scram_users: Names of its SCRAM users; empty if they were not requested or the broker did not return them.
+    """
+
+    cluster: Cluster
+    quotas: QuotaState
+    scram_users: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visibility:
+    """What each broker of the Metadata response showed at the end of a wait.
+
+    Attributes:
+        visible: Ids of brokers that show everything that was expected.
+        lagging: Ids of brokers that answered but did not show it before the deadline.
+        unreachable: Reason by id, for brokers that could not be queried.
+    """
+
+    visible: tuple[int, ...]
+    lagging: tuple[int, ...]
+    unreachable: Mapping[int, str]
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether at least one broker shows the change and none lags; unreachable brokers do not count."""
+        return not self.lagging and bool(self.visible)

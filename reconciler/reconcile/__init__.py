@@ -15,13 +15,13 @@ from reconciler.reconcile.options import (
     ValidationMode,
     rollback_orders,
 )
-from reconciler.reconcile.reconciliation import run_pass, unrefused, withhold
+from reconciler.reconcile.reconciliation import reconcile_cluster, refuse_nothing, withhold
 from reconciler.reconcile.saved_plan import (
     SavedPlan,
     check_digest,
     check_fresh,
     check_same_effect,
-    trusted,
+    trust_plan,
 )
 from reconciler.reconcile.workflow import PreparedPlan, apply, prepare, preview
 
@@ -42,9 +42,9 @@ __all__ = [
     "observe",
     "prepare",
     "preview",
+    "reconcile_cluster",
+    "refuse_nothing",
     "rollback_orders",
-    "run_pass",
-    "trusted",
-    "unrefused",
+    "trust_plan",
     "withhold",
 ]

@@ -25,7 +25,7 @@ from reconciler.render.json_values import value_json
 from reconciler.render.units import instant
 
 
-def intended(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
+def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[str, object], ...]:
     """Return an entry for each change that is about to be sent.
 
     Args:
@@ -72,7 +72,7 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
     return tuple(audit_entries)
 
 
-def settled(
+def settlement_entries(
     outcomes: Iterable[tuple[Pair, str]],
     owned: OwnershipRecords,
     open_intents: Mapping[Pair, Mapping[str, object]] | None,
@@ -106,7 +106,7 @@ def settled(
     return tuple(audit_entries)
 
 
-def settled_outcomes(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
+def settled_pairs(changes: Iterable[RecordChange]) -> Iterator[tuple[Pair, str]]:
     """Yield the pairs whose intents these record changes settle, with the outcome."""
     for change in changes:
         match change:

@@ -10,8 +10,12 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Finding, Plan
 from reconciler.quota.policy import Cause, Policy, Rules
-from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
-from reconciler.quota.results.report import Reconciliation, ValidationResult
+from reconciler.quota.results.report import (
+    ExpiredOverride,
+    Reconciliation,
+    ValidationResult,
+    expired_overrides,
+)
 from reconciler.quota.state import limits_of
 from reconciler.reconcile import ownership_records
 from reconciler.reconcile.observation import Observation, observe, rules_for
@@ -28,16 +32,16 @@ async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Findi
         ClientError: The cluster cannot be described.
     """
     observation = await observe(ports, options)
-    plan = _compared(observation, rules_for(options, observation))
+    plan = _compare(observation, rules_for(options, observation))
     return tuple(finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored)
 
 
-def expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
+def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverride, ...]:
     """Return the overrides that have ended and whose value is still live, whatever the documents declare."""
-    return expired_overrides(_compared(observation, rules), observation.owned)
+    return expired_overrides(_compare(observation, rules), observation.owned)
 
 
-def _compared(observation: Observation, rules: Rules) -> Plan:
+def _compare(observation: Observation, rules: Rules) -> Plan:
     return compare(
         desired=as_applied(observation),
         owned=observation.owned,
@@ -109,7 +113,7 @@ def as_applied(observation: Observation) -> DesiredState:
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None
             and owner is not None
-            and (declared := _declared(value, overrides.get((subject, key)), observation))
+            and (declared := _declared_value(value, overrides.get((subject, key)), observation))
             is not None
         ]
         for owner in dict.fromkeys(column_owner for _, _, column_owner in columns):
@@ -125,7 +129,9 @@ def as_applied(observation: Observation) -> DesiredState:
     return merge(declarations)
 
 
-def _declared(applied: float, override: Override | None, observation: Observation) -> float | None:
+def _declared_value(
+    applied: float, override: Override | None, observation: Observation
+) -> float | None:
     """Return the declared value of a pair whose override applied another value.
 
     After the end of the override, a live value that is neither the override's nor the declared one is drift from the

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import UsageError, WrongCluster
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, same_value
@@ -19,11 +18,11 @@ from reconciler.quota.ownership import (
     RecordChange,
 )
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.impact import known_from
+from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
 from reconciler.quota.policy import Rules
 from reconciler.quota.precedence import Principal
-from reconciler.quota.state import NO_LIMITS, QuotaState
+from reconciler.quota.state import NO_LIMITS, Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
 
 
@@ -45,7 +44,9 @@ class Observation:
     @property
     def principals(self) -> frozenset[Principal]:
         """The clients that have a quota of their own or are SCRAM users of the cluster."""
-        return known_from(self.live) | {Principal(user=name) for name in self.scram_users}
+        return principals_with_quotas(self.live) | {
+            Principal(user=name) for name in self.scram_users
+        }
 
     def age(self, clock: Clock) -> float:
         """Return its age by the clock that shows more: the time of day is set back, and a suspended machine stops the other."""

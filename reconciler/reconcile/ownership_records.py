@@ -85,13 +85,13 @@ def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterabl
         if (subject, key) not in waiting:
             yield IntentEnded(entity=subject, key=key)
     elif pair.visibility is PairVisibility.VISIBLE:
-        yield from _landed(pair.change, now)
+        yield from _records_of_applied(pair.change, now)
     elif isinstance(pair.result, Applied) and pair.visibility is PairVisibility.CHANGED:
         # It was acknowledged; a later change by another writer is drift.
-        yield from _landed(pair.change, now)
+        yield from _records_of_applied(pair.change, now)
 
 
-def _landed(change: QuotaChange, now: float) -> Iterable[RecordChange]:
+def _records_of_applied(change: QuotaChange, now: float) -> Iterable[RecordChange]:
     if change.after is None or _is_unowned(change):
         yield RecordDropped(entity=change.entity, key=change.key)
     else:

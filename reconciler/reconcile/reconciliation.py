@@ -16,8 +16,14 @@ from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_budgets import RemovalAllowance
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.results.expired_overrides import ExpiredOverride, expired_overrides
-from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation, WithheldChange
+from reconciler.quota.results.report import (
+    ExpiredOverride,
+    Outcome,
+    PairVisibility,
+    Reconciliation,
+    WithheldChange,
+    expired_overrides,
+)
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.run_records import close_settled
@@ -35,12 +41,12 @@ async def _nothing(_: Plan, __: OwnershipRecords) -> None:
     """Do nothing."""
 
 
-async def unrefused(_: Plan) -> str:
+async def refuse_nothing(_: Plan) -> str:
     """Allow removals."""
     return ""
 
 
-async def run_pass(
+async def reconcile_cluster(
     ports: ReconcilePorts,
     options: ReconcileOptions,
     desired: DesiredState,
@@ -48,7 +54,7 @@ async def run_pass(
     cluster: str,
     corrects: Callable[[QuotaChange], bool] = _always,
     before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]] = _nothing,
-    refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
+    refuses_removals: Callable[[Plan], Awaitable[str]] = refuse_nothing,
     allowance: RemovalAllowance | None = None,
     fenced: bool = False,
 ) -> Reconciliation:
@@ -104,9 +110,9 @@ async def run_pass(
                 if withheld_change.change.cause is Cause.DRIFT
             ),
         )
-        plan = replace(plan, findings=(*plan.findings, *_reported(prepared, excluded)))
-        outcome = await _carried_out(
-            ports, options, _narrowed(prepared, plan), withheld, before_sending
+        plan = replace(plan, findings=(*plan.findings, *_reported_drift(prepared, excluded)))
+        outcome = await _apply_rest(
+            ports, options, _keep_changes(prepared, plan), withheld, before_sending
         )
     except Interrupted as stop:
         failure = stop
@@ -119,7 +125,7 @@ async def run_pass(
         outcome=outcome,
         withheld=withheld,
         waiting=waiting,
-        expired_overrides=() if prepared is None else _expired(prepared, outcome),
+        expired_overrides=() if prepared is None else _remaining_expired(prepared, outcome),
         drift_since={} if prepared is None else prepared.observation.owned.drift_since,
         live=None if prepared is None else _last_seen(prepared.observation.live, outcome),
         error=failure,
@@ -211,7 +217,9 @@ def _last_seen(live: QuotaState, outcome: Outcome | None) -> QuotaState:
     )
 
 
-def _expired(prepared: PreparedPlan, outcome: Outcome | None) -> tuple[ExpiredOverride, ...]:
+def _remaining_expired(
+    prepared: PreparedPlan, outcome: Outcome | None
+) -> tuple[ExpiredOverride, ...]:
     """Return the expired overrides that the reconciliation did not revert."""
     pairs = () if outcome is None else outcome.pairs
     reverted = {
@@ -247,7 +255,7 @@ def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:
     )
 
 
-def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
+def _reported_drift(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
     """Return findings for drift that is not corrected now, as under ``Warn``; else the records would end its drift time."""
     observation = prepared.observation
     return (
@@ -268,12 +276,12 @@ def _reported(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterab
     )
 
 
-def _narrowed(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
+def _keep_changes(prepared: PreparedPlan, plan: Plan) -> PreparedPlan:
     """Return the prepared plan with the remaining changes and without violations."""
     return replace(prepared, preview=replace(prepared.preview, plan=plan, violations=()))
 
 
-async def _carried_out(
+async def _apply_rest(
     ports: ReconcilePorts,
     options: ReconcileOptions,
     prepared: PreparedPlan,

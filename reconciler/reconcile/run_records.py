@@ -30,10 +30,10 @@ def close_settled(
         return
     recorded = frozenset(record_changes)
     changes = [change for change in observation.settlement.changes if change in recorded]
-    outcomes = list(audit_entries.settled_outcomes(changes))
+    outcomes = list(audit_entries.settled_pairs(changes))
     if outcomes:
         ports.audit.append(
-            audit_entries.settled(
+            audit_entries.settlement_entries(
                 outcomes,
                 observation.owned,
                 ports.audit.open_intents(observation.cluster_id, {pair for pair, _ in outcomes}),

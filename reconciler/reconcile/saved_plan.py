@@ -99,7 +99,9 @@ def check_digest(plan: PreparedPlan | SavedPlan, expected: str) -> None:
         )
 
 
-def trusted(saved: SavedPlan, observation: Observation, options: ReconcileOptions) -> PreparedPlan:
+def trust_plan(
+    saved: SavedPlan, observation: Observation, options: ReconcileOptions
+) -> PreparedPlan:
     """Return the saved plan, ready to be applied without recomputing it (``--trust-plan``).
 
     Call ``check_fresh`` first. Policy, scope and guards come from the local configuration, the number of owned pairs and

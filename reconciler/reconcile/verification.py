@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.errors import KquotaError
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import PairOutcome, PairVisibility
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import QuotaState, Visibility
 from reconciler.reconcile.options import ReconcilePorts
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.visibility import deadline_seconds
@@ -76,12 +75,12 @@ def judge(
     """Return the outcome of each change, in plan order."""
     everywhere = visibility is not None and visibility.everywhere
     return tuple(
-        _judged(change, results.get((change.removes, change.entity)), live, everywhere)
+        _judge(change, results.get((change.removes, change.entity)), live, everywhere)
         for change in changes
     )
 
 
-def _judged(
+def _judge(
     change: QuotaChange,
     result: Result | None,
     live: QuotaState | None,

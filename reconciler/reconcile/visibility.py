@@ -11,12 +11,12 @@ from typing import Final
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.state import Visibility
 
 AT_LEAST_SECONDS: Final = 30.0
 PER_KEY_SECONDS: Final = 0.000_2
@@ -80,9 +80,9 @@ class VisibilityProbes:
             )
             if visibility_result.everywhere or remaining <= SLICE_SECONDS:
                 return visibility_result
-            pending = await self._undisturbed(pending, store, visibility_result) or pending
+            pending = await self._unchanged_by_others(pending, store, visibility_result) or pending
 
-    async def _undisturbed(
+    async def _unchanged_by_others(
         self, pending: list[Alteration], store: QuotaStore, visibility_result: Visibility
     ) -> list[Alteration]:
         """Return the alterations that no other writer has changed, according to the first lagging broker."""

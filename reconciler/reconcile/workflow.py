@@ -19,10 +19,10 @@ from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.effects import blocked_limits, own_limits
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import Plan, QuotaChange
-from reconciler.quota.planner.plan_warnings import blocked_limits, own_limits
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Policy
 from reconciler.quota.results.report import Outcome, Preview, ValidationResult
@@ -70,7 +70,7 @@ async def prepare(
         ClientError: The cluster cannot be described.
     """
     observation = await observe(ports, options)
-    plan, changes = _compared(observation, desired, options)
+    plan, changes = _compare(observation, desired, options)
     # A thread computes the impact while the broker validates.
     meaning = asyncio.to_thread(
         preview,
@@ -98,7 +98,7 @@ def preview(
 ) -> PreparedPlan:
     """Compute the prepared plan without I/O, for example from a snapshot instead of a cluster."""
     if plan is None:
-        plan, override_changes = _compared(observation, desired, options)
+        plan, override_changes = _compare(observation, desired, options)
     rules = rules_for(options, observation)
     settled, live = observation.settlement.owned, observation.live
     return PreparedPlan(
@@ -174,7 +174,7 @@ async def apply(
         clock=ports.clock,
         progress=ports.progress,
         changes=plan.changes,
-        obstacles=(*_unsettled(prepared, started), *unsent),
+        obstacles=(*_unsettled_results(prepared, started), *unsent),
         replaced=replaced,
         pace=options.pace,
     )
@@ -182,7 +182,7 @@ async def apply(
     early = lost_outcome(plan, intended, options, started=started, record_count=len(record_changes))
     try:
         if ports.audit is not None:
-            ports.audit.append(audit_entries.intended(early, intended))
+            ports.audit.append(audit_entries.intent_entries(early, intended))
         before_sending(early)
     except KquotaError as error:
         sender.failure = error
@@ -217,7 +217,7 @@ async def apply(
 # ---- steps of the workflow --------------------------------------------------------------------
 
 
-def _compared(
+def _compare(
     observation: Observation, desired: DesiredState, options: ReconcileOptions
 ) -> tuple[Plan, tuple[RecordChange, ...]]:
     """Return the plan, limited to the requested pairs, and the override changes that it assumes."""
@@ -231,10 +231,10 @@ def _compared(
         rules=rules_for(options, observation),
         now=observation.at,
     )
-    return options.remainder.added_to(_narrowed(plan, options, observation)), overriding
+    return options.remainder.added_to(_limit_to_requested(plan, options, observation)), overriding
 
 
-def _narrowed(plan: Plan, options: ReconcileOptions, observation: Observation) -> Plan:
+def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Observation) -> Plan:
     """Limit the plan to the requested pairs. Settled intents are recorded for every pair."""
     only = options.only
     if only is None:
@@ -371,7 +371,7 @@ def bookkeeping(prepared: PreparedPlan, options: ReconcileOptions) -> tuple[Reco
     return (*prepared.override_changes, *prepared.plan.bookkeeping, *times)
 
 
-def _unsettled(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Result], ...]:
+def _unsettled_results(prepared: PreparedPlan, now: float) -> tuple[tuple[Alteration, Result], ...]:
     """Return earlier writes that may still take effect, except those that this plan writes with the same value.
 
     Sending the same value again is safe, whichever of the two takes effect last.

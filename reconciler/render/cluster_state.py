@@ -10,11 +10,11 @@ from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.precedence import EffectiveLimit, OverriddenLimit, Principal, Resolution
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.impact_rows import effective_text
 from reconciler.render.json_values import Json, value_json
-from reconciler.render.table import Cell, Style, folded, table
+from reconciler.render.table import Cell, Style, fold, table
 from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
 
 PLAIN = Style()
@@ -242,7 +242,7 @@ def _drift_lines(findings: Sequence[Finding], total: int, *, now: float, style: 
         for finding in findings
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
-    return _listed(f"Drift: {count(total, 'pair')}", rows, heads, total, style)
+    return _titled_table(f"Drift: {count(total, 'pair')}", rows, heads, total, style)
 
 
 def _expired_lines(
@@ -265,10 +265,10 @@ def _expired_lines(
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "OVERRIDE", "WHO", "REASON")
     many = count(total, "override")
-    return _listed(f"Expired and still live: {many}", rows, heads, total, style)
+    return _titled_table(f"Expired and still live: {many}", rows, heads, total, style)
 
 
-def _listed(
+def _titled_table(
     title: str, rows: Sequence[Sequence[Cell | str]], heads: Sequence[str], total: int, style: Style
 ) -> list[str]:
     if not rows:
@@ -321,10 +321,10 @@ def checks_text(checks: Sequence[Check], *, style: Style = PLAIN) -> str:
     for check in checks:
         mark = style.paint(f"{check.health:<7}", _COLOURS[check.health])
         line = f"{mark}  {check.name:<{width}}  {escaped(check.observation)}".rstrip()
-        lines += folded(line, style.width, hang=hang)
+        lines += fold(line, style.width, hang=hang)
         if check.advice:
             advice = f"{'':{hang}}{style.paint(escaped(check.advice), 'dim')}"
-            lines += folded(advice, style.width, hang=hang)
+            lines += fold(advice, style.width, hang=hang)
     return "\n".join(lines) + "\n"
 
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from reconciler.quota.entity import ABSENT, Entity, Slot
 from reconciler.quota.entity_forms import entity_text, parts_text
+from reconciler.quota.planner.effects import bit_slips, unranked_limits
 from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.plan_warnings import bit_slips, unranked_limits
 from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
@@ -42,7 +42,7 @@ SHARING: Final[Mapping[BucketSharing, str]] = {
 """What the sharing of a bucket becomes, where that is news."""
 
 
-def unlisted(preview: Preview) -> tuple[AffectedPrincipal, ...]:
+def unlisted_clients(preview: Preview) -> tuple[AffectedPrincipal, ...]:
     """Return known clients with another limit or bucket, except those that the row of a change already describes."""
     if preview.impact is None:
         return ()
@@ -64,8 +64,8 @@ def unlisted(preview: Preview) -> tuple[AffectedPrincipal, ...]:
 
 
 def affected_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
-    """Return rows of :func:`unlisted`; at most ``max_rows``."""
-    return tuple(map(_affected, unlisted(preview)[:max_rows]))
+    """Return rows of :func:`unlisted_clients`; at most ``max_rows``."""
+    return tuple(map(_affected_client_row, unlisted_clients(preview)[:max_rows]))
 
 
 def never_rows(preview: Preview, *, max_rows: int | None = None) -> tuple[DisplayRow, ...]:
@@ -112,7 +112,7 @@ def _slot(name: str | None) -> Slot:
     return ABSENT if name is None else name
 
 
-def _affected(affected: AffectedPrincipal) -> DisplayRow:
+def _affected_client_row(affected: AffectedPrincipal) -> DisplayRow:
     mark, colour = _MARKS[affected.direction]
     return DisplayRow(
         mark=mark,

@@ -11,7 +11,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
-from reconciler.render.table import Cell, Style, folded_lines, row_lines
+from reconciler.render.table import Cell, Style, fold_lines, row_lines
 from reconciler.render.units import count
 
 TITLE: Final = "Effect by recorded use"
@@ -94,7 +94,7 @@ def recorded_text(recorded: RecordedUse, *, style: Style, max_rows: int | None) 
     if recorded.refusals:
         lines += ["", style.paint(refused_title(len(recorded.refusals)), "bold", "red")]
         lines += [f"  {escaped(refusal.message)}" for refusal in recorded.refusals]
-    return folded_lines(lines, style)
+    return fold_lines(lines, style)
 
 
 _COLOURS: Final = {"!": "red", "?": "yellow"}

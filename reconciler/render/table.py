@@ -120,7 +120,7 @@ def row_lines(
                 continue
             line = _line(part, widths[block.start :], rights[block.start :], style).rstrip()
             lead = indent + " " * _HANGING if number else indent
-            lines[-1] += folded(lead + line, style.width, hang=len(indent) + 2 * _HANGING)
+            lines[-1] += fold(lead + line, style.width, hang=len(indent) + 2 * _HANGING)
     return lines
 
 
@@ -147,16 +147,16 @@ def _line(row: Sequence[Cell], widths: Sequence[int], rights: Sequence[bool], st
     return "  ".join(texts)
 
 
-def folded_lines(lines: Iterable[str], style: Style) -> list[str]:
+def fold_lines(lines: Iterable[str], style: Style) -> list[str]:
     """Return lines of sentences, folded to the width of the style; continued lines are indented by two more columns."""
     return [
         part
         for line in lines
-        for part in folded(line, style.width, hang=len(line) - len(line.lstrip(" ")) + 2)
+        for part in fold(line, style.width, hang=len(line) - len(line.lstrip(" ")) + 2)
     ]
 
 
-def folded(line: str, width: int, *, hang: int) -> list[str]:
+def fold(line: str, width: int, *, hang: int) -> list[str]:
     """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary.
 
     Args:

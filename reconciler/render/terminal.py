@@ -17,7 +17,7 @@ from reconciler.render.impact_rows import (
     NEVER_TITLE,
     affected_rows,
     never_rows,
-    unlisted,
+    unlisted_clients,
 )
 from reconciler.render.recorded_use import RecordedUse, recorded_text
 from reconciler.render.rows import (
@@ -30,7 +30,7 @@ from reconciler.render.rows import (
     summary,
     trouble_rows,
 )
-from reconciler.render.table import Cell, Style, folded_lines, table
+from reconciler.render.table import Cell, Style, fold_lines, table
 from reconciler.render.units import PER_BROKER, count
 
 SHOWN_UNMANAGED: Final = 10
@@ -75,7 +75,7 @@ def plan_text(
     lines += _meaning(preview, style, max_rows=None if verbose else SHOWN_AFFECTED)
     if recorded is not None:
         lines += recorded_text(recorded, style=style, max_rows=None if verbose else SHOWN_AFFECTED)
-    for section in finding_sections(preview, max_rows_of=None if verbose else _shown_of):
+    for section in finding_sections(preview, max_rows_of=None if verbose else _row_limit):
         heading = f"{section.kind.title} ({section.total})"
         lines += ["", style.paint(heading, "bold", section.kind.colour)]
         lines += [section.kind.description, *_rows(section.rows, style), *_more(section.left_out)]
@@ -93,7 +93,7 @@ def plan_text(
         lines += _more(len(preview.open_advice) - len(preview.open_advice[:max_rows]))
         accepted = len(preview.advice) - len(preview.open_advice)
         lines += [f"  {count(accepted, 'accepted warning')}"] if accepted else []
-    return "\n".join(folded_lines(lines, style)) + "\n"
+    return "\n".join(fold_lines(lines, style)) + "\n"
 
 
 def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
@@ -103,7 +103,7 @@ def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
     lines += _conflicts(preview, style, SHOWN_TROUBLE)
     lines += _refusals(preview, style, SHOWN_TROUBLE)
     lines += _violations(preview, style, SHOWN_TROUBLE)
-    return "\n".join(folded_lines(lines, style)) + "\n"
+    return "\n".join(fold_lines(lines, style)) + "\n"
 
 
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
@@ -141,7 +141,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
         lines.append("Not all results were recorded; the next run reads them from the cluster.")
     if outcome.pairs and not outcome.complete:
         lines.append(_summary(outcome))
-    return "\n".join(folded_lines(lines, style)) + "\n"
+    return "\n".join(fold_lines(lines, style)) + "\n"
 
 
 def _summary(outcome: Outcome) -> str:
@@ -207,7 +207,7 @@ def _meaning(preview: Preview, style: Style, *, max_rows: int | None) -> list[st
         return []
     affected = affected_rows(preview, max_rows=max_rows)
     never = never_rows(preview, max_rows=max_rows)
-    total = len(unlisted(preview))
+    total = len(unlisted_clients(preview))
     return [
         *_block(AFFECTED_TITLE, AFFECTED_SAYS, affected, total, style, "cyan"),
         *_block(NEVER_TITLE, NEVER_SAYS, never, len(impact.new_shadows), style, "yellow"),
@@ -218,7 +218,7 @@ def _paragraph(sentences: Sequence[str]) -> list[str]:
     return ["", *sentences] if sentences else []
 
 
-def _shown_of(kind: SectionKind) -> int:
+def _row_limit(kind: SectionKind) -> int:
     return SHOWN_UNMANAGED if kind.name == "unmanaged" else SHOWN
 
 

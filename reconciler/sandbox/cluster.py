@@ -1,18 +1,23 @@
 """The state of the sandbox's cluster: one image that alterations change, and the image that each broker shows.
 
 The only mutable state of the sandbox besides faults and connections: the controller's image, the one before it, what
-each broker shows, which brokers run. All changes happen on the event loop's thread.
+each broker shows, which brokers run. All changes happen on the event loop's thread. Between runs the state is one JSON
+file, which is replaced atomically.
 """
 
 import asyncio
 import base64
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
+from reconciler.base.durable_files import replace_file
+from reconciler.codecs.reader import DocumentReader, parsed
 from reconciler.errors import ConfigError
-from reconciler.sandbox import state_file
-from reconciler.sandbox.broker_rules.image import Image, QuotaRecord
+from reconciler.render.json_values import Json, dump, value_json
+from reconciler.sandbox.broker_rules.image import Image, QuotaRecord, names_of
 from reconciler.sandbox.settings import SandboxSettings
 
 
@@ -46,7 +51,7 @@ class SandboxCluster:
             ConfigError: The state file cannot be read or written, or belongs to another cluster id.
         """
         path = settings.state_file
-        stored_state = state_file.load(path) if path is not None else None
+        stored_state = load_state(path) if path is not None else None
         kept_id, image = stored_state if stored_state is not None else ("", Image())
         if settings.cluster_id and kept_id and kept_id != settings.cluster_id:
             raise ConfigError(
@@ -62,7 +67,7 @@ class SandboxCluster:
             node: SandboxBroker(node=node, visible_image=image) for node in settings.nodes
         }
         if path is not None and stored_state is None:
-            state_file.save(path, self.cluster_id, image)
+            save_state(path, self.cluster_id, image)
 
     def commit(self, records: Iterable[QuotaRecord]) -> None:
         """Apply records as one batch; brokers show it after their lag.
@@ -75,7 +80,7 @@ class SandboxCluster:
             return
         changed = self.image.applied(record_list)
         if self.settings.state_file is not None:
-            state_file.save(self.settings.state_file, self.cluster_id, changed)
+            save_state(self.settings.state_file, self.cluster_id, changed)
         self.before, self.image = self.image, changed
         self.version += 1
         for broker in self.brokers.values():
@@ -104,3 +109,60 @@ class SandboxCluster:
     def _show(self, broker: SandboxBroker, image: Image, version: int) -> None:
         if not broker.is_held and version > broker.version:
             broker.visible_image, broker.version = image, version
+
+
+STATE_FORMAT: Final = 1
+
+
+def load_state(path: Path) -> tuple[str, Image] | None:
+    """Return cluster id and image, or ``None`` if there is no file yet.
+
+    Raises:
+        ConfigError: The file exists but cannot be read as a state; it is not overwritten then.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the state file cannot be read: {error}", location=str(path)) from error
+    fields = parsed(text, location=str(path)).fields("format", "cluster_id", "entities")
+    if fields["format"].integer() != STATE_FORMAT:
+        fields["format"].fail(f"{STATE_FORMAT}; move the file to start over")
+    return fields["cluster_id"].text(), Image().applied(
+        record for row in fields["entities"].items() for record in _records(row)
+    )
+
+
+def _records(row: DocumentReader) -> Iterator[QuotaRecord]:
+    fields = row.fields("entity", "values")
+    names = names_of(
+        (kind, name.optional(DocumentReader.text)) for kind, name in fields["entity"].pairs()
+    )
+    if not names:
+        fields["entity"].fail("an entity with a type and a name")
+    for key, value in fields["values"].pairs():
+        yield QuotaRecord(names=names, key=key, value=value.set_value())
+
+
+def save_state(path: Path, cluster_id: str, image: Image) -> None:
+    """Write the state atomically; durable when this returns.
+
+    Values that JSON has no number for are stored as text ("NaN", "Infinity"): the lines before 4.4 accept them.
+
+    Raises:
+        ConfigError: The folder or file cannot be written.
+    """
+    rows: list[Json] = [
+        {"entity": dict(names), "values": {key: value_json(value) for key, value in values.items()}}
+        for names, values in sorted(image.values.items(), key=lambda item: repr(item[0]))
+    ]
+    content = dump({"format": STATE_FORMAT, "cluster_id": cluster_id, "entities": rows}).encode(
+        "ascii"
+    )
+    try:
+        replace_file(path, content)
+    except OSError as error:
+        raise ConfigError(
+            f"the state file cannot be written: {error}", location=str(path)
+        ) from error

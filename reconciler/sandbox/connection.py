@@ -76,12 +76,12 @@ _SPECIAL: Final = frozenset(',+"\\<>;=')
 def distinguished_name(subject: Sequence[Sequence[tuple[str, Any]]]) -> str:
     """Return the subject of ``SSLSocket.getpeercert``, most specific part first, as ``CN=alice,O=Acme``."""
     return ",".join(
-        "+".join(f"{_SHORT.get(kind, kind)}={_escaped(str(value))}" for kind, value in part)
+        "+".join(f"{_SHORT.get(kind, kind)}={_escape(str(value))}" for kind, value in part)
         for part in reversed(subject)
     )
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     text = "".join(f"\\{char}" if char in _SPECIAL else char for char in value)
     if text.startswith(("#", " ")):
         text = f"\\{text}"
@@ -157,7 +157,7 @@ class ServerConnection:
         if session is not None:
             reply = await self._reply_with_sasl(header, body, session, effects)
         else:
-            reply = await self._reply(header, body, self._certified(), effects)
+            reply = await self._reply(header, body, self._certificate_principal(), effects)
         await self._send(header, reply.body, effects)
         if reply.closes:
             raise _ConnectionClosed
@@ -184,7 +184,7 @@ class ServerConnection:
             raise _ConnectionClosed
         if session.stage is SaslStage.CHOSEN:
             return SaslReply(body=api_versions_out_of_turn(header.api_version), closes=True)
-        lowest, highest = self._offered(API_VERSIONS.key)
+        lowest, highest = self._offered_versions(API_VERSIONS.key)
         if lowest <= header.api_version <= highest:
             session.stage = SaslStage.GREETED
         return await self._reply(header, body, ANONYMOUS, effects)
@@ -218,17 +218,17 @@ class ServerConnection:
 
     def _check_version(self, header: RequestHeader) -> None:
         """Close the connection if the profile does not offer the API or version."""
-        lowest, highest = self._offered(header.api_key)
+        lowest, highest = self._offered_versions(header.api_key)
         if header.api_key != API_VERSIONS.key and not lowest <= header.api_version <= highest:
             raise _ConnectionClosed
 
-    def _offered(self, key: int) -> tuple[int, int]:
+    def _offered_versions(self, key: int) -> tuple[int, int]:
         offered = self.cluster.settings.profile.versions.get(key)
         if offered is None:
             raise _ConnectionClosed
         return offered
 
-    def _certified(self) -> str:
+    def _certificate_principal(self) -> str:
         """Return the principal of the client's certificate, if it sent one."""
         certificate = self.writer.get_extra_info("peercert")
         return distinguished_name(certificate["subject"]) if certificate else ANONYMOUS

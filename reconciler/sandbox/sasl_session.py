@@ -1,17 +1,21 @@
-"""The SASL side of one connection: the allowed order of requests, and the client's principal.
+"""The SASL side of one connection: order of requests, principal, and the mechanisms as a broker implements them.
 
 Source: ``SaslServerAuthenticator`` (3.4 to 4.4): one successful ApiVersions, then SaslHandshake, then
 SaslAuthenticate until the mechanism is complete; everything else closes the connection. If sessions have a lifetime
-(KIP-368), the same principal may repeat the sequence with the same mechanism.
+(KIP-368), the same principal may repeat the sequence with the same mechanism. The mechanisms of
+``reconciler.wire.sasl`` are connected to the sandbox's users, with Kafka's error messages
+(``PlainServerCallbackHandler``, ``SaslServerAuthenticator``).
 """
 
+import hmac
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final
+from functools import lru_cache
+from typing import Final, Protocol
 
 from reconciler.errors import AuthenticationError
-from reconciler.sandbox.sasl_exchanges import SaslExchange, begin
 from reconciler.wire.error_codes import (
     ILLEGAL_SASL_STATE,
     NONE,
@@ -19,6 +23,9 @@ from reconciler.wire.error_codes import (
     UNSUPPORTED_SASL_MECHANISM,
 )
 from reconciler.wire.messages import sasl_authenticate, sasl_handshake
+from reconciler.wire.sasl.plain import NAME as PLAIN
+from reconciler.wire.sasl.plain import read_plain
+from reconciler.wire.sasl.scram import ScramServer, ServerCredential, make_credential
 
 _LATE: Final = "SaslAuthenticate request received after successful authentication"
 
@@ -88,7 +95,7 @@ class SaslSession:
         """Return the response to SaslAuthenticate; ``None`` closes the connection: there was no handshake."""
         token = sasl_authenticate.decode_request(version, body).token
         if self.stage is SaslStage.KNOWN:
-            return SaslReply(body=_authenticated(version, ILLEGAL_SASL_STATE, _LATE))
+            return SaslReply(body=_authenticate_response(version, ILLEGAL_SASL_STATE, _LATE))
         if self.stage is not SaslStage.CHOSEN or self._exchange is None:
             return None
         try:
@@ -96,7 +103,7 @@ class SaslSession:
             principal = self._exchange.principal
             self._check_renewal(principal)
         except AuthenticationError as wrong:
-            body = _authenticated(version, SASL_AUTHENTICATION_FAILED, wrong.message)
+            body = _authenticate_response(version, SASL_AUTHENTICATION_FAILED, wrong.message)
             return SaslReply(body=body, closes=True, wrong=True)
         lifetime_ms = 0
         if principal is not None:
@@ -129,7 +136,7 @@ def refused_handshake(version: int) -> bytes:
 
 def refused_authenticate(version: int) -> bytes:
     """Return the response to SaslAuthenticate on a listener without SASL."""
-    return _authenticated(version, ILLEGAL_SASL_STATE, _LATE)
+    return _authenticate_response(version, ILLEGAL_SASL_STATE, _LATE)
 
 
 def _handshake(version: int, code: int, mechanisms: tuple[str, ...]) -> bytes:
@@ -137,6 +144,83 @@ def _handshake(version: int, code: int, mechanisms: tuple[str, ...]) -> bytes:
     return sasl_handshake.encode_response(version, response)
 
 
-def _authenticated(version: int, code: int, message: str) -> bytes:
+def _authenticate_response(version: int, code: int, message: str) -> bytes:
     response = sasl_authenticate.SaslAuthenticateResponse(error_code=code, error_message=message)
     return sasl_authenticate.encode_response(version, response)
+
+
+WRONG_PASSWORD: Final = "Authentication failed: Invalid username or password"  # noqa: S105 - words
+
+SCRAM_ITERATIONS: Final = 4096
+_SALT: Final = secrets.token_bytes(16)
+"""One salt for every user: a sandbox protects nothing, and its passwords change with each run."""
+
+
+class SaslExchange(Protocol):
+    """One authentication; ``principal`` is ``None`` until it has succeeded."""
+
+    principal: str | None
+
+    def step(self, token: bytes) -> bytes:
+        """Return the response to the client's token.
+
+        Raises:
+            AuthenticationError: The credentials are wrong, or the client violated the mechanism's rules.
+        """
+
+
+class PlainExchange:
+    """SASL PLAIN: one token with all credentials."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self.principal: str | None = None
+        self._users = users
+
+    def step(self, token: bytes) -> bytes:
+        """Return an empty response, if name and password match."""
+        name, password = read_plain(token)
+        expected = self._users.get(name)
+        if expected is None or not hmac.compare_digest(expected.encode(), password.encode()):
+            raise AuthenticationError(WRONG_PASSWORD)
+        self.principal = name
+        return b""
+
+
+class ScramExchange:
+    """SCRAM: two tokens each way."""
+
+    def __init__(self, mechanism: str, users: Mapping[str, str]) -> None:
+        self.principal: str | None = None
+        self._mechanism = mechanism
+        self._users = users
+        self._server = ScramServer(
+            mechanism, lookup=self._credential, nonce=secrets.token_urlsafe(18)
+        )
+
+    def step(self, token: bytes) -> bytes:
+        """Return the server's next message."""
+        try:
+            answer = self._server.receive(token)
+        except AuthenticationError as wrong:
+            raise AuthenticationError(
+                "Authentication failed during authentication due to invalid credentials"
+                f" with SASL mechanism {self._mechanism}"
+            ) from wrong
+        if self._server.is_complete:
+            self.principal = self._server.user
+        return answer
+
+    def _credential(self, name: str) -> ServerCredential | None:
+        password = self._users.get(name)
+        return None if password is None else _credential_of(self._mechanism, password)
+
+
+@lru_cache(maxsize=1024)
+def _credential_of(mechanism: str, password: str) -> ServerCredential:
+    """Cached, because deriving it takes milliseconds."""
+    return make_credential(mechanism, password=password, salt=_SALT, iterations=SCRAM_ITERATIONS)
+
+
+def begin(mechanism: str, users: Mapping[str, str]) -> SaslExchange:
+    """Return a new exchange of one of the mechanisms in ``settings.MECHANISMS``."""
+    return PlainExchange(users) if mechanism == PLAIN else ScramExchange(mechanism, users)

@@ -113,7 +113,7 @@ def encode_request(
     writer.nullable_string(client_id)
     if api.is_flexible(version):
         writer.raw(b"\x00")
-    return _framed(writer.to_bytes(), body)
+    return _frame(writer.to_bytes(), body)
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
@@ -144,7 +144,7 @@ def decode_request(frame: bytes) -> tuple[RequestHeader, bytes]:
 def encode_response(api: KafkaApi, version: int, *, correlation_id: int, body: bytes) -> bytes:
     """Encode a complete response frame."""
     tags = b"\x00" if _has_response_tags(api, version) else b""
-    return _framed(_CORRELATION.pack(correlation_id) + tags, body)
+    return _frame(_CORRELATION.pack(correlation_id) + tags, body)
 
 
 def correlation_id_of(frame: bytes | bytearray) -> int:
@@ -170,5 +170,5 @@ def _has_response_tags(api: KafkaApi, version: int) -> bool:
     return api.is_flexible(version) and api.key != API_VERSIONS.key
 
 
-def _framed(header: bytes, body: bytes) -> bytes:
+def _frame(header: bytes, body: bytes) -> bytes:
     return b"".join((_SIZE.pack(len(header) + len(body)), header, body))

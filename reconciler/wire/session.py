@@ -41,7 +41,7 @@ from reconciler.wire.session_events import (
     SessionState,
     WorkNeeded,
 )
-from reconciler.wire.version_selection import OfferedVersions, choose, offered_by
+from reconciler.wire.version_selection import OfferedVersions, choose, read_offered
 
 MAX_IN_FLIGHT: Final = 5
 """Maximum requests in flight; more would only wait in the broker's socket buffer."""
@@ -323,7 +323,7 @@ class BrokerSession:
             self._has_been_refused = True
             self._ask_versions(lower)
             return []
-        self.offered = offered_by(answer)
+        self.offered = read_offered(answer)
         _ = self._throttle(answer.throttle_time_ms, now)
         if self._uses_sasl:
             self.state = SessionState.HANDSHAKE

@@ -25,7 +25,7 @@ class OfferedVersions:
         return max(lowest, api.floor) <= min(highest, api.highest)
 
 
-def offered_by(answer: ApiVersionsResponse) -> OfferedVersions:
+def read_offered(answer: ApiVersionsResponse) -> OfferedVersions:
     """Return the versions in a response to ApiVersions."""
     return OfferedVersions(
         ranges={

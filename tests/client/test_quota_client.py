@@ -6,12 +6,12 @@ import pytest
 
 from reconciler.errors import AuthorizationError, BrokerError, QuotaValueError, RequestTimeout
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Node
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.filters import ALL, ANY, Component, Filter, exactly
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.precedence import Principal, Resolution
+from reconciler.quota.state import Node
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,

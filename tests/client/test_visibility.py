@@ -7,11 +7,10 @@ import pytest
 from reconciler.base.backoff import Deadline
 from reconciler.client.visibility import FEW, VisibilityWait, shows
 from reconciler.errors import RequestTimeout
-from reconciler.quota.cluster import Node, Visibility
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Node, QuotaState, Visibility
 from tests.fakes.clock import FakeClock
 
 NODES = [Node(id=number, host=f"b{number}", port=9092) for number in (1, 2)]

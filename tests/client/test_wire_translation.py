@@ -6,7 +6,7 @@ from reconciler.client.wire_translation import (
     alteration_request,
     filter_request,
     parts_in_answer,
-    rejected,
+    rejection,
     results_of,
 )
 from reconciler.quota.entity import DEFAULT, entity
@@ -71,10 +71,10 @@ def test_messages_of_a_broker_are_scrubbed_and_missing_ones_are_replaced() -> No
     assert results[SHOP] == Rejected(
         code=INVALID_REQUEST, name="INVALID_REQUEST", message="password *** is bad"
     )
-    assert rejected(INVALID_REQUEST, None).message == (
+    assert rejection(INVALID_REQUEST, None).message == (
         "the broker finds the request wrong; its message says where"
     )
-    assert rejected(9_999, "").name == "UNKNOWN(9999)"
+    assert rejection(9_999, "").name == "UNKNOWN(9999)"
 
 
 def test_an_entity_of_any_types_is_sent_unchanged() -> None:

@@ -34,7 +34,7 @@ def test_the_newest_entries_come_first_and_other_clusters_are_omitted():
 
 
 def test_of_a_long_log_the_newest_entries_are_used(monkeypatch):
-    monkeypatch.setattr(audit_log, "KEPT", 2)
+    monkeypatch.setattr(audit_log, "MOST_PAST_CHANGES", 2)
     history = history_of([entry(who=str(at)) for at in range(5)], cluster_id="lkc-1", location="x")
     assert [item.author for item in history.entries] == ["4", "3"]
     assert history.left_out == 3
@@ -93,7 +93,7 @@ def test_an_outcome_of_another_cluster_does_not_close_an_intent(cluster_id):
 
 
 def test_an_intent_with_its_outcome_uses_one_row_of_a_page(monkeypatch):
-    monkeypatch.setattr(audit_log, "KEPT", 2)
+    monkeypatch.setattr(audit_log, "MOST_PAST_CHANGES", 2)
     log = [entry(**line, who=str(at)) for at in range(3) for line in (INTENT, OUTCOME)]
     history = history_of(log, cluster_id="lkc-1", location="x")
     assert [(past.author, past.outcome) for past in history.entries] == [

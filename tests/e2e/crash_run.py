@@ -12,8 +12,7 @@ from pathlib import Path
 
 from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

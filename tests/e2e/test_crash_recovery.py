@@ -10,8 +10,7 @@ import pytest
 
 from reconciler.base.clock import SystemClock
 from reconciler.client import QuotaClient
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
 from tests.e2e.crash_run import ENTITIES, MOMENTS, desired
 from tests.e2e.runs import config, settled
 

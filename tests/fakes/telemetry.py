@@ -15,7 +15,7 @@ class RecordedTelemetry:
         self.revisions: list[tuple[str, str, bool]] = []
         self.forgotten: list[str] = []
 
-    def passed(self, reconciliation: Reconciliation, /) -> None:
+    def record(self, reconciliation: Reconciliation, /) -> None:
         self.passes.append(reconciliation)
 
     def interval(self, cluster: str, seconds: float) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from reconciler.forge.github import GitHub, github
 from reconciler.forge.gitlab import GitLab, gitlab
-from reconciler.forge.rest_client import BOUNDS
-from reconciler.forge.token import forge_token
+from reconciler.forge.rest_client import BOUNDS, forge_token
 from tests.cli.brokers import SandboxThread
 from tests.fakes.clock import FakeClock
 from tests.forge.github_api import GitHubApi

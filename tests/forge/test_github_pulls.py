@@ -8,7 +8,7 @@ from reconciler.errors import ForgeError
 from reconciler.forge.github import GitHub, github
 from reconciler.forge.github_pulls import GitHubPulls
 from reconciler.forge.pull_request import update_pull_request
-from reconciler.forge.token import forge_token
+from reconciler.forge.rest_client import forge_token
 from tests.forge import openapi
 from tests.forge.github_api import BOT, Account, GitHubApi, Refusal
 from tests.forge.test_pull_request import BRANCH, PROD, RIGHTS, file, proposal

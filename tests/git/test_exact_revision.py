@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.exact_revision import exact_commit
-from reconciler.git.mirror import GitMirror
+from reconciler.git.mirror import GitMirror, GitSource
 from reconciler.git.refs import GitRefs
-from reconciler.git.repository import Repository
-from reconciler.git.source import GitSource
+from reconciler.git.repository import Repository, exact_commit
 from tests.git.commits import commit, git, repository
 
 

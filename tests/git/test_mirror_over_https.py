@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import GitError
-from reconciler.git.mirror import GitMirror
-from reconciler.git.source import GitSource
+from reconciler.git.mirror import GitMirror, GitSource
 from tests.git.commits import commit, git, repository
 from tests.servers.certs import Authority
 

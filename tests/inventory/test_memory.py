@@ -2,7 +2,11 @@
 
 import asyncio
 
-from reconciler.inventory.memory import MemoryInventory
+import pytest
+
+from reconciler.errors import InventoryError
+from reconciler.inventory.format import ClusterRecords, encode
+from reconciler.inventory.memory import FixedInventory, MemoryInventory
 from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES
 
@@ -21,3 +25,23 @@ def test_written_records_are_known_and_all_others_are_unknown():
         assert inventory.written == [CHANGES[:2]]
 
     asyncio.run(story())
+
+
+def test_records_of_another_cluster_are_unknown() -> None:
+    content = encode({"lkc-1": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc-1"))})
+    inventory = FixedInventory(content, location="records.json")
+    assert asyncio.run(inventory.load("lkc-1")).is_known
+    assert not asyncio.run(inventory.load("lkc-2")).is_known
+    assert not asyncio.run(FixedInventory(None, location="none").load("lkc-1")).is_known
+
+
+def test_a_damaged_document_is_refused_with_its_name() -> None:
+    with pytest.raises(InventoryError, match=r"records\.json"):
+        FixedInventory(b'{"kind": "kquota-inventory", ', location="records.json")
+
+
+def test_a_read_only_inventory_refuses_changes() -> None:
+    inventory = FixedInventory(None, location="HEAD~1:records.json")
+    asyncio.run(inventory.write("lkc-1", ()))
+    with pytest.raises(InventoryError, match=r"HEAD~1:records\.json cannot be written for 'lkc-1'"):
+        asyncio.run(inventory.write("lkc-1", [object()]))

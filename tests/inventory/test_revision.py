@@ -3,7 +3,7 @@
 import asyncio
 
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.revision import RevisionInventory, owned_at
+from reconciler.inventory.revision import RevisionInventory, derive_records
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import (
@@ -45,7 +45,7 @@ def test_every_pair_of_the_revision_counts_as_applied_with_its_own_owner():
         Owner(document="a/alice-2"),
         Owner(document="a/bob"),
     )
-    assert owned_at("lkc", THEN).records == {
+    assert derive_records("lkc", THEN).records == {
         ALICE: OwnershipRecord((10.0, None, 5.0, None, None), (delete, None, plain, None, None)),
         BOB: OwnershipRecord((7.0, None, None, None, None), (bob, None, None, None, None)),
     }
@@ -55,7 +55,7 @@ def test_a_pair_removed_since_the_revision_is_removed_only_if_its_live_value_is_
     live = QuotaState(limits={ALICE: (10.0, None, 6.0, None, None)})
     plan = compare(
         desired=merge([declaration("a/bob", BOB, rate=7.0)]),
-        owned=owned_at("lkc", THEN),
+        owned=derive_records("lkc", THEN),
         live=live,
         rules=Rules(policy=Policy.SYNC, sync_confirmed=True),
     )
@@ -68,7 +68,7 @@ def test_an_inventory_that_knows_the_cluster_takes_precedence_over_the_revision(
         real = OwnershipRecords(cluster_id="lkc")
         assert await RevisionInventory(THEN, inventory=MemoryInventory(real)).load("lkc") == real
         unknown = RevisionInventory(THEN, inventory=MemoryInventory())
-        assert await unknown.load("lkc") == owned_at("lkc", THEN)
+        assert await unknown.load("lkc") == derive_records("lkc", THEN)
 
     asyncio.run(story())
 
@@ -81,6 +81,6 @@ def test_the_first_write_includes_the_records_of_the_revision():
         await inventory.write("lkc", [])
         assert not (await real.load("lkc")).is_known
         await inventory.write("lkc", [new])
-        assert await real.load("lkc") == owned_at("lkc", THEN).with_changes([new])
+        assert await real.load("lkc") == derive_records("lkc", THEN).with_changes([new])
 
     asyncio.run(story())

@@ -349,9 +349,9 @@ def test_a_cluster_spec_that_breaks_a_rule_is_refused(document: dict[str, object
 
 
 def test_an_anchor_of_a_pattern_matches_only_the_end_of_the_text_as_on_the_api_server() -> None:
-    assert explanation._compiled("^a$").search("a")
-    assert not explanation._compiled("^a$").search("a\n")
-    assert explanation._compiled("a").search("ba\n")
+    assert explanation._compile("^a$").search("a")
+    assert not explanation._compile("^a$").search("a\n")
+    assert explanation._compile("a").search("ba\n")
 
 
 def test_a_path_with_stars_matches_every_item() -> None:

@@ -120,7 +120,7 @@ def test_a_change_that_two_guards_refuse_is_counted_once_for_each_guard():
         withheld(ONE, Guard.BOUNDS_RANGE, Guard.BOUNDS_RANGE, Guard.PROTECTED),
         withheld(ONE, Guard.BOUNDS_RANGE),
     )
-    assert reconciliation_values.withheld(withheld_changes) == {
+    assert reconciliation_values.withheld_counts(withheld_changes) == {
         "bounds.range": 2,
         "protectDefaults": 1,
     }

@@ -63,8 +63,8 @@ def everything() -> Metrics:
     metrics.kubernetes("patch", "clientquotas/status", 200)
     metrics.kafka("prod", "DescribeClientQuotas", 0.02)
     metrics.revision("prod", "0123abc", is_refused=False)
-    metrics.passed(passed())
-    metrics.passed(
+    metrics.record(passed())
+    metrics.record(
         passed(
             outcome=outcome((change(), APPLIED), (change(Cause.DRIFT, before=1.0), APPLIED)),
             withheld=(withheld(change(), Guard.BOUNDS_RANGE),),
@@ -101,11 +101,11 @@ def test_build_info_is_exported_first_and_leader_only_with_an_election():
 
 def test_a_successful_reconciliation_updates_both_times_and_a_failed_one_only_the_first():
     metrics = Metrics()
-    metrics.passed(passed())
+    metrics.record(passed())
     assert (
         value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
     )
-    metrics.passed(replace(passed(ConnectError("no route")), ended_at=NOW + 60))
+    metrics.record(replace(passed(ConnectError("no route")), ended_at=NOW + 60))
     assert value(metrics, "kquota_last_pass_timestamp_seconds", cluster="prod") == NOW + 60
     assert (
         value(metrics, "kquota_last_successful_sync_timestamp_seconds", cluster="prod") == NOW + 3
@@ -116,10 +116,10 @@ def test_a_successful_reconciliation_updates_both_times_and_a_failed_one_only_th
 
 def test_a_reconciliation_without_an_observation_keeps_earlier_values():
     metrics = Metrics()
-    metrics.passed(
+    metrics.record(
         passed(preview=preview(desired_pairs=5), observations=(sighting(corrections_stopped=True),))
     )
-    metrics.passed(passed(ConnectError("no")))
+    metrics.record(passed(ConnectError("no")))
     assert value(metrics, "kquota_pairs", cluster="prod", state="declared") == 5
     assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == 1
     assert value(metrics, "kquota_drift_fought_pairs", cluster="prod") == 1
@@ -131,15 +131,15 @@ def test_counters_start_at_zero_so_that_their_first_step_is_an_increase():
     rejected = {"cluster": "prod", "operation": "create", "outcome": "rejected"}
     assert value(metrics, "kquota_operations_total", **rejected) == 0.0
     assert value(metrics, "kquota_corrections_total", cluster="prod") == 0.0
-    metrics.passed(passed(outcome=outcome((change(), REJECTED))))
+    metrics.record(passed(outcome=outcome((change(), REJECTED))))
     assert value(metrics, "kquota_operations_total", **rejected) == 1.0
 
 
 def test_a_guard_that_no_longer_withholds_has_no_series():
     metrics = Metrics()
-    metrics.passed(passed(withheld=(withheld(change(), Guard.BOUNDS_RANGE),)))
+    metrics.record(passed(withheld=(withheld(change(), Guard.BOUNDS_RANGE),)))
     assert value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") == 1
-    metrics.passed(passed())
+    metrics.record(passed())
     assert (
         value(metrics, "kquota_withheld_operations", cluster="prod", guard="bounds.range") is None
     )
@@ -147,7 +147,7 @@ def test_a_guard_that_no_longer_withholds_has_no_series():
 
 def test_conflicts_settled_before_the_reconciliation_are_exported():
     metrics = Metrics()
-    metrics.passed(passed(), conflicts=4, foreign=2)
+    metrics.record(passed(), conflicts=4, foreign=2)
     assert value(metrics, "kquota_conflicts", cluster="prod") == 4
     assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 2
 
@@ -155,18 +155,18 @@ def test_conflicts_settled_before_the_reconciliation_are_exported():
 def test_entities_are_labels_only_if_configured():
     quiet, loud = Metrics(), Metrics(entity_labels=True)
     for metrics in (quiet, loud):
-        metrics.passed(passed(observations=(sighting(), sighting(user="bob", confirmed=False))))
+        metrics.record(passed(observations=(sighting(), sighting(user="bob", confirmed=False))))
     assert b"alice" not in quiet.answer("").body
     named = {"cluster": "prod", "entity": "user=alice", "key": "producer_byte_rate"}
     assert value(loud, "kquota_entity_drifted", **named) == 1
     assert b"bob" not in loud.answer("").body
-    loud.passed(passed())
+    loud.record(passed())
     assert value(loud, "kquota_entity_drifted", **named) is None
 
 
 def test_limits_have_labels_as_brokers_spell_them_and_default_entities_are_omitted():
     metrics = Metrics(entity_labels=True)
-    metrics.passed(passed(live=LIVE))
+    metrics.record(passed(live=LIVE))
     limits = {
         tuple(dict(labels).values()): sample
         for (name, labels), sample in samples(metrics).items()
@@ -180,14 +180,14 @@ def test_limits_have_labels_as_brokers_spell_them_and_default_entities_are_omitt
 
 def test_foreign_pairs_are_counted_from_the_observation():
     metrics = Metrics()
-    metrics.passed(passed(live=LIVE))
+    metrics.record(passed(live=LIVE))
     assert value(metrics, "kquota_pairs", cluster="prod", state="foreign") == 3
 
 
 def test_the_number_of_named_entities_is_bounded():
     metrics = Metrics(entity_labels=True)
     many = tuple(sighting(user=f"u{number}") for number in range(ENTITY_SERIES + 5))
-    metrics.passed(passed(observations=many))
+    metrics.record(passed(observations=many))
     named = [name for name, _ in samples(metrics) if name == "kquota_entity_drifted"]
     assert len(named) == ENTITY_SERIES
     assert value(metrics, "kquota_pairs", cluster="prod", state="drifted") == ENTITY_SERIES + 5
@@ -195,7 +195,7 @@ def test_the_number_of_named_entities_is_bounded():
 
 def test_a_hostile_name_stays_inside_its_label():
     metrics = Metrics(entity_labels=True)
-    metrics.passed(passed(observations=(sighting(user='a"} 1\nkquota_leader 0 \u202e'),)))
+    metrics.record(passed(observations=(sighting(user='a"} 1\nkquota_leader 0 \u202e'),)))
     names = {name for name, _ in samples(metrics)}
     assert "kquota_leader" not in names
     assert metrics.answer("").body.count(b"kquota_entity_drifted{") == 1
@@ -203,7 +203,7 @@ def test_a_hostile_name_stays_inside_its_label():
 
 def test_a_forgotten_cluster_has_no_series_and_others_remain():
     metrics = everything()
-    metrics.passed(passed(cluster="test"))
+    metrics.record(passed(cluster="test"))
     metrics.forget("prod")
     labels = [dict(labels) for _, labels in samples(metrics)]
     assert not [label for label in labels if label.get("cluster") == "prod"]

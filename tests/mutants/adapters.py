@@ -33,7 +33,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="visibility on one of the brokers is enough",
-        file="reconciler/quota/cluster.py",
+        file="reconciler/quota/state.py",
         old="        return not self.lagging and bool(self.visible)",
         new="        return bool(self.visible)",
         tests=("tests/quota/results/test_report.py",),
@@ -61,7 +61,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         what="a chunk has one operation too many",
-        file="reconciler/client/alteration_chunks.py",
+        file="reconciler/client/alteration_sender.py",
         old="operations + operation_count > MAX_OPERATIONS",
         new="operations + operation_count > MAX_OPERATIONS + 1",
         tests=("tests/client/test_alteration_sender.py",),

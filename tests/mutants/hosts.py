@@ -104,7 +104,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a fork's plan looks like one of the repository",
         file="reconciler/app/post/content.py",
-        old="_plan_content(bare, _distrusted(content.preview, fork), marker",
+        old="_plan_content(bare, _warn_of_fork(content.preview, fork), marker",
         new="_plan_content(bare, content.preview, marker",
         tests=("tests/cli/test_post.py",),
     ),

@@ -15,7 +15,7 @@ from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import dump
 from tests.notify.receivers import ALICE, BOB, NOW, drift, message, named
 

@@ -4,7 +4,7 @@ import asyncio
 
 from reconciler.errors import NotifyError
 from reconciler.notify import DriftEvent, Notifier, endpoint
-from reconciler.notify.http_receiver import HttpReceiver
+from reconciler.notify.delivery import HttpReceiver
 from reconciler.notify.shapes import SHAPES, MessageShape
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed

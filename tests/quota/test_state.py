@@ -1,11 +1,12 @@
 """Quota states: lossless, sorted, and immutable."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.state import NO_LIMITS, QuotaState, limits_of, replaced, set_values
+from reconciler.quota.state import NO_LIMITS, Cluster, QuotaState, limits_of, set_values, with_value
 from tests.quota.strategies import entities, keys_of, numbers, states
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -21,7 +22,7 @@ def test_limits_contain_exactly_the_given_pairs(values):
 @given(st.sampled_from(Key), st.none() | numbers)
 def test_replacing_one_column_keeps_the_others(key, value):
     full = (1.0, 2.0, 3.0, 4.0, 5.0)
-    changed = replaced(full, key, value)
+    changed = with_value(full, key, value)
     assert [changed[i] for i in range(5) if COLUMNS[i] is not key] == [
         full[i] for i in range(5) if COLUMNS[i] is not key
     ]
@@ -72,3 +73,14 @@ def test_foreign_entities_survive_every_change():
     strange = ((("client-id-prefix", "a"),), (("producer_byte_rate", 1.0),))
     state = QuotaState(foreign_entities=(strange,))
     assert state.with_values([(entity(user="a"), RATE, 1.0)]).foreign_entities == (strange,)
+
+
+@pytest.mark.parametrize(
+    ("rights", "may_alter"),
+    [(None, False), (frozenset(), False), (frozenset({"AlterConfigs", "DescribeConfigs"}), True)],
+)
+def test_altering_requires_the_right_to_alter_configs(
+    rights: frozenset[str] | None, may_alter: bool
+) -> None:
+    cluster = Cluster(id="c", nodes=(), rights=rights, version_hint="4.1+", behaves_as="4.x")
+    assert cluster.may_alter is may_alter

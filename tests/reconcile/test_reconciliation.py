@@ -25,7 +25,7 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.quota.planner.removal_budgets import RemovalAllowance
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import NewOverride, run_pass, withhold
+from reconciler.reconcile import NewOverride, reconcile_cluster, withhold
 from tests.reconcile.scenarios import (
     ALICE,
     ALICE_SHOP,
@@ -55,7 +55,7 @@ async def a_pass(world: World, declared, *, corrects=None, before=None, **orders
     run_options = {} if corrects is None else {"corrects": corrects}
     run_options |= {} if before is None else {"before_sending": before}
     desired = declared if isinstance(declared, DesiredState) else documents(declared)
-    return await run_pass(
+    return await reconcile_cluster(
         world.ports, world.options(**orders), desired, cluster="prod", **run_options
     )
 
@@ -464,7 +464,7 @@ def test_while_an_earlier_leader_may_still_write_new_drift_is_not_recorded():
     world = drifted()
 
     async def fenced() -> Reconciliation:
-        return await run_pass(
+        return await reconcile_cluster(
             world.ports, world.options(rules=CORRECT), documents(USERS), cluster="prod", fenced=True
         )
 
@@ -481,7 +481,7 @@ def test_drift_that_is_not_planned_yet_violates_no_guard():
 
     def reconcile(*, fenced: bool) -> Reconciliation:
         return asyncio.run(
-            run_pass(world.ports, options, documents(USERS), cluster="prod", fenced=fenced)
+            reconcile_cluster(world.ports, options, documents(USERS), cluster="prod", fenced=fenced)
         )
 
     later, confirmed = reconcile(fenced=True), reconcile(fenced=False)

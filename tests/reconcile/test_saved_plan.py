@@ -23,7 +23,7 @@ from reconciler.reconcile import (
     check_same_effect,
     observe,
     prepare,
-    trusted,
+    trust_plan,
 )
 from reconciler.render.json_values import dump
 from tests.reconcile.scenarios import (
@@ -80,7 +80,7 @@ def test_a_plan_that_still_matches_is_applied_as_reviewed():
     check(world, saved)
     check_same_effect(saved, world.plan(NEW))
     outcome = asyncio.run(
-        apply(world.ports, world.orders, trusted(saved, look(world), world.orders))
+        apply(world.ports, world.orders, trust_plan(saved, look(world), world.orders))
     )
     assert outcome.complete
     assert outcome.digest == saved.plan.digest
@@ -97,7 +97,7 @@ def test_a_recomputed_and_a_trusted_plan_give_the_same_records():
         apply(
             trusting_world.ports,
             trusting_world.orders,
-            trusted(saved, look(trusting_world), trusting_world.orders),
+            trust_plan(saved, look(trusting_world), trusting_world.orders),
         )
     )
     recomputing_world.apply(NEW)
@@ -243,12 +243,12 @@ def test_a_trusted_plan_is_checked_by_the_local_guards():
     saved = reviewed(world)
     strict = world.options(guards=Guards(max_removals=0))
     with pytest.raises(PlanRefused):
-        asyncio.run(apply(world.ports, strict, trusted(saved, look(world), strict)))
+        asyncio.run(apply(world.ports, strict, trust_plan(saved, look(world), strict)))
     assert world.apply(OLD).pairs == ()
 
 
 def trust(world: World, saved):
-    return trusted(saved, look(world), world.orders).preview
+    return trust_plan(saved, look(world), world.orders).preview
 
 
 @pytest.mark.parametrize("after_planning", [False, True])
@@ -331,9 +331,9 @@ def test_guards_judge_a_trusted_plan_whatever_causes_and_documents_it_names(fact
         (replace(OPEN, max_change_factor=1.5), 2),
     ):
         strict = world.options(guards=guards)
-        honest = trusted(edited(world, NEW, UNEDITED), look(world), strict).preview
+        honest = trust_plan(edited(world, NEW, UNEDITED), look(world), strict).preview
         assert len(honest.violations) == pairs
-        preview = trusted(edited(world, NEW, facts), look(world), strict).preview
+        preview = trust_plan(edited(world, NEW, facts), look(world), strict).preview
         for violations in (honest.violations, preview.violations):
             assert {violation.entity for violation in violations} <= {ALICE, ALICE_SHOP, BOB}
         assert {(v.guard, v.entity) for v in preview.violations} >= {
@@ -372,7 +372,7 @@ def test_a_trusted_plan_that_was_not_edited_is_judged_as_when_it_was_computed(
     options = world.options(rules=rules, guards=Guards(max_change_factor=1.5, max_removals=1))
     desired = documents({subject: new[subject] for subject in new if rules.in_scope(subject)})
     prepared = asyncio.run(prepare(world.ports, options, desired))
-    judged = trusted(prepared.preview, prepared.observation, options)
+    judged = trust_plan(prepared.preview, prepared.observation, options)
     assert judged.preview.violations == prepared.preview.violations
 
 
@@ -384,7 +384,7 @@ def test_the_share_of_removals_of_a_trusted_plan_is_that_of_the_records():
     forged = replace(saved, plan=replace(saved.plan, owned_pairs=1_000_000))
     strict = world.options(guards=replace(OPEN, max_removed_percent=20.0))
     for plan in (saved, forged):
-        (violation,) = trusted(plan, look(world), strict).preview.violations
+        (violation,) = trust_plan(plan, look(world), strict).preview.violations
         assert violation.guard is Guard.MAX_REMOVED_SHARE
 
 
@@ -415,7 +415,7 @@ def test_a_trusted_plan_is_refused_where_the_rules_permit_no_such_change(rules, 
     saved = reviewed(world)
     strict = world.options(rules=replace(world.orders.rules, **rules))
     with pytest.raises(PlanRefused) as caught:
-        trusted(saved, look(world), strict)
+        trust_plan(saved, look(world), strict)
     assert len(caught.value.violations) == len(words)
     for violation, part in zip(caught.value.violations, words, strict=True):
         assert part in violation
@@ -430,9 +430,9 @@ def test_a_trusted_plan_removes_a_limit_without_a_record_only_in_an_exclusive_cl
     options = world.options(rules=exclusive)
     saved = world.plan(OLD, rules=exclusive).preview
     assert [change.cause for change in saved.plan.changes] == [Cause.UNMANAGED]
-    assert trusted(saved, look(world), options).preview.violations == ()
+    assert trust_plan(saved, look(world), options).preview.violations == ()
     with pytest.raises(PlanRefused) as caught:
-        trusted(saved, look(world), world.orders)
+        trust_plan(saved, look(world), world.orders)
     assert "it is not owned" in caught.value.violations[0]
 
 
@@ -447,13 +447,13 @@ def test_a_trusted_plan_writes_the_value_of_a_recorded_override_past_the_guards(
     )
     saved = world.plan(OLD, rules=replace(world.orders.rules, drift=DriftMode.CORRECT)).preview
     assert [(change.cause, change.after) for change in saved.plan.changes] == [(Cause.DRIFT, 1e9)]
-    assert trusted(saved, look(world), strict).preview.violations == ()
+    assert trust_plan(saved, look(world), strict).preview.violations == ()
     saved = replace(
         saved,
         plan=replace(saved.plan, changes=tuple(replace(c, after=2e9) for c in saved.plan.changes)),
     )
     with pytest.raises(PlanRefused, match="do not permit 1 change"):
-        trusted(saved, look(world), strict)
+        trust_plan(saved, look(world), strict)
 
 
 def test_guards_judge_the_undoing_of_a_rollback_by_a_trusted_plan():
@@ -466,5 +466,5 @@ def test_guards_judge_the_undoing_of_a_rollback_by_a_trusted_plan():
     (change,) = saved.plan.changes
     saved = replace(saved, plan=replace(saved.plan, changes=(replace(change, after=100.0),)))
     strict = world.options(guards=replace(OPEN, max_change_factor=10.0))
-    (violation,) = trusted(saved, look(world), strict).preview.violations
+    (violation,) = trust_plan(saved, look(world), strict).preview.violations
     assert violation.guard is Guard.MAX_CHANGE_FACTOR

@@ -15,7 +15,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guards, check
-from reconciler.quota.planner.impact import assess, known_from
+from reconciler.quota.planner.impact import assess, principals_with_quotas
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Preview, RunOrigin, ValidationResult
@@ -154,7 +154,7 @@ def looked(
         preconditions=preconditions_of(plan.changes, owned=owned, live=live),
         violations=check(plan, Guards(), live),
         verdict=ValidationResult(source="sandbox 4.x", reason="our principal may not alter"),
-        impact=assess(plan, live, known_principals=known_from(live)),
+        impact=assess(plan, live, known_principals=principals_with_quotas(live)),
         advice=advice(desired, live),
         warnings=warnings,
         policy=Policy.UPSERT,

@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
@@ -19,7 +18,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guards, check
-from reconciler.quota.planner.impact import assess, known_from
+from reconciler.quota.planner.impact import assess, principals_with_quotas
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.quota.results.report import (
@@ -31,7 +30,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
 )
 from reconciler.quota.rule_warnings import warnings
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import QuotaState, Visibility, limits_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "render"
 RATE, CONSUME, SHARE = Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -125,7 +124,7 @@ def sample() -> Preview:
                 EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")
             },
         ),
-        impact=assess(plan, live, known_principals=known_from(live), desired=desired),
+        impact=assess(plan, live, known_principals=principals_with_quotas(live), desired=desired),
         warnings=("something @to know",),
         advice=warnings(desired, live),
         policy=Policy.SYNC,

@@ -11,7 +11,7 @@ from reconciler.quota.ownership import Override, Owner
 from reconciler.quota.planner.plan import Finding
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.precedence import Principal, resolve
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import (
     SHOWN_DRIFT,

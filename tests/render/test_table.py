@@ -11,8 +11,8 @@ from reconciler.render.table import (
     Cell,
     Style,
     columns_of,
-    folded,
-    folded_lines,
+    fold,
+    fold_lines,
     table,
 )
 
@@ -86,22 +86,22 @@ def test_rows_may_be_shorter_than_others_and_indented():
 
 
 def test_sentences_are_wrapped_at_spaces_and_names_only_if_necessary():
-    assert folded("  one two three " + "x" * 90, 40, hang=4) == [
+    assert fold("  one two three " + "x" * 90, 40, hang=4) == [
         "  one two three",
         "    " + "x" * 36,
         "    " + "x" * 36,
         "    " + "x" * 18,
     ]
-    assert folded_lines(["  " + "word " * 12], Style(width=40)) == [
+    assert fold_lines(["  " + "word " * 12], Style(width=40)) == [
         "  " + "word " * 6 + "word",
         "    word word word word word",
     ]
-    assert folded_lines(["x " * 300], Style()) == ["x " * 300]
+    assert fold_lines(["x " * 300], Style()) == ["x " * 300]
 
 
 def test_a_coloured_line_is_wrapped_like_a_plain_one():
     line = Style(colour=True).paint("word " * 12 + "end", "red")
-    assert [plain(part) for part in folded(line, 40, hang=2)] == folded(plain(line), 40, hang=2)
+    assert [plain(part) for part in fold(line, 40, hang=2)] == fold(plain(line), 40, hang=2)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

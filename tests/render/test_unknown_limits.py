@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.effects import unranked_limits
 from reconciler.quota.planner.impact import Direction, assess
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
-from reconciler.quota.planner.plan_warnings import unranked_limits
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.precedence import Principal, resolve

@@ -11,25 +11,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger, Mailbox
-from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.loop_outcome import turn_of
-from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.cluster_loop import (
+    ClusterLoop,
+    LoopIntervals,
+    LoopOutcome,
+    LoopTrigger,
+    Mailbox,
+)
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.quota_client import QuotaClient
 from reconciler.errors import ClientError, Interrupted, KquotaError, WrongCluster
 from reconciler.inventory.audit_log import FileAuditLog
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.writers import InventoryWriter
-from reconciler.quota.cluster import ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Applied, Result, Unknown
 from reconciler.quota.ownership import SETTLING_SECONDS, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.results.report import RunOrigin
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import ClusterDescription, QuotaState, Visibility
 from reconciler.reconcile import (
     NewOverride,
     ReconcileOptions,
@@ -197,7 +199,7 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
         ):
             await session.close()
             session = None
-        return turn_of(reconciliation)
+        return loop_outcome_of(reconciliation)
 
     loop = ClusterLoop(
         "prod",

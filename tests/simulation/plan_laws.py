@@ -4,7 +4,6 @@ from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from itertools import product
 
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.guards import Guard, Guards
@@ -16,6 +15,7 @@ from reconciler.quota.results.report import (
     Reconciliation,
     WithheldChange,
 )
+from reconciler.quota.state import Visibility
 from tests.simulation.brokers import SimulatedBrokers
 from tests.simulation.budget_model import BudgetModel
 from tests.simulation.guard_model import refusal_of, refusals

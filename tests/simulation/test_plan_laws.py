@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied
@@ -23,7 +22,7 @@ from reconciler.quota.results.report import (
     ValidationResult,
     WithheldChange,
 )
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import QuotaState, Visibility, limits_of
 from reconciler.reconcile import Observation, ReconcileOptions, preview
 from reconciler.sandbox.broker_rules.image import QuotaRecord
 from tests.reconcile.scenarios import OPEN

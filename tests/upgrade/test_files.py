@@ -21,7 +21,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.removal_budgets import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.sandbox import state_file
+from reconciler.sandbox import cluster
 from tests.upgrade.previous_objects import CLUSTER_ID, OBJECTS, PREVIOUS, TEAM
 
 ALICE, ADDRESS, EVERYONE = entity(user="alice"), entity(ip="10.0.0.1"), entity(user=DEFAULT)
@@ -132,13 +132,13 @@ def test_watch_keeps_its_revisions_and_counts_earlier_removals_for_all_tenants_t
 def test_a_sandbox_continues_with_its_quotas(tmp_path: Path) -> None:
     path = tmp_path / "sandbox.json"
     _ = path.write_text(text("sandbox.json"), encoding="utf-8")
-    loaded = state_file.load(path)
+    loaded = cluster.load_state(path)
     assert loaded is not None
     cluster_id, image = loaded
     assert cluster_id == CLUSTER_ID
     assert len(image.values) == 4
-    state_file.save(path, cluster_id, image)
-    assert state_file.load(path) == loaded
+    cluster.save_state(path, cluster_id, image)
+    assert cluster.load_state(path) == loaded
 
 
 def test_config_maps_of_the_previous_operator_keep_overrides_orphans_and_removals() -> None:

@@ -17,7 +17,7 @@ from reconciler.wire.messages.api_versions import (
 from reconciler.wire.version_selection import (
     OfferedVersions,
     choose,
-    offered_by,
+    read_offered,
     retry_after_refusal,
 )
 
@@ -39,37 +39,37 @@ KRAFT = (Feature(name="metadata.version", lowest=25, highest=25),)
     ("offered", "number"), [((0, 99), 13), ((0, 11), 11), ((9, 9), 9), ((13, 20), 13)]
 )
 def test_the_highest_common_version_is_selected(offered: tuple[int, int], number: int) -> None:
-    assert choose(METADATA, offered_by(answer((3, *offered)))) == number
+    assert choose(METADATA, read_offered(answer((3, *offered)))) == number
 
 
 @pytest.mark.parametrize("offered", [(0, 8), (14, 20)])
 def test_ranges_without_a_common_version_are_an_error_with_both(offered: tuple[int, int]) -> None:
     words = rf"Metadata v{offered[0]} to v{offered[1]}, this client supports v9 to v13"
     with pytest.raises(UnsupportedVersion, match=words) as caught:
-        choose(METADATA, offered_by(answer((3, *offered))))
+        choose(METADATA, read_offered(answer((3, *offered))))
     assert caught.value.api == "Metadata"
 
 
 def test_a_single_version_is_named_alone() -> None:
     with pytest.raises(UnsupportedVersion, match=r"this client supports v1$"):
-        choose(SASL_HANDSHAKE, offered_by(answer((17, 0, 0))))
+        choose(SASL_HANDSHAKE, read_offered(answer((17, 0, 0))))
 
 
 def test_a_broker_without_quotas_is_reported_with_the_required_kafka_release() -> None:
     words = r"broker offers no DescribeClientQuotas \(needs Kafka 2\.6\)"
     with pytest.raises(UnsupportedVersion, match=words):
-        choose(DESCRIBE_CLIENT_QUOTAS, offered_by(answer((3, 0, 8))))
+        choose(DESCRIBE_CLIENT_QUOTAS, read_offered(answer((3, 0, 8))))
 
 
 def test_a_missing_alter_on_kraft_means_that_the_controller_is_unavailable() -> None:
     with pytest.raises(ControllerUnavailable, match="controller is unavailable") as caught:
-        choose(ALTER_CLIENT_QUOTAS, offered_by(answer((48, 0, 1), finalized=KRAFT)))
+        choose(ALTER_CLIENT_QUOTAS, read_offered(answer((48, 0, 1), finalized=KRAFT)))
     assert caught.value.retriable
 
 
 def test_a_missing_alter_elsewhere_means_an_old_broker() -> None:
     with pytest.raises(UnsupportedVersion, match=r"needs Kafka 2\.6") as caught:
-        choose(ALTER_CLIENT_QUOTAS, offered_by(answer((3, 0, 8))))
+        choose(ALTER_CLIENT_QUOTAS, read_offered(answer((3, 0, 8))))
     assert not caught.value.retriable
 
 
@@ -78,7 +78,7 @@ def test_offered_versions_are_returned_without_an_error() -> None:
     assert offered.offers(DESCRIBE_CLUSTER)
     assert not offered.offers(METADATA)
     assert not offered.is_kraft
-    assert offered_by(answer(finalized=KRAFT)).is_kraft
+    assert read_offered(answer(finalized=KRAFT)).is_kraft
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""Applies to one cluster in two steps: a plan with the records locked, then the writes. A person may decide in between."""
+"""Applies to one cluster in two steps: a plan with the records locked, then the writes. A person may decide in between.
+
+An outcome is written before the first request, as if the run ended there, and replaced at the end of the run, so that
+``kquota rollback`` can undo a killed run.
+"""
 
 import asyncio
 import contextlib
@@ -10,13 +14,13 @@ from typing import TypeAlias
 from reconciler.app.change.outcome_files import save_outcome
 from reconciler.app.change.plan_preparation import (
     PlanTask,
-    addressed,
-    prepared_for,
+    address_commands,
+    check_piped,
+    prepare_task,
     record_options,
     task_for,
 )
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.change.standard_input import check_piped
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
@@ -33,7 +37,7 @@ from reconciler.reconcile import (
     check_fresh,
     check_same_effect,
     observe,
-    trusted,
+    trust_plan,
 )
 from reconciler.reconcile import apply as apply_prepared
 from reconciler.reconcile.observation import rules_for
@@ -179,8 +183,8 @@ async def apply_run(
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
         if task is None:
-            return await _trusted(target, request, runtime)
-        prepared = await prepared_for(task, runtime)
+            return await _trust_saved_plan(target, request, runtime)
+        prepared = await prepare_task(task, runtime)
         _check_approved(request, runtime, prepared)
         return replace(task.options, own_principal=runtime.own_principal), prepared
 
@@ -243,7 +247,7 @@ def _check_approved(request: ApplyRequest, runtime: Runtime, prepared: PreparedP
         check_digest(prepared, request.expect_digest)
 
 
-async def _trusted(
+async def _trust_saved_plan(
     target: ClusterTarget, request: ApplyRequest, runtime: Runtime
 ) -> tuple[ReconcileOptions, PreparedPlan]:
     """Return a saved plan without its documents; connection, guards and policy are the trusted ones."""
@@ -266,8 +270,8 @@ async def _trusted(
         )
     # The guards check the plan in a thread while the broker validates it; their input does not change.
     prepared, verdict = await asyncio.gather(
-        asyncio.to_thread(trusted, saved, observation, options),
+        asyncio.to_thread(trust_plan, saved, observation, options),
         validate(runtime.ports, options, observation, saved.plan.changes),
     )
     prepared = replace(prepared, preview=replace(prepared.preview, verdict=verdict))
-    return options, addressed(prepared, target, runtime)
+    return options, address_commands(prepared, target, runtime)

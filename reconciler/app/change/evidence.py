@@ -80,7 +80,7 @@ def _check_outside(files: "TrustedFiles", address: str) -> None:
         )
 
 
-def simulated(
+def simulate_plan(
     notices: Notices,
     task: "PlanTask",
     prepared: "PreparedPlan",
@@ -105,7 +105,7 @@ def simulated(
     if address and (evidence_request.require_evidence or evidence_request.evidence != AUTO):
         needs("usage", "--evidence")
     policy = policy_of(notices, task, prepared.plan.cluster_id)
-    published = _published(target, prepared, evidence_request, address)
+    published = _open_published(target, prepared, evidence_request, address)
     if published.note.stale:
         notices.warning(f"evidence of {target.display_name}: {published.note.stale}")
     return _simulate(prepared, published, policy, callback)
@@ -158,7 +158,7 @@ class EvidenceUnavailable:
     note: "EvidenceNote"
 
 
-def _published(
+def _open_published(
     target: "ClusterTarget",
     prepared: "PreparedPlan",
     evidence_request: EvidenceRequest,

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from reconciler.app.change.plan_preparation import PlanTask, narrowed
+from reconciler.app.change.plan_preparation import PlanTask, limit_findings
 from reconciler.app.clusters.record_stores import read_only_inventory
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.notices import Notices
@@ -45,13 +45,13 @@ async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) 
     clock = SystemClock()
     inventory = _inventory(task, clock)
     cluster = await _stand_in(notices, task, snapshot, inventory)
-    return await _planned_on(task, cluster, inventory, clock)
+    return await _plan_on_snapshot(task, cluster, inventory, clock)
 
 
 async def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
     """Plan against known quotas, for example the last quota snapshot in a lake."""
     clock = SystemClock()
-    return await _planned_on(task, cluster, _inventory(task, clock), clock)
+    return await _plan_on_snapshot(task, cluster, _inventory(task, clock), clock)
 
 
 def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
@@ -63,7 +63,7 @@ def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
     return inventory
 
 
-async def _planned_on(
+async def _plan_on_snapshot(
     task: PlanTask, cluster: OfflineCluster, inventory: Inventory, clock: SystemClock
 ) -> PreparedPlan:
     observation = Observation(
@@ -81,7 +81,9 @@ async def _planned_on(
         store=_UnavailableStore(), inventory=inventory, clock=clock, validator=by_rules
     )
     verdict = await validate(ports, task.options, observation, first.plan.changes)
-    return narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), task.options)
+    return limit_findings(
+        replace(first, preview=replace(first.preview, verdict=verdict)), task.options
+    )
 
 
 async def _stand_in(

@@ -19,8 +19,8 @@ from reconciler.errors import UsageError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.units import instant
 
-FOLDER: Final = ".kquota/outcomes"
-KEPT: Final = 50
+OUTCOME_FOLDER: Final = ".kquota/outcomes"
+MOST_OUTCOMES: Final = 50
 """Maximum number of outcomes per cluster; older ones are deleted."""
 
 _TIME: Final = "????-??-??T??????Z"
@@ -59,7 +59,7 @@ def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
     """Create the file of a new outcome; outcomes of one cluster and second are named by consecutive seconds."""
     for seconds in itertools.count():
         when = instant(outcome.started_at + seconds).replace(":", "")
-        name = f"{FOLDER}/{when}-{target.name or 'cluster'}.json"
+        name = f"{OUTCOME_FOLDER}/{when}-{target.name or 'cluster'}.json"
         path = own_path(target.root, name, content_name="outcomes")
         if os.path.lexists(path):
             continue
@@ -74,6 +74,6 @@ def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
 
 def _forget_old(path: Path) -> None:
     cluster = path.name[len(_TIME) :]
-    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-KEPT]:
+    for old in sorted(path.parent.glob(f"{_TIME}{cluster}"))[:-MOST_OUTCOMES]:
         with contextlib.suppress(OSError):
             old.unlink()

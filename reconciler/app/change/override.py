@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.app.change.apply import ApplyRun, prepared_run
-from reconciler.app.change.plan_preparation import addressed, narrowed
+from reconciler.app.change.plan_preparation import address_commands, limit_findings
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.documents import load
 from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
-from reconciler.app.clusters.runtime import RecordOptions, Runtime, connected, expected_cluster
+from reconciler.app.clusters.runtime import RecordOptions, Runtime, connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits
@@ -142,7 +142,7 @@ async def override_run(
     """
 
     async def prepare(runtime: Runtime) -> tuple[ReconcileOptions, PreparedPlan]:
-        return await _prepared(notices, target, runtime, request)
+        return await _prepare_override(notices, target, runtime, request)
 
     async with prepared_run(
         notices,
@@ -157,14 +157,14 @@ async def override_run(
 
 async def overrides_of(notices: Notices, target: ClusterTarget) -> tuple[str, dict[Pair, Override]]:
     """Return cluster id and overrides, sorted; the cluster is queried because records are stored by cluster id."""
-    async with connected(notices, target) as client:
+    async with connect_client(notices, target) as client:
         cluster = await expected_cluster(client, target)
     owned = await read_only_inventory(target, SystemClock()).load(cluster.id)
     pairs = sorted(owned.overrides, key=lambda pair: (sort_key(pair[0]), pair[1]))
     return cluster.id, {pair: owned.overrides[pair] for pair in pairs}
 
 
-async def _prepared(
+async def _prepare_override(
     notices: Notices, target: ClusterTarget, runtime: Runtime, request: OverrideRunRequest
 ) -> tuple[ReconcileOptions, PreparedPlan]:
     change = request.change
@@ -190,7 +190,7 @@ async def _prepared(
         only=lambda subject, key: (subject, key) in pairs,
         own_principal=runtime.own_principal,
     )
-    desired = _desired(notices, target, observation)
+    desired = _load_desired_state(notices, target, observation)
     compute = partial(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
@@ -199,8 +199,10 @@ async def _prepared(
     if restored is not None:
         first = compute(plan=restored, override_changes=first.override_changes)
     verdict = await validate_alterations(runtime.ports, options, observation, first.plan.changes)
-    prepared = narrowed(replace(first, preview=replace(first.preview, verdict=verdict)), options)
-    return options, addressed(prepared, target, runtime)
+    prepared = limit_findings(
+        replace(first, preview=replace(first.preview, verdict=verdict)), options
+    )
+    return options, address_commands(prepared, target, runtime)
 
 
 def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
@@ -235,7 +237,9 @@ def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
     )
 
 
-def _desired(notices: Notices, target: ClusterTarget, observation: Observation) -> DesiredState:
+def _load_desired_state(
+    notices: Notices, target: ClusterTarget, observation: Observation
+) -> DesiredState:
     """Return the declared state, or the records if the manifests are broken, so that an override is still possible."""
     if not target.project_cluster.manifests:
         return as_applied(observation)

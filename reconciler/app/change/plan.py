@@ -1,24 +1,30 @@
 """Plans one cluster: what would change and why, and its effect by recorded use. Nothing is written."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulated
+from reconciler.app.change.evidence import address_of, quota_callback, recorded_use, simulate_plan
 from reconciler.app.change.offline_plan import plan_offline
-from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.plan_preparation import PlanTask, prepare_task, task_for
 from reconciler.app.change.principals import knowing
-from reconciler.app.clusters.changed_documents import changed_documents
+from reconciler.app.clusters.project_files import name_in
 from reconciler.app.clusters.runtime import open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource
+from reconciler.base.regular_files import read_regular
+from reconciler.errors import GitError
+from reconciler.manifest.loader import load_files
+from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Preview
 from reconciler.reconcile import PreparedPlan
 
 if TYPE_CHECKING:
+    from reconciler.git.repository import CommitTree
     from reconciler.render.json_values import Json
     from reconciler.render.recorded_use import RecordedUse
     from reconciler.usage.impact.result_rows import Simulation
@@ -85,7 +91,9 @@ async def plan_cluster(
         prepared, callback = await _prepare(notices, task, asks_callback=asks_callback)
     simulation = None
     if evidence is not None:
-        simulation = await asyncio.to_thread(simulated, notices, task, prepared, evidence, callback)
+        simulation = await asyncio.to_thread(
+            simulate_plan, notices, task, prepared, evidence, callback
+        )
     changed = changed_documents(target, task.desired, typed_paths=bool(request.paths))
     return ClusterPlan(
         target=target,
@@ -102,5 +110,77 @@ async def _prepare(
     async with open_runtime(
         notices, task.target, task.records, command="plan", writes=False
     ) as runtime:
-        prepared = await prepared_for(task, runtime)
+        prepared = await prepare_task(task, runtime)
         return prepared, await quota_callback(runtime.client) if asks_callback else None
+
+
+def changed_documents(
+    target: ClusterTarget, desired: DesiredState, *, typed_paths: bool
+) -> frozenset[str] | None:
+    """Return the documents that differ from the common ancestor of HEAD and the trusted revision.
+
+    Args:
+        target: The cluster; its options contain the trusted revision.
+        typed_paths: Whether document paths are relative to the current folder, not to the project.
+
+    Returns:
+        The names, or ``None`` if there is no trusted revision or the histories have no known common commit.
+    """
+    revision = target.options.config_from
+    if revision is None:
+        return None
+    from reconciler.git.repository import Repository
+
+    start = Path() if typed_paths else target.root
+    try:
+        repository = Repository.around(target.root.absolute())
+        base = repository.merge_base(revision)
+        if base is None:
+            return None
+        tree = repository.tree(base)
+        declared = [claim for claims in desired.claims.values() for claim in claims]
+        names = {path: name_in(tree, start / path) for path in {claim.path for claim in declared}}
+        return frozenset(_changed_paths(target, declared, names, start, tree))
+    except GitError:
+        return None
+
+
+def _changed_paths(
+    target: ClusterTarget,
+    declared: Iterable[Declaration],
+    names: dict[str, str],
+    start: Path,
+    tree: "CommitTree",
+) -> Iterable[str]:
+    before = tree.read(name for name in names.values() if name in tree.entries)
+    differing = {
+        path: before.get(name, b"")
+        for path, name in names.items()
+        if before.get(name) != _content(start / path)
+    }
+    texts = [(path, content.decode("utf-8", "replace")) for path, content in differing.items()]
+    loaded = load_files(texts, clusters=None if target.project is None else target.project.labels)
+    base_facts = {_facts(claim) for claim in loaded.of(target.name)}
+    for claim in declared:
+        if claim.path in differing and _facts(claim) not in base_facts:
+            yield claim.document
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path, max_bytes=1 << 30)
+    except (OSError, ValueError):
+        return None
+
+
+def _facts(claim: Declaration) -> tuple[object, ...]:
+    """Return the content of a document, independent of its place."""
+    return (
+        claim.document,
+        claim.entity,
+        claim.limits,
+        claim.deletion_policy,
+        claim.suspended,
+        claim.labels,
+        claim.accepted,
+    )

@@ -1,21 +1,28 @@
 """The part shared by ``plan`` and ``apply``: makes a prepared plan from documents and options."""
 
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.documents import at_revision, load, reading
+from reconciler.app.clusters.documents import STDIN, at_revision, load, reading
 from reconciler.app.clusters.record_stores import check_records
 from reconciler.app.clusters.runtime import RecordOptions, Runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
-from reconciler.errors import UsageError
+from reconciler.errors import PlanRefused, UsageError
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ip_aliases import ADDRESS
+from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.guards import Guard, check
+from reconciler.quota.policy import Rules
+from reconciler.quota.state import QuotaState
 from reconciler.reconcile import PreparedPlan, ReconcileOptions, prepare
 
 
@@ -80,11 +87,11 @@ def record_options(sources: RecordSource) -> RecordOptions:
     return RecordOptions(none=sources.no_inventory, forgets=frozenset(sources.forget_writer))
 
 
-async def prepared_for(task: PlanTask, runtime: Runtime) -> PreparedPlan:
+async def prepare_task(task: PlanTask, runtime: Runtime) -> PreparedPlan:
     """Observe, plan, guard, validate."""
     options = replace(task.options, own_principal=runtime.own_principal)
-    prepared = narrowed(await prepare(runtime.ports, options, task.desired), options)
-    return addressed(_with_unknown_entities(prepared, task), task.target, runtime)
+    prepared = limit_findings(await prepare(runtime.ports, options, task.desired), options)
+    return address_commands(_with_unknown_entities(prepared, task), task.target, runtime)
 
 
 def _with_unknown_entities(prepared: PreparedPlan, task: PlanTask) -> PreparedPlan:
@@ -102,7 +109,9 @@ def _with_unknown_entities(prepared: PreparedPlan, task: PlanTask) -> PreparedPl
     return replace(prepared, preview=replace(preview, warnings=(*preview.warnings, *warnings)))
 
 
-def addressed(prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime) -> PreparedPlan:
+def address_commands(
+    prepared: PreparedPlan, target: ClusterTarget, runtime: Runtime
+) -> PreparedPlan:
     """Put this cluster's address into the commands that violations suggest."""
     preview = prepared.preview
     if not (preview.violations or preview.plan.ip_aliases):
@@ -124,7 +133,7 @@ def broker_text(target: ClusterTarget, runtime: Runtime) -> str:
     return text
 
 
-def narrowed(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
+def limit_findings(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
     """Drop findings of pairs outside of this run's scope (``--only``, typed paths)."""
     only = options.only
     if only is None:
@@ -133,3 +142,41 @@ def narrowed(prepared: PreparedPlan, options: ReconcileOptions) -> PreparedPlan:
     findings = tuple(finding for finding in plan.findings if only(finding.entity, finding.key))
     preview = replace(prepared.preview, plan=replace(plan, findings=findings))
     return replace(prepared, preview=preview)
+
+
+_FLAGS: Final = {
+    Guard.PROTECTED: (
+        "--allow-defaults",
+        "of default entities, which affect every client without a more specific limit",
+    ),
+    Guard.BOUNDS_UNIT: ("--allow-small-values", "that look like a wrong unit"),
+}
+
+
+def check_piped(task: PlanTask, paths: Sequence[str]) -> None:
+    """Check that all flags that the documents of standard input need are set, before a cluster is queried.
+
+    ``kquota export | kquota apply -`` reads its documents once, so a refusal after the describe would waste both runs.
+
+    Raises:
+        PlanRefused: One is missing; the hint lists all missing flags.
+    """
+    if STDIN not in paths:
+        return
+    plan = compare(
+        desired=task.desired,
+        owned=OwnershipRecords(cluster_id=""),
+        live=QuotaState(),
+        rules=Rules(),
+    )
+    counts = Counter(
+        violation.guard for violation in check(plan, task.options.guards, QuotaState())
+    )
+    missing = [guard for guard in _FLAGS if counts[guard]]
+    if missing:
+        limits = " and ".join(f"{counts[guard]} limits {_FLAGS[guard][1]}" for guard in missing)
+        flags = " ".join(_FLAGS[guard][0] for guard in missing)
+        raise PlanRefused(
+            f"standard input declares {limits}; the cluster was not contacted",
+            hint=f"if this is intended, add {flags}",
+        )

@@ -55,13 +55,13 @@ def load(
     """
     loaded = load_loosely(target, paths, progress=progress).checked()
     return ClusterDocuments(
-        desired=merged(loaded, _cluster_name(target, loaded)),
+        desired=merge_documents(loaded, _cluster_name(target, loaded)),
         warnings=loaded.warnings,
         complete=not paths or not target.project_cluster.manifests,
     )
 
 
-def merged(loaded: LoadedManifests, name: str) -> DesiredState:
+def merge_documents(loaded: LoadedManifests, name: str) -> DesiredState:
     """Merge the documents of a cluster.
 
     Raises:
@@ -180,8 +180,7 @@ def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
         GitError: The revision is unknown, not an ancestor (the hint mentions fetch-depth), or has no such files.
         ManifestErrors: The files were invalid at the revision.
     """
-    from reconciler.git.exact_revision import exact_commit
-    from reconciler.git.repository import Repository
+    from reconciler.git.repository import Repository, exact_commit
 
     root = target.root.absolute()
     repository = Repository.around(root)

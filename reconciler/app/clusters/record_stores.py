@@ -13,10 +13,8 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryError
-from reconciler.inventory.file import FileInventory
-from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.read_only import FixedInventory
-from reconciler.inventory.records_file import RecordsFile
+from reconciler.inventory.file import FileInventory, RecordsFile
+from reconciler.inventory.memory import FixedInventory, MemoryInventory
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.ports import Inventory, RefStore
 
@@ -73,7 +71,7 @@ def _records_file(target: ClusterTarget, file: str) -> RecordsFile:
 
 
 @contextlib.contextmanager
-def opened(
+def open_records(
     target: ClusterTarget,
     clock: Clock,
     *,
@@ -167,10 +165,10 @@ class _PrefixedRefStore:
     prefix: str
 
     def read(self, ref: str) -> tuple[str, bytes] | None:
-        return self.refs.read(self._placed(ref))
+        return self.refs.read(self._add_prefix(ref))
 
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
-        return self.refs.write(self._placed(ref), content, expected=expected, message=message)
+        return self.refs.write(self._add_prefix(ref), content, expected=expected, message=message)
 
-    def _placed(self, ref: str) -> str:
+    def _add_prefix(self, ref: str) -> str:
         return f"{self.prefix}/{ref.rpartition('/')[2]}"

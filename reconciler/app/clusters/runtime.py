@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.app.clusters.connection import connection_events
-from reconciler.app.clusters.record_stores import opened, read_only_inventory
+from reconciler.app.clusters.record_stores import open_records, read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
@@ -15,11 +15,11 @@ from reconciler.errors import WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.precedence import Principal
+from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcilePorts
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def open_runtime(
         inventory: Inventory
         if writes:
             inventory = stack.enter_context(
-                opened(
+                open_records(
                     target,
                     clock,
                     command=command,
@@ -104,7 +104,9 @@ async def open_runtime(
 
 
 @contextlib.asynccontextmanager
-async def connected(notices: TextReceiver, target: ClusterTarget) -> AsyncIterator[QuotaClient]:
+async def connect_client(
+    notices: TextReceiver, target: ClusterTarget
+) -> AsyncIterator[QuotaClient]:
     """Connect a client for the target; it is closed at the end in any case.
 
     Raises:

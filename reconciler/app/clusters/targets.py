@@ -263,8 +263,7 @@ def read_project(cluster_options: TargetRequest) -> tuple[Project, Path, "Truste
         path = project_path(cluster_options)
         return parse(_text(path), str(path)), path.parent, None
     from reconciler.app.clusters.trusted_files import TrustedFiles
-    from reconciler.git.exact_revision import exact_commit
-    from reconciler.git.repository import Repository
+    from reconciler.git.repository import Repository, exact_commit
 
     repository = Repository.around(
         (cluster_options.project or Path("kquota.yaml")).absolute().parent

@@ -15,7 +15,7 @@ from reconciler.errors import ConfigError, KquotaError, UsageError
 if TYPE_CHECKING:
     from reconciler.base.protocols import Clock
     from reconciler.notify import ClusterDrift, Notifier
-    from reconciler.notify.http_receiver import HttpReceiver
+    from reconciler.notify.delivery import HttpReceiver
 
 MOST_BYTES: Final = 16 * 1024
 """Maximum bytes of a file with an address or a key."""
@@ -102,7 +102,7 @@ class DriftNotifications:
 
 def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
     from reconciler.notify import endpoint
-    from reconciler.notify.http_receiver import HttpReceiver
+    from reconciler.notify.delivery import HttpReceiver
     from reconciler.notify.shapes import SHAPES, MessageShape
 
     shape_name, equals, source = spec.partition("=")

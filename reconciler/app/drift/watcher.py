@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.connection import connection_events
-from reconciler.app.clusters.record_stores import opened, read_only_inventory
+from reconciler.app.clusters.record_stores import open_records, read_only_inventory
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.loop.intervals import LoopIntervals
-from reconciler.app.loop.loop_outcome import needs_confirmation
-from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.app.notices import TextReceiver
 from reconciler.base.protocols import Clock
@@ -102,7 +100,7 @@ class DriftWatcher:
         """Observe once and report the result; the work of a ``ClusterLoop``."""
         reconciliation = await self._observe_when_unlocked()
         if self._metrics is not None:
-            self._metrics.passed(reconciliation)
+            self._metrics.record(reconciliation)
         if reconciliation.error is not None:
             # A refused login is final for a client, and the secret may have changed meanwhile.
             await self.close()
@@ -142,7 +140,7 @@ class DriftWatcher:
             return await self._observe_drift(
                 self._ports(read_only_inventory(self._target, self._clock))
             )
-        with opened(self._target, self._clock, command="drift --watch") as inventory:
+        with open_records(self._target, self._clock, command="drift --watch") as inventory:
             ports = self._ports(inventory)
             reconciliation = await self._observe_drift(ports)
             if (
@@ -157,7 +155,7 @@ class DriftWatcher:
             incorrect |= {
                 expired_override.pair for expired_override in reconciliation.expired_overrides
             }
-            return await self._corrected(ports, incorrect) if incorrect else reconciliation
+            return await self._correct(ports, incorrect) if incorrect else reconciliation
 
     async def _observe_drift(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
@@ -175,7 +173,7 @@ class DriftWatcher:
             )
         return replace(reconciliation, observations=self._runner.tracker.observations)
 
-    async def _corrected(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
+    async def _correct(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
         options = replace(
             self._options,
             rules=replace(self._options.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
@@ -192,7 +190,7 @@ class DriftWatcher:
 
             def answered(event: ResponseReceived) -> None:
                 events.response(event)
-                self._answered(event)
+                self._measure_response(event)
 
             self._client = QuotaClient(config, events=replace(events, response=answered))
         return ReconcilePorts(
@@ -211,7 +209,7 @@ class DriftWatcher:
             validator=by_rules,
         )
 
-    def _answered(self, event: ResponseReceived) -> None:
+    def _measure_response(self, event: ResponseReceived) -> None:
         if self._metrics is not None:
             self._metrics.kafka(self.name, event.api, event.seconds)
 

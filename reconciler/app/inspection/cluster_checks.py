@@ -17,12 +17,12 @@ from reconciler.base.clock import SystemClock
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.filters import exactly
 from reconciler.quota.ownership import OwnershipRecords
-from reconciler.quota.precedence import unranked
+from reconciler.quota.precedence import unranked_entities
+from reconciler.quota.state import Cluster
 from reconciler.render.cluster_state import Check, CheckStatus
 from reconciler.render.units import age, count
 
@@ -75,7 +75,7 @@ def _bad(name: str, finding: str, advice: str) -> Check:
     return Check(name=name, health=CheckStatus.FAILED, observation=finding, advice=advice)
 
 
-def _failed(name: str, error: KquotaError, advice: str = "") -> Check:
+def _failed_check(name: str, error: KquotaError, advice: str = "") -> Check:
     return _bad(name, error.message, error.hint or advice)
 
 
@@ -96,7 +96,7 @@ async def check_cluster(notices: TextReceiver, target: ClusterTarget) -> Checkup
 
 def unusable(error: KquotaError) -> Checkup:
     """Return the checks without a usable configuration."""
-    return Checkup(cluster_id="", checks=(_failed("configuration", error),))
+    return Checkup(cluster_id="", checks=(_failed_check("configuration", error),))
 
 
 async def examine(
@@ -115,7 +115,7 @@ async def examine(
         configured: Whether there is a configuration in which an expected id could be set.
         records: Further checks of the cluster that answered.
     """
-    checks = [_ok("configuration", _described(config))]
+    checks = [_ok("configuration", _describe_config(config))]
     checks += [check async for check in _addresses(config)]
     connection_observer = _ConnectionObserver()
     events = ClientEvents(
@@ -125,7 +125,7 @@ async def examine(
         try:
             cluster = await client.cluster(timeout=patience)
         except KquotaError as error:
-            checks += [*connection_observer.checks(config), _failed("answers", error)]
+            checks += [*connection_observer.checks(config), _failed_check("answers", error)]
             return Checkup(cluster_id="", checks=tuple(checks))
         checks += [
             *connection_observer.checks(config),
@@ -139,7 +139,7 @@ async def examine(
     return Checkup(cluster_id=cluster.id, checks=tuple(checks))
 
 
-def _described(config: ClientConfig) -> str:
+def _describe_config(config: ClientConfig) -> str:
     login = "" if config.sasl is None else f", {type(config.sasl).__name__}"
     return f"{config.protocol}{login} at {', '.join(map(str, config.bootstrap))}"
 
@@ -246,10 +246,10 @@ async def _rights(client: QuotaClient, cluster: Cluster, patience: float) -> Asy
     try:
         state = await client.describe(timeout=patience)
     except KquotaError as error:
-        yield _failed("may read", error, _READ_TODO)
+        yield _failed_check("may read", error, _READ_TODO)
     else:
         yield _ok("may read", count(len(state.limits), "entity", "entities"))
-        entities = [entity_parts for entity_parts, _ in unranked(state)]
+        entities = [entity_parts for entity_parts, _ in unranked_entities(state)]
         if entities:
             text = "; ".join(map(parts_text, entities[:_SHOWN_ENTITIES]))
             more = len(entities) - _SHOWN_ENTITIES
@@ -294,7 +294,7 @@ async def _records(
     try:
         owned = await read_only_inventory(target, clock).load(cluster.id)
     except KquotaError as error:
-        yield _failed("records", error)
+        yield _failed_check("records", error)
         return
     if owned.is_known:
         yield _ok("records", count(owned.pair_count, "managed quota key"))
@@ -323,17 +323,18 @@ async def _overrides(
 ) -> Check:
     """Check whether a value of an expired override is still live."""
     from reconciler.reconcile import Observation
-    from reconciler.reconcile.drift import expired
+    from reconciler.reconcile.drift import find_expired
 
     try:
         live = await client.describe(timeout=target.options.timeout or PATIENCE_SECONDS)
     except KquotaError as error:
-        return _failed(EXPIRED_OVERRIDES, error, _READ_TODO)
+        return _failed_check(EXPIRED_OVERRIDES, error, _READ_TODO)
     observation = Observation(
         cluster=cluster, cluster_id=cluster.id, live=live, owned=owned, at=now
     )
     pairs = [
-        expired_override.pair for expired_override in expired(observation, target.settings.rules())
+        expired_override.pair
+        for expired_override in find_expired(observation, target.settings.rules())
     ]
     if not pairs:
         return _ok(EXPIRED_OVERRIDES, f"none of {count(len(owned.overrides), 'override')}")

@@ -1,26 +1,33 @@
-"""Exports live quotas as manifests: names documents, divides them into files, writes them."""
+"""Exports live quotas as manifests, for ``kquota adopt`` only those in scope that no manifest of the project declares."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
-from reconciler.app.clusters.runtime import connected, expected_cluster
+from reconciler.app.clusters.documents import load_loosely
+from reconciler.app.clusters.runtime import connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import ExportLayout
+from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.base.text_files import write_new
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest import writer
 from reconciler.manifest.export.files import Split, Team, file_names
+from reconciler.manifest.files import FileTexts
 from reconciler.manifest.writer import ExportResult, OmittedQuota
 from reconciler.quota.entity_forms import parts_text
-from reconciler.quota.state import QuotaState
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.policy import Policy
+from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.units import number
 
 
 async def live_state(notices: TextReceiver, target: ClusterTarget) -> QuotaState:
     """Describe all quotas of the target's cluster."""
-    async with connected(notices, target) as client:
+    async with connect_client(notices, target) as client:
         _ = await expected_cluster(client, target)
         return await client.describe()
 
@@ -102,3 +109,61 @@ def left_out_lines(left_out: Iterable[OmittedQuota]) -> list[str]:
         f"{parts_text(omitted.entity)} {escaped(omitted.key)}={number(omitted.value)}: {escaped(omitted.reason)}"
         for omitted in left_out
     ]
+
+
+def select_undeclared(
+    live: QuotaState, target: ClusterTarget, declarations: Iterable[Declaration]
+) -> QuotaState:
+    """Return the live quotas without declared ones, those outside of the cluster's scope, and those that its rules ignore."""
+    rules, now = target.settings.rules(), SystemClock().now()
+    inside = {subject: limits for subject, limits in live.limits.items() if rules.in_scope(subject)}
+    ignored = (
+        (subject, key)
+        for subject, limits in inside.items()
+        for key, _ in set_values(limits)
+        if rules.ignored(subject, key, now) is not None
+    )
+    declared = (
+        (declaration.entity, key)
+        for declaration in declarations
+        for key, _ in set_values(declaration.limits)
+    )
+    return replace(live, limits=inside).with_values(
+        (subject, key, None) for subject, key in chain(ignored, declared)
+    )
+
+
+def manifest_folder(target: ClusterTarget) -> Path:
+    """Return the first folder of the project's manifests.
+
+    Raises:
+        UsageError: The target has no project, has policy Sync, or lists no folder.
+    """
+    if target.project is None:
+        raise UsageError(
+            "adopt needs a project, and there is none",
+            hint="run kquota init first, or export without a project: kquota export --out-dir",
+        )
+    if target.settings.policy is Policy.SYNC:
+        raise UsageError(
+            f"the policy of {target.name} is Sync, which removes what no manifest declares",
+            hint="set policy: Observe or policy: Upsert in the project file until the plan is empty",
+        )
+    for path in target.project_cluster.manifests:
+        if not path.endswith((".yaml", ".yml")) and not set(path) & set("*?["):
+            return target.root / path
+    raise UsageError(
+        f"spec.manifests of {target.project.path} lists no folder",
+        hint="pass a folder with --out-dir",
+    )
+
+
+def declarations_of(target: ClusterTarget) -> tuple[Declaration, ...]:
+    """Return the project's declarations; none if its manifests do not exist yet.
+
+    Raises:
+        ManifestErrors: A document is invalid.
+    """
+    if not any((target.root / path).exists() for path in target.project_cluster.manifests):
+        return load_loosely(target, (), FileTexts(files=(), problems=())).declarations
+    return load_loosely(target, ()).checked().declarations

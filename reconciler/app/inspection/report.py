@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.app.change.offline_plan import plan_offline
-from reconciler.app.change.plan_preparation import PlanTask, prepared_for, task_for
+from reconciler.app.change.plan_preparation import PlanTask, prepare_task, task_for
 from reconciler.app.change.principals import knowing
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
 from reconciler.app.clusters.runtime import RecordOptions, open_runtime
@@ -46,7 +46,7 @@ async def report_cluster(
     declared = bool(request.paths or target.project_cluster.manifests)
     if not declared and request.sources.since is not None:
         raise UsageError("--since needs manifests to compare with")
-    make = _planned if declared else _without_documents
+    make = _plan_for_report if declared else _without_documents
     prepared = await make(notices, target, request)
     cluster_id, history = prepared.plan.cluster_id, request.history
     return ClusterPage(
@@ -61,7 +61,9 @@ async def report_cluster(
     )
 
 
-async def _planned(notices: Notices, target: ClusterTarget, request: PageRequest) -> PreparedPlan:
+async def _plan_for_report(
+    notices: Notices, target: ClusterTarget, request: PageRequest
+) -> PreparedPlan:
     task = task_for(notices, target, request.paths, PlanLimits(validate="auto"), request.sources)
     return await _prepare(notices, knowing(task, request.principals), request.snapshot)
 
@@ -97,4 +99,4 @@ async def _prepare(notices: Notices, task: PlanTask, snapshot: Path | None) -> P
     async with open_runtime(
         notices, task.target, task.records, command="report", writes=False
     ) as runtime:
-        return await prepared_for(task, runtime)
+        return await prepare_task(task, runtime)

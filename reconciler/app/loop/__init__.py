@@ -11,11 +11,11 @@
 from reconciler.app.loop.cluster_loop import (
     ClusterLoop,
     KeyBatch,
+    LoopIntervals,
     LoopOutcome,
     LoopTrigger,
     Mailbox,
 )
-from reconciler.app.loop.intervals import LoopIntervals
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalStore, RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise

@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.base.protocols import Clock
-from reconciler.errors import KquotaError
+from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.drift_tracker import CorrectionHistory, DriftTracker
-from reconciler.quota.outcome import Applied, Unknown
+from reconciler.quota.outcome import Applied, Rejected, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.plan import Plan, QuotaChange
@@ -21,7 +22,7 @@ from reconciler.quota.planner.removal_budgets import (
 )
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
-from reconciler.reconcile import ReconcileOptions, ReconcilePorts, run_pass, unrefused
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
 
 
 class CorrectionStore(Protocol):
@@ -71,7 +72,7 @@ class ReconcileRunner:
         desired: DesiredState,
         *,
         counts_drift: bool = True,
-        refuses_removals: Callable[[Plan], Awaitable[str]] = unrefused,
+        refuses_removals: Callable[[Plan], Awaitable[str]] = refuse_nothing,
     ) -> Reconciliation:
         """Reconcile once. Errors are returned in the result, never raised.
 
@@ -112,7 +113,7 @@ class ReconcileRunner:
             counted_pairs.update({(change.entity, change.key): tenant_of(change) for change in new})
             await self.window.add(counts_of(new, owned, at=at), at)
 
-        reconciliation = await run_pass(
+        reconciliation = await reconcile_cluster(
             ports,
             options,
             desired,
@@ -134,7 +135,7 @@ class ReconcileRunner:
         if reconciliation.preview is not None:
             tracker = tracker.after(
                 reconciliation.preview.plan,
-                corrected=corrected(reconciliation.outcome),
+                corrected=corrected_pairs(reconciliation.outcome),
                 now=reconciliation.started_at,
                 first_seen=reconciliation.drift_since,
             )
@@ -191,7 +192,7 @@ class ReconcileRunner:
         await self.window.take_back(unsent, at)
 
 
-def corrected(outcome: Outcome | None) -> Collection[Pair]:
+def corrected_pairs(outcome: Outcome | None) -> Collection[Pair]:
     """Return the pairs whose drift was corrected, or may have been."""
     return frozenset(
         (pair_outcome.change.entity, pair_outcome.change.key)
@@ -199,3 +200,58 @@ def corrected(outcome: Outcome | None) -> Collection[Pair]:
         if pair_outcome.change.cause is Cause.DRIFT
         and isinstance(pair_outcome.result, Applied | Unknown)
     )
+
+
+def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
+    """Return whether the reconciliation is retried soon, and the log message.
+
+    Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key or the
+    resync: a retry would not change them.
+    """
+    error = reconciliation.error
+    if isinstance(error, Interrupted):
+        return LoopOutcome()
+    if error is not None:
+        hint = f"; {error.hint}" if error.hint and not error.retriable else ""
+        return LoopOutcome(retry=error.retriable, note=f"{error}{hint}")
+    note = (
+        ""
+        if reconciliation.outcome is None or reconciliation.outcome.complete
+        else _unfinished_text(reconciliation, reconciliation.outcome)
+    )
+    return LoopOutcome(retry=bool(note), note=note, confirm=needs_confirmation(reconciliation))
+
+
+def needs_confirmation(reconciliation: Reconciliation) -> bool:
+    """Whether drift was observed that has to be observed again before it counts."""
+    return reconciliation.error is None and not all(
+        observation.confirmed for observation in reconciliation.observations
+    )
+
+
+def _unfinished_text(reconciliation: Reconciliation, outcome: Outcome) -> str:
+    """Return in words what a retry may complete; "" = nothing."""
+    unknown = outcome.count("UNKNOWN") + outcome.count("NOT SENT")
+    unseen = sum(
+        isinstance(pair_outcome.result, Applied)
+        and pair_outcome.visibility in {PairVisibility.NOT_YET, PairVisibility.UNCHECKED}
+        for pair_outcome in outcome.pairs
+    )
+    is_refused = bool(reconciliation.withheld) or any(
+        isinstance(pair_outcome.result, Rejected) for pair_outcome in outcome.pairs
+    )
+    held_count = 0 if is_refused else outcome.count("HELD")
+    words = [
+        f"{count} {adjective}"
+        for count, adjective in (
+            (unknown, "unknown or not sent"),
+            (unseen, "not yet visible on every broker"),
+            (held_count, "held"),
+        )
+        if count
+    ]
+    if outcome.failure:
+        words.append(outcome.failure)
+    if not outcome.recorded and not outcome.failure:
+        words.append("the records could not be written")
+    return ", ".join(words)

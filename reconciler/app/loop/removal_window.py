@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from reconciler.errors import ConfigError
-from reconciler.quota.planner.removal_budgets import RemovalCount, condensed
+from reconciler.quota.planner.removal_budgets import RemovalCount, condense
 
 LEAST_SECONDS: Final = 1.0
 """A window of ``0s`` has this length, so that hardly anything is counted."""
@@ -48,13 +48,13 @@ class RemovalWindow:
 
         A time in the future, because the clock was set back, still counts, so that no removal is forgotten.
         """
-        return tuple(count for count in await self._loaded() if count.at > now - self.seconds)
+        return tuple(count for count in await self._load() if count.at > now - self.seconds)
 
     async def add(self, counts: Iterable[RemovalCount], now: float) -> None:
         """Record removals that are about to be sent."""
         added = tuple(counts)
         if added:
-            await self._save(condensed((*await self.history(now), *added)))
+            await self._save(condense((*await self.history(now), *added)))
 
     async def take_back(self, counts: Mapping[str, int], at: float) -> None:
         """Take back removals of tenants that were recorded at exactly this time and not sent."""
@@ -62,7 +62,7 @@ class RemovalWindow:
         if not remaining_counts:
             return
         remaining: list[RemovalCount] = []
-        for entry in await self._loaded():
+        for entry in await self._load():
             back = min(remaining_counts[entry.tenant], entry.count) if entry.at == at else 0
             remaining_counts[entry.tenant] -= back
             if entry.count > back:
@@ -73,7 +73,7 @@ class RemovalWindow:
         await self._store.save(counts)
         self._counts = counts
 
-    async def _loaded(self) -> tuple[RemovalCount, ...]:
+    async def _load(self) -> tuple[RemovalCount, ...]:
         if self._counts is None:
             self._counts = tuple(await self._store.load())
         return self._counts

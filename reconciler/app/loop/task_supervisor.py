@@ -42,16 +42,16 @@ async def supervise(
         # Before any task is cancelled, so that a task that turns its cancellation into a result still ends.
         stop.set()
         _ = stopping.cancel()
-        late = await _ended(running, patience)
+        late = await _cancel_all(running, patience)
     # A task that fails while all tasks are being stopped still has to be reported.
-    failure = failure or _failed(running)
+    failure = failure or _find_failure(running)
     if failure is None and late:
         failure = TaskDied(f"{', '.join(late)} did not end within {patience:g} s", name=late[0])
     if failure is not None:
         raise failure from failure.reason
 
 
-async def _ended(running: Mapping[asyncio.Task[None], str], patience: float) -> list[str]:
+async def _cancel_all(running: Mapping[asyncio.Task[None], str], patience: float) -> list[str]:
     """Cancel all tasks, twice if they hang; return the names of those that still do not end."""
     pending = {task for task in running if not task.done()}
     for _ in range(2):
@@ -70,7 +70,7 @@ def _first_failure(finished: list[tuple[str, asyncio.Task[None]]]) -> TaskDied:
     return TaskDied(f"{finished[0][0]} ended unexpectedly", name=finished[0][0])
 
 
-def _failed(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:
+def _find_failure(running: Mapping[asyncio.Task[None], str]) -> TaskDied | None:
     for task, name in running.items():
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             return _task_died(name, error)

@@ -9,7 +9,7 @@ from reconciler.base.protocols import Clock
 T = TypeVar("T")
 
 
-async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -> bool:
+async def wait_for_event(clock: Clock, seconds: float | None, event: asyncio.Event) -> bool:
     """Wait until an event is set or time has passed.
 
     Args:
@@ -28,7 +28,7 @@ async def passes_or(clock: Clock, seconds: float | None, event: asyncio.Event) -
         for task in finished:
             task.result()
     finally:
-        await _ended(waits)
+        await _end_tasks(waits)
     return event.is_set()
 
 
@@ -43,7 +43,7 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
         _ = await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else None
     finally:
-        await _ended([task, stopping])
+        await _end_tasks([task, stopping])
 
 
 async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
@@ -70,7 +70,7 @@ async def until_ended(task: asyncio.Task[None], *, cancelled: bool) -> bool:
     return cancelled
 
 
-async def _ended(tasks: Sequence[asyncio.Future[Any]]) -> None:
+async def _end_tasks(tasks: Sequence[asyncio.Future[Any]]) -> None:
     """Cancel the tasks and wait for their end."""
     pending = [task for task in tasks if task.cancel()]
     if pending:
@@ -86,4 +86,4 @@ async def first_of(*work: Awaitable[object]) -> None:
     try:
         _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await _ended(tasks)
+        await _end_tasks(tasks)

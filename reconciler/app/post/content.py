@@ -119,7 +119,7 @@ def _foreign(
         assert content.preview is not None  # noqa: S101 - it is a plan
         # A page from a fork may contain any script, so the comment does not link to it.
         bare = replace(request, artifact_url="")
-        return _plan_content(bare, _distrusted(content.preview, fork), marker, content.recorded)
+        return _plan_content(bare, _warn_of_fork(content.preview, fork), marker, content.recorded)
     if kind == failure_codec.KIND:
         failed = failure_codec.read_failure(text, location=location)
         if failed.command == "plan":
@@ -131,7 +131,7 @@ def _foreign(
     )
 
 
-def _distrusted(preview: Preview, fork: str) -> Preview:
+def _warn_of_fork(preview: Preview, fork: str) -> Preview:
     """Add a warning to a plan from a fork, whose content is not verified."""
     warning = f"made by a run of the fork {fork}, so what it says about the cluster and the broker was not verified"
     return replace(preview, warnings=(warning, *preview.warnings))
@@ -269,7 +269,7 @@ def _failure_content(
         markdown = failure.failure_markdown(
             run_failure,
             limit=limit,
-            title=request.title or _titled(request.label),
+            title=request.title or _title(request.label),
             marker=marker.line,
             details=details,
         )
@@ -281,7 +281,7 @@ def _failure_content(
 # ---- texts -------------------------------------------------------------------------------------
 
 
-def _titled(label: str) -> str:
+def _title(label: str) -> str:
     return f"Kafka quotas: {label}" if label else "Kafka quotas"
 
 

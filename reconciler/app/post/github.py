@@ -30,7 +30,7 @@ _LEVELS: Final[Mapping[str, github_runner.Level]] = {
 }
 
 
-def connected(api_url: str) -> RestClient:
+def open_client(api_url: str) -> RestClient:
     """Return a client with the token of the environment."""
     return host.github(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
 
@@ -112,7 +112,7 @@ async def post_to_github(
         return {}
     if not place.repo:
         raise UsageError("no repository given", hint="pass --repo owner/name")
-    async with connected(content.request.api_url) as client:
+    async with open_client(content.request.api_url) as client:
         repository = host.GitHub(client, place.repo, author=place.author)
         if content.incident is None:
             return await _comment(notices, content, repository, await _pull(repository, place))
@@ -158,11 +158,11 @@ async def _check_author(notices: TextReceiver, repository: host.GitHub, author: 
         )
 
 
-async def fetched(
+async def fetch_reviewed_plan(
     api_url: str, repository: str, *, commit: str, workflow: str, artifact: str
 ) -> tuple[str, int]:
     """Fetch the plan that was reviewed before a commit was merged; return it and its pull request."""
-    async with connected(api_url) as client:
+    async with open_client(api_url) as client:
         host_repository = host.GitHub(client, repository)
         number, head = await host_repository.pull_merged_as(commit)
         return await reviewed_plan(

@@ -23,7 +23,7 @@ TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 _SEVERITIES: Final = {"error": "critical", "warning": "minor", "note": "info"}
 
 
-def connected(api_url: str) -> RestClient:
+def open_client(api_url: str) -> RestClient:
     """Return a client with the token of the environment."""
     return host.gitlab(api_url, token_of(TOKEN), clock=SystemClock(), version=__version__)
 
@@ -77,7 +77,7 @@ async def post_to_gitlab(
     wants_note = merge_request is not None and content.request.method != "never"
     if content.incident is None and not wants_note:
         return
-    async with connected(content.request.api_url) as client:
+    async with open_client(content.request.api_url) as client:
         project_api = host.GitLab(client, project)
         if content.incident is not None:
             _ = await update_incident(notices, content, project_api, limit=host.NOTE_CHARACTERS)

@@ -94,7 +94,7 @@ async def propose_on_github(
 ) -> None:
     """Open, update or close the pull request."""
     proposal = proposal_of(request, limit=github.COMMENT_CHARACTERS)
-    async with github_post.connected(request.api_url) as client:
+    async with github_post.open_client(request.api_url) as client:
         host = github.GitHub(client, repository, author=author)
         await _update(notices, GitHubPulls(host, request.base), proposal, "pull request")
 
@@ -104,7 +104,7 @@ async def propose_on_gitlab(
 ) -> None:
     """Open, update or close the merge request."""
     proposal = proposal_of(request, limit=gitlab.NOTE_CHARACTERS)
-    async with gitlab_post.connected(request.api_url) as client:
+    async with gitlab_post.open_client(request.api_url) as client:
         host = GitLabMergeRequests(gitlab.GitLab(client, project), request.base)
         await _update(notices, host, proposal, "merge request")
 

@@ -7,8 +7,8 @@ from reconciler.app.post.content import PostContent
 from reconciler.base.secret import Secret
 from reconciler.errors import ForgeError
 from reconciler.forge.drift_issue import IssueResult, Tracker, update_issue
+from reconciler.forge.rest_client import forge_token
 from reconciler.forge.sticky_comment import CommentResult, CommentThread, post
-from reconciler.forge.token import forge_token
 from reconciler.render.markdown.comment import MOST_ROWS
 
 

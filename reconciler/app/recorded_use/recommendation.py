@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.app.clusters.documents import load_loosely, merged, read_texts
+from reconciler.app.clusters.documents import load_loosely, merge_documents, read_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
 from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
@@ -190,7 +190,7 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
     loaded = load_loosely(target, (), texts).checked()
     for warning in loaded.warnings:
         notices.warning(str(warning))
-    _ = merged(loaded, target.name)
+    _ = merge_documents(loaded, target.name)
     written = load_files(
         texts.files, clusters=None if target.project is None else target.project.labels
     ).of(target.name)

@@ -95,7 +95,7 @@ class BranchFollower:
         except KquotaError as error:
             self._log_refusal(commit, error, "is the applied revision and can no longer be used")
             return
-        self._judged = commit, self._trusted()
+        self._judged = commit, self._read_trusted_project()
         self._enforce(revision)
         _LOG.info("%s is in force, as before", commit[:12])
 
@@ -107,7 +107,7 @@ class BranchFollower:
             words = f"{self._mirror.display_name} cannot be fetched: {escaped(str(error))}"
             return LoopOutcome(retry=True, note=words)
         self.last_fetched = self._clock.now()
-        read_state = commit, self._trusted()
+        read_state = commit, self._read_trusted_project()
         if read_state == self._judged:
             return LoopOutcome()
         try:
@@ -125,7 +125,7 @@ class BranchFollower:
     def _read(self, commit: str) -> Revision:
         return read_revision(self._mirror.tree(commit), self._places)
 
-    def _trusted(self) -> str | None:
+    def _read_trusted_project(self) -> str | None:
         """Return the text of the trusted project file, which may change without a new commit."""
         if self._places.trusted is None:
             return None

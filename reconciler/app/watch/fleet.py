@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, Mailbox
-from reconciler.app.loop.intervals import Random
+from reconciler.app.loop.cluster_loop import ClusterLoop, Mailbox, Random
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise

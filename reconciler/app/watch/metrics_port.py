@@ -8,7 +8,7 @@ from reconciler.quota.results.report import Reconciliation
 class WatchMetrics(Protocol):
     """The part of ``metrics.Metrics`` that a loop over git uses."""
 
-    def passed(self, reconciliation: Reconciliation, /) -> None:
+    def record(self, reconciliation: Reconciliation, /) -> None:
         """Record the end of a reconciliation."""
 
     def interval(self, cluster: str, seconds: float) -> None:
@@ -36,4 +36,4 @@ class NoWatchMetrics:
     def _ignore(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    passed = interval = queue = batch = kafka = revision = forget = _ignore
+    record = interval = queue = batch = kafka = revision = forget = _ignore

@@ -15,9 +15,8 @@ from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
-from reconciler.app.loop.health import hung_loops, is_late, late_loops
-from reconciler.app.loop.intervals import Random
-from reconciler.app.loop.metrics_endpoint import metrics_of, served
+from reconciler.app.loop.cluster_loop import Random
+from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, serve_metrics
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
@@ -33,9 +32,8 @@ from reconciler.client import QuotaClient
 from reconciler.client.events import ClientEvents
 from reconciler.git.mirror import GitMirror
 from reconciler.inventory.audit_log import FileAuditLog
-from reconciler.inventory.file import FileInventory
+from reconciler.inventory.file import FileInventory, RecordsFile
 from reconciler.inventory.file_lock import FileLock
-from reconciler.inventory.records_file import RecordsFile
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.reconcile import ReconcilePorts
 
@@ -164,7 +162,7 @@ class _WatchService:
 
     async def serve(self) -> signal.Signals:
         with signals_handled(self._signal_handlers()):
-            async with served(
+            async with serve_metrics(
                 self._notices,
                 self._options.serving,
                 self._metrics,
@@ -224,11 +222,11 @@ class ClusterSessions:
         for warning in config.warnings:
             _LOG.warning("%s: %s", escaped(name), escaped(warning))
         project_cluster = revision.project.cluster(name)
-        audit = self._placed(project_cluster.audit_log)
+        audit = self._path_of(project_cluster.audit_log)
         # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
         # records.
         inventory = FileInventory(
-            RecordsFile(self._placed(str(project_cluster.inventory.file))),
+            RecordsFile(self._path_of(str(project_cluster.inventory.file))),
             clock=self._clock,
             writer=InventoryWriter(
                 id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope
@@ -251,7 +249,7 @@ class ClusterSessions:
                     own_principal=own_principal(config),
                 )
 
-    def _placed(self, name: str) -> Path:
+    def _path_of(self, name: str) -> Path:
         path = self._state_dir / name
         make_folder(path.parent)
         return path

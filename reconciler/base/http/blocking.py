@@ -1,22 +1,61 @@
 """The transport on the standard library, for the client library, which has no dependencies. Call it in a thread.
 
-`urllib` restarts its timeouts with every byte; here one deadline ends the whole exchange.
+`urllib` restarts its timeouts with every byte, so a peer that sends a byte now and then keeps it waiting indefinitely.
+Here a timer shuts the socket down: the reading thread sees the end of the stream, and the caller gets a timeout.
 """
 
+import contextlib
 import errno
 import http.client
 import os
 import socket
 import ssl
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from reconciler.base.http.addresses import proxy_for
-from reconciler.base.http.deadline import HttpDeadline
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
+
+
+class HttpDeadline:
+    """The deadline of one exchange. Use it as a context around everything that is sent and read."""
+
+    def __init__(self, seconds: float) -> None:
+        self.passed = False  # whether the time was up before the context ended
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._end)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def watch(self, opened: socket.socket) -> None:
+        """Shut this socket down at the deadline.
+
+        Raises:
+            TimeoutError: The deadline has passed.
+        """
+        with self._lock:
+            self._socket = opened
+            if self.passed:
+                raise TimeoutError("the deadline has passed")
+
+    def _end(self) -> None:
+        with self._lock:
+            self.passed = True
+            if self._socket is not None:
+                with contextlib.suppress(OSError):  # it is closed already
+                    # Not ``SSLSocket.shutdown``, which would take the TLS state from the reading thread.
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 def send(

@@ -93,7 +93,7 @@ async def _apply_all(
         if asks and not await _confirm(console, writing):
             _show_no_outcomes(console, prepared, display)
             raise UsageError("apply cancelled; nothing was written")
-        applied = await _applied(console, runs, display, begun, is_alone=is_alone)
+        applied = await _apply_prepared(console, runs, display, begun, is_alone=is_alone)
         return _report(console, prepared, applied, display)
 
 
@@ -139,7 +139,7 @@ def _show_no_outcomes(console: Console, prepared: Sequence[Prepared], display: A
         plans.show_outcomes(console, ())
 
 
-async def _applied(
+async def _apply_prepared(
     console: Console,
     runs: Sequence[ApplyRun],
     display: ApplyOutput,

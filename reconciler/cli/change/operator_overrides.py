@@ -128,7 +128,7 @@ def begin(
     async def work(ledger: overrides.OverrideLedger) -> bool:
         begun = await overrides.begin(ledger, request)
         _print_overrides(console, ledger.cluster_id, begun, output, "override recorded")
-        return await _passed(console, ledger, where.timeout or PASS_SECONDS, begun)
+        return await _wait_for_reconciliation(console, ledger, where.timeout or PASS_SECONDS, begun)
 
     return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
@@ -160,7 +160,7 @@ def end(
             )
         ended = await overrides.end(ledger, pairs, now=SystemClock().now())
         _print_overrides(console, ledger.cluster_id, ended, output, "end of the override recorded")
-        return await _passed(console, ledger, where.timeout or PASS_SECONDS, ended)
+        return await _wait_for_reconciliation(console, ledger, where.timeout or PASS_SECONDS, ended)
 
     return ExitCode.DONE if ledger_work(where, kube, work) else ExitCode.ERROR
 
@@ -177,7 +177,7 @@ def list_overrides(
     return ledger_work(cluster_options, kube, work)
 
 
-async def _passed(
+async def _wait_for_reconciliation(
     console: Console, ledger: "OverrideLedger", seconds: float, changed: "Sequence[Override]"
 ) -> bool:
     """Whether the overrides took effect within ``seconds``; true with a warning if a reconciliation cannot be requested."""

@@ -134,7 +134,7 @@ def begin(
             output=output,
         )
     change = OverrideChange.beginning(entity, values, seconds=seconds, reason=reason)
-    return _carried_out(console, where, change, validate, yes=yes, output=output)
+    return _run_override(console, where, change, validate, yes=yes, output=output)
 
 
 @override.command("end", help=END_HELP)
@@ -173,7 +173,7 @@ def end(
                 else "--expired reverts every expired override; remove the entity from the command"
             )
         change = OverrideChange.reverting_expired()
-        return _carried_out(console, where, change, validate, yes=yes, output=output)
+        return _run_override(console, where, change, validate, yes=yes, output=output)
     if entity is None or where.every:
         raise UsageError(
             "give one entity and one cluster",
@@ -196,10 +196,10 @@ def end(
             hint="kquota override list shows all overrides",
         )
     change = OverrideChange.ending(pairs)
-    return _carried_out(console, where, change, validate, yes=yes, output=output)
+    return _run_override(console, where, change, validate, yes=yes, output=output)
 
 
-def _carried_out(
+def _run_override(
     console: Console,
     where: TargetRequest,
     change: "OverrideChange",

@@ -161,11 +161,11 @@ class Console:
 
     def warning(self, text: str) -> None:
         """Print a warning."""
-        self.note(f"{self._styled('warning', 'warning:')} {_escape_line(text)}")
+        self.note(f"{self._paint('warning', 'warning:')} {_escape_line(text)}")
 
     def error(self, text: str, *, prefix: str = "error: ") -> None:
         """Print an error."""
-        self.note(f"{self._styled('error', prefix) if prefix else ''}{_escape_line(text)}")
+        self.note(f"{self._paint('error', prefix) if prefix else ''}{_escape_line(text)}")
 
     def detail(self, text: str) -> None:
         """Print an item of a list under an error or a warning."""
@@ -174,7 +174,7 @@ class Console:
     def hint(self, text: str) -> None:
         """Print the next step; nothing for an empty text."""
         if text:
-            self.note(self._styled("hint", f"hint: {_escape_line(text)}"))
+            self.note(self._paint("hint", f"hint: {_escape_line(text)}"))
 
     def question(self, text: str, *, choices: str = "[y/N]") -> None:
         """Print a question without a line end."""
@@ -218,7 +218,7 @@ class Console:
         with _naming_output():
             _ = self.stdout.write(text)
 
-    def _styled(self, style: str, text: str) -> str:
+    def _paint(self, style: str, text: str) -> str:
         return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
 
 

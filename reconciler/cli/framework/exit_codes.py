@@ -85,7 +85,7 @@ def report_error(console: Console, error: BaseException) -> ExitCode:
         console.abandon_output()
         return ExitCode.ERROR
     if isinstance(error, SystemExit | click.exceptions.Exit):
-        return _asked_for(error)
+        return _requested_code(error)
     code = _print_error(console, error)
     if os.environ.get(DEBUG_VARIABLE) == "1":
         from reconciler.cli.framework.diagnostics import traceback_text
@@ -94,7 +94,7 @@ def report_error(console: Console, error: BaseException) -> ExitCode:
     return code
 
 
-def _asked_for(error: SystemExit | click.exceptions.Exit) -> ExitCode:
+def _requested_code(error: SystemExit | click.exceptions.Exit) -> ExitCode:
     code = error.exit_code if isinstance(error, click.exceptions.Exit) else error.code
     return (
         ExitCode(code) if code in tuple(ExitCode) and code != ExitCode.CHANGES else ExitCode.ERROR
@@ -106,7 +106,7 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
     match error:
         case ManifestErrors():
             for problem in error.problems:
-                console.error(_placed(problem), prefix="")
+                console.error(_problem_text(problem), prefix="")
             console.hint(error.hint)
         case KquotaError():
             console.error(error.message)
@@ -132,7 +132,7 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
     return code
 
 
-def _placed(problem: Problem) -> str:
+def _problem_text(problem: Problem) -> str:
     """Return ``path:line:column: message``, as editors parse it; without a line, ``error: path: message``."""
     if problem.line:
         return str(problem)

@@ -118,7 +118,7 @@ class _ServiceLogHandler(logging.Handler):
 
 
 @contextlib.contextmanager
-def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
+def log_records(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
     """Send log records of kquota and asyncio to standard error while the context is active."""
     handler = _ServiceLogHandler(console)
     handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))

@@ -64,7 +64,7 @@ def describe(
     output: str,
 ) -> ExitCode:
     """Describe matching quotas and print them."""
-    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.runtime import connect_client, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.quota.filters import filter_of
@@ -75,7 +75,7 @@ def describe(
     filter_ = filter_of(matching or (), any_names, strict=exactly)
 
     async def ask() -> "tuple[str, QuotaState]":
-        async with connected(console, cluster_target) as client:
+        async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
             return cluster.id, await client.describe(filter_)
 
@@ -120,7 +120,7 @@ def snapshot(
     console: Console, *, out_path: Path | None, taken_at: bool, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas and write them unchanged."""
-    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.runtime import connect_client, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.base.clock import SystemClock
@@ -131,7 +131,7 @@ def snapshot(
     cluster_target = target(where)
 
     async def ask() -> str:
-        async with connected(console, cluster_target) as client:
+        async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
             state = await client.describe()
         when = instant(SystemClock().now()) if taken_at else ""

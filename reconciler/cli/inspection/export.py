@@ -162,13 +162,15 @@ def adopt(
     console: Console, *, out_dir: Path | None, layout: ExportLayout, where: TargetRequest
 ) -> ExitCode:
     """Describe all quotas, write manifests for undeclared ones, show the plan."""
-    from reconciler.app.change.adoption import declarations_of, manifest_folder, undeclared
     from reconciler.app.change.plan import PlanRequest, plan_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
     from reconciler.app.inspection.export import (
+        declarations_of,
         exported_state,
         live_state,
+        manifest_folder,
+        select_undeclared,
         teams_of,
         unused_folder,
     )
@@ -178,7 +180,9 @@ def adopt(
     cluster_target = target(where)
     folder = manifest_folder(cluster_target) if out_dir is None else out_dir
     declarations = declarations_of(cluster_target)
-    state = undeclared(run(live_state(console, cluster_target)), cluster_target, declarations)
+    state = select_undeclared(
+        run(live_state(console, cluster_target)), cluster_target, declarations
+    )
     existing_names = {declaration.document.rpartition("/")[2] for declaration in declarations}
     with ProgressLine(console) as progress:
         exported = exported_state(

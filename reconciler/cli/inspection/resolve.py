@@ -79,7 +79,7 @@ def resolve(
     output: str,
 ) -> ExitCode:
     """Resolve all clients from one connection, and print the results."""
-    from reconciler.app.clusters.runtime import connected, expected_cluster
+    from reconciler.app.clusters.runtime import connect_client, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
 
@@ -87,7 +87,7 @@ def resolve(
     cluster_target = target(where)
 
     async def ask() -> "tuple[str, Mapping[Principal, Resolution | KquotaError], str | None]":
-        async with connected(console, cluster_target) as client:
+        async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
             results = await client.resolve(principals, keys=tuple(map(Key, keys)) or COLUMNS)
             return cluster.id, results, await _callback(client)

@@ -27,7 +27,7 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
-    from reconciler.app.drift.observation import ObservedDrift
+    from reconciler.app.drift.service import ObservedDrift
     from reconciler.app.drift.watcher import DriftWatchOptions
     from reconciler.app.notices import Notices
     from reconciler.notify import Message
@@ -250,7 +250,7 @@ def _once(
     concurrency: int,
 ) -> ExitCode:
     from reconciler.app.drift.notifications import DriftNotifications
-    from reconciler.app.drift.observation import ObservedDrift, observe_drift
+    from reconciler.app.drift.service import ObservedDrift, observe_drift
     from reconciler.app.fleet import ClusterResult, rows_of
     from reconciler.base.clock import SystemClock
     from reconciler.cli.output.fleet import code_of_fleet, for_clusters

@@ -89,9 +89,8 @@ def watch(
     """Check the options, then run until stopped; SIGTERM exits 0, other signals 130."""
     from reconciler.app.watch.revision import RevisionPaths
     from reconciler.app.watch.service import WatchOptions, watch_branch
-    from reconciler.cli.framework.logs import collect_as_usual, logged
-    from reconciler.git.mirror import GitMirror
-    from reconciler.git.source import GitSource
+    from reconciler.cli.framework.logs import collect_as_usual, log_records
+    from reconciler.git.mirror import GitMirror, GitSource
 
     options = WatchOptions(
         mirror=GitMirror(
@@ -106,6 +105,6 @@ def watch(
         serving=serving,
     )
     collect_as_usual()
-    with logged(console):
+    with log_records(console):
         ended_by = watch_branch(console, options)
     return ExitCode.DONE if ended_by == signal.SIGTERM else ExitCode.INTERRUPTED

@@ -140,10 +140,10 @@ def _tokens(text: str, location: str) -> Iterator[_JaasToken]:
             continue
         if kind == "sign" and lexeme in "\"'":
             raise _error("a quote is opened and not closed on the same line", location)
-        yield _JaasToken(kind, _unquoted(lexeme) if kind == "quoted" else lexeme)
+        yield _JaasToken(kind, _unquote(lexeme) if kind == "quoted" else lexeme)
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     def replaced(match: re.Match[str]) -> str:
         escaped = match.group(1)
         if escaped[0] in "01234567":

@@ -163,14 +163,14 @@ def _basic(settings: OidcSettings) -> str:
 
 def _endpoint_error(body: bytes, settings: OidcSettings) -> str:
     """Return the endpoint's own error fields (RFC 6749 section 5.2), without secrets."""
-    answer = _parsed(body)
+    answer = _parse(body)
     error_fields = [answer.get(name) for name in ("error", "error_description")]
     text = ": ".join(word for word in error_fields if isinstance(word, str))
     return f" ({scrubbed(text, settings.client_secret, Secret(_basic(settings)))})" if text else ""
 
 
 def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken | Failure:
-    answer = _parsed(body)
+    answer = _parse(body)
     value = answer.get("access_token")
     if not isinstance(value, str):
         fault = (
@@ -186,7 +186,7 @@ def _token(body: bytes, settings: OidcSettings, now: float) -> BearerToken | Fai
         return Failure(error=error, is_retriable=False)
 
 
-def _parsed(body: bytes) -> dict[str, object]:
+def _parse(body: bytes) -> dict[str, object]:
     """Parse the fields of the response; empty if it is not a JSON object.
 
     Never raises: an error could contain what the endpoint sent.

@@ -3,20 +3,58 @@
 The forms and their meaning are those of Kafka's EnvVarConfigProvider, FileConfigProvider and
 DirectoryConfigProvider (KIP-421, KIP-297, KIP-614). Unlike in Kafka, a reference that cannot be resolved is an
 error and is never passed on as text. Text of other forms, ``${unknown:x}`` too, is not changed.
+
+Files are read from the disk, unless the caller trusts some places more than others: a pull request's checkout, for
+example, must not supply the certificate authority of its trusted configuration.
 """
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from reconciler.base import properties
-from reconciler.client.configuration.files import ConfigFiles, DiskFiles
 from reconciler.errors import ConfigError
 
 _REFERENCE: Final = re.compile(r"\$\{(env|file|directory):(?:([^}]*?):)?([^}:]*)\}")
+
+
+class ConfigFiles(Protocol):
+    """Reads the files in settings: key stores, certificate authorities, and targets of references."""
+
+    def read(self, path: Path) -> bytes:
+        """Return the bytes of a file, at most 4 MiB.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
+        ...
+
+    def list_folder(self, path: Path) -> Sequence[Path] | None:
+        """Return the files of a folder, sorted; ``None`` if the path is not a folder.
+
+        Raises:
+            ConfigError: The folder cannot be listed.
+        """
+        ...
+
+
+class DiskFiles:
+    """The files of this machine. Implements ``ConfigFiles``."""
+
+    def read(self, path: Path) -> bytes:
+        """Return the bytes of a file, at most 4 MiB.
+
+        Raises:
+            ConfigError: It cannot be read.
+        """
+        return properties.read_bytes(path)
+
+    def list_folder(self, path: Path) -> Sequence[Path] | None:
+        """Return the files of a folder, sorted; ``None`` if the path is not a folder."""
+        return sorted(path.iterdir()) if path.is_dir() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from typing import Final
 
 from reconciler.base.secret import Secret
 from reconciler.client.configuration import references
-from reconciler.client.configuration.files import ConfigFiles, DiskFiles
 from reconciler.client.configuration.keys import (
     FOREIGN,
     IGNORED_ALOUD,
@@ -20,6 +19,7 @@ from reconciler.client.configuration.keys import (
     KeyRule,
     ValueKind,
 )
+from reconciler.client.configuration.references import ConfigFiles, DiskFiles
 from reconciler.errors import ConfigError
 
 _SWITCHES: Final = {"true": True, "false": False}

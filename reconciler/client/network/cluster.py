@@ -15,15 +15,13 @@ from reconciler.base.backoff import Deadline
 from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connecting, Rebootstrapped, Retried, emit
-from reconciler.client.network import metadata
-from reconciler.client.network.connect_attempts import ConnectAttempts, listed_text
 from reconciler.client.network.connection import Connection
 from reconciler.client.network.connector import connect
 from reconciler.client.network.first_flight import FirstFlight, RequestSeconds
 from reconciler.client.network.login import Login
-from reconciler.client.network.nodes import DialChoice, Nodes
+from reconciler.client.network.nodes import METADATA_REQUEST, ClusterMetadata, DialChoice, Nodes
 from reconciler.client.network.requests import ClientRequest, RequestFailed
-from reconciler.client.network.retries import can_help
+from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -33,7 +31,7 @@ from reconciler.errors import (
     RequestTimeout,
     WrongCluster,
 )
-from reconciler.quota.cluster import Node
+from reconciler.quota.state import Node
 from reconciler.wire.error_codes import (
     NOT_CONTROLLER,
     REBOOTSTRAP_REQUIRED,
@@ -107,20 +105,20 @@ class ClusterConnections:
             WrongCluster: A broker of another cluster answered.
             RequestFailed: Only for requests that must not be repeated, once a byte may have been sent.
         """
-        tries = vague = 0
+        tries = unknown_error_count = 0
         last: ClientError | None = None
         while True:
             tries += 1
             used: Connection | None = None
             try:
-                used = await self._connected(node, deadline, last)
+                used = await self._connect(node, deadline, last)
                 answer = await self._ask(used, ask, deadline)
                 refusal = ask.refusal(ask.verdict(answer), used.node, used.scrubbed)
                 if refusal is None:
                     self._nodes.record_success(used.address, self._clock.monotonic())
                     return answer
                 error: ClientError = refusal
-                vague += refusal.code == UNKNOWN_SERVER_ERROR
+                unknown_error_count += refusal.code == UNKNOWN_SERVER_ERROR
             except RequestFailed as broken:
                 if broken.written and not ask.repeatable:
                     raise
@@ -129,7 +127,7 @@ class ClusterConnections:
                 error = away
             error.attempt = tries
             last = error
-            if not can_help(error, vague):
+            if not can_retry(error, unknown_error_count):
                 raise error
             pause = self._config.retry.pause(tries, random.random)
             reserve = 0.0 if ask.repeatable else LAST_TRY_SECONDS
@@ -165,11 +163,11 @@ class ClusterConnections:
             flight.requests = {}
         return True
 
-    async def refresh(self, deadline: Deadline) -> metadata.ClusterMetadata:
+    async def refresh(self, deadline: Deadline) -> ClusterMetadata:
         """Return Metadata, requested again: cluster id and live brokers."""
-        picture = await self.call(metadata.ASK, deadline=deadline)
-        self._take(picture)
-        return picture
+        cluster_metadata = await self.call(METADATA_REQUEST, deadline=deadline)
+        self._take(cluster_metadata)
+        return cluster_metadata
 
     async def offered(self, deadline: Deadline) -> OfferedVersions:
         """Return the versions that the working broker offers."""
@@ -199,7 +197,7 @@ class ClusterConnections:
             await used.close()
         if used.is_open and len(self._nodes.brokers) < 2:
             return
-        self._nodes.failed([used.address], self._clock.monotonic())
+        self._nodes.record_failure([used.address], self._clock.monotonic())
         if self._connections.get(None) is used:
             del self._connections[None]
             await used.close()
@@ -238,7 +236,7 @@ class ClusterConnections:
         connection = self._connections[node] = await self._open(node, deadline)
         return connection
 
-    async def _connected(
+    async def _connect(
         self, node: int | None, deadline: Deadline, last: ClientError | None
     ) -> Connection:
         """Return a connection; without time left for one, raise the previous error instead of the timeout."""
@@ -355,7 +353,7 @@ class ClusterConnections:
                     events=self._events,
                     clock=self._clock,
                 )
-                self._take(await self._flight.send(connection, metadata.ASK, seconds))
+                self._take(await self._flight.send(connection, METADATA_REQUEST, seconds))
         except TimeoutError:
             await self._failed_set_up(addresses, connection)
             address_list = listed_text(addresses)
@@ -380,19 +378,19 @@ class ClusterConnections:
         self, addresses: tuple[Address, ...], connection: Connection | None
     ) -> None:
         failed = addresses if connection is None else (connection.address,)
-        self._nodes.failed(failed, self._clock.monotonic())
+        self._nodes.record_failure(failed, self._clock.monotonic())
         if connection is not None:
             await connection.close()
 
-    def _take(self, picture: metadata.ClusterMetadata) -> None:
+    def _take(self, cluster_metadata: ClusterMetadata) -> None:
         """Store Metadata, unless it is that of another cluster."""
-        if self._cluster_id and picture.cluster_id != self._cluster_id:
+        if self._cluster_id and cluster_metadata.cluster_id != self._cluster_id:
             self.other_cluster = WrongCluster(
-                f"the addresses now belong to cluster {picture.cluster_id}, but this client connected to"
+                f"the addresses now belong to cluster {cluster_metadata.cluster_id}, but this client connected to"
                 f" {self._cluster_id}",
                 expected=self._cluster_id,
-                actual=picture.cluster_id,
+                actual=cluster_metadata.cluster_id,
             )
             raise self.other_cluster
-        self._cluster_id = picture.cluster_id
-        self._nodes.learn(picture.nodes, self._clock.monotonic())
+        self._cluster_id = cluster_metadata.cluster_id
+        self._nodes.learn(cluster_metadata.nodes, self._clock.monotonic())

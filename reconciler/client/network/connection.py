@@ -22,7 +22,7 @@ from reconciler.client.events import (
     emit,
 )
 from reconciler.client.network.login import Login
-from reconciler.client.network.requests import ClientRequest, RequestFailed, located
+from reconciler.client.network.requests import ClientRequest, RequestFailed, add_node
 from reconciler.client.network.transport import Transport
 from reconciler.errors import (
     AuthenticationError,
@@ -118,11 +118,11 @@ class Connection:
                 correlation_id = self._send(ask, version)
                 reply = await self._replies[correlation_id]
         except TimeoutError:
-            raise self._timed_out(ask, correlation_id, seconds) from None
+            raise self._timeout_error(ask, correlation_id, seconds) from None
         except asyncio.CancelledError:
             self._abandon(correlation_id)
             raise
-        return await self._decoded(ask, reply)
+        return await self._decode(ask, reply)
 
     async def close(self, reason: str = "") -> None:
         """Close the connection; requests in flight fail. Without a reason it is just not needed any more."""
@@ -178,7 +178,7 @@ class Connection:
             elif self._session.state is SessionState.READY and now < self._session.not_before:
                 wait = self._session.not_before - now
                 if self._session.not_before >= until:
-                    raise RequestFailed(self._throttled_for(wait), is_written=False)
+                    raise RequestFailed(self._throttle_error(wait), is_written=False)
                 await self._clock.sleep(wait)
             else:
                 await self._changed
@@ -215,7 +215,7 @@ class Connection:
         try:
             return self._session.version(ask.api)
         except UnsupportedVersion as error:
-            raise located(error, self.node, self.scrubbed) from None
+            raise add_node(error, self.node, self.scrubbed) from None
 
     def _send(self, ask: ClientRequest[Answer], version: int) -> int:
         body = ask.encode(version)
@@ -230,7 +230,7 @@ class Connection:
         )
         return number
 
-    async def _decoded(self, ask: ClientRequest[Answer], reply: ReplyReceived) -> Answer:
+    async def _decode(self, ask: ClientRequest[Answer], reply: ReplyReceived) -> Answer:
         try:
             if len(reply.body) > OFF_LOOP_BYTES:
                 return await asyncio.to_thread(ask.decode, reply.version, reply.body)
@@ -238,9 +238,11 @@ class Connection:
         except ProtocolError as error:
             error.api = ask.api.name
             self._end(self._session.close(error))
-            raise RequestFailed(located(error, self.node, self.scrubbed), is_written=True) from None
+            raise RequestFailed(
+                add_node(error, self.node, self.scrubbed), is_written=True
+            ) from None
 
-    def _timed_out(
+    def _timeout_error(
         self, ask: ClientRequest[Answer], correlation_id: int | None, seconds: float
     ) -> RequestFailed:
         error = RequestTimeout(
@@ -255,7 +257,7 @@ class Connection:
             self._end(self._session.close(error))
         return RequestFailed(error, is_written=correlation_id is not None)
 
-    def _throttled_for(self, wait: float) -> RequestTimeout:
+    def _throttle_error(self, wait: float) -> RequestTimeout:
         return RequestTimeout(
             f"{self.node} throttles this client for another {wait:.1f} s, longer than the deadline",
             phase="throttled",
@@ -364,7 +366,7 @@ class Connection:
         """End the connection with its first error; every caller whose request was sent gets it."""
         if self._error is not None:
             return
-        self._error = located(closed.error, self.node, self.scrubbed)
+        self._error = add_node(closed.error, self.node, self.scrubbed)
         for number in list(self._replies):
             waiting = self._replies.pop(number)
             if not waiting.done():

@@ -1,4 +1,4 @@
-"""Selects the next broker by known nodes, their failures and the time of the next attempt. No I/O.
+"""Knows the brokers of a cluster from Metadata, and selects the next one by failures and times. No I/O.
 
 A node that failed waits 50 ms to 1 s (doubling, ±20 %) before it is dialed again, and other nodes have priority.
 If every known node has failed, or no response arrived for ``rebootstrap_seconds``, the known nodes are dropped
@@ -8,10 +8,14 @@ and the bootstrap addresses are used again (KIP-899, KIP-1102).
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from reconciler.client.client_config import Address, ClientConfig
-from reconciler.quota.cluster import Node
+from reconciler.client.network.requests import ClientRequest, ResponseStatus
+from reconciler.errors import DecodeError
+from reconciler.quota.state import Node
+from reconciler.wire.apis import METADATA
+from reconciler.wire.messages import metadata
 
 
 @dataclass(slots=True)
@@ -54,7 +58,7 @@ class Nodes:
         _ = self._failures_by_address.pop(address, None)
         self._last_contact_at = now
 
-    def failed(self, addresses: Iterable[Address], now: float) -> None:
+    def record_failure(self, addresses: Iterable[Address], now: float) -> None:
         """Record that addresses did not work, or that a connection to them was lost."""
         for address in addresses:
             past = self._failures_by_address.setdefault(address, _AddressFailures())
@@ -130,3 +134,36 @@ class Nodes:
 def address_of(node: Node) -> Address:
     """Return the advertised address of a broker."""
     return Address(host=node.host, port=node.port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterMetadata:
+    """The cluster as one broker describes it; after a successful response the id is never ""."""
+
+    cluster_id: str
+    nodes: tuple[Node, ...]
+    error_code: int
+
+
+def _decode(version: int, body: bytes) -> ClusterMetadata:
+    answer = metadata.decode_response(version, body)
+    if answer.error_code == 0 and not (answer.cluster_id and answer.brokers):
+        raise DecodeError("Metadata names no cluster id or no broker", api=METADATA.name)
+    nodes = (
+        Node(id=broker.node_id, host=broker.host, port=broker.port) for broker in answer.brokers
+    )
+    return ClusterMetadata(
+        cluster_id=answer.cluster_id or "",
+        nodes=tuple(sorted(nodes, key=lambda node: node.id)),
+        error_code=answer.error_code,
+    )
+
+
+METADATA_REQUEST: Final = ClientRequest(
+    api=METADATA,
+    encode=lambda version: metadata.encode_request(version, metadata.MetadataRequest(topics=())),
+    decode=_decode,
+    verdict=lambda response: ResponseStatus(code=response.error_code),
+    right="Describe",
+)
+"""The cluster id and its live brokers, no topics."""

@@ -75,7 +75,7 @@ class RequestFailed(Exception):
 Failure = TypeVar("Failure", bound=ClientError)
 
 
-def located(error: Failure, node: str, scrubbed: Callable[[str], str] = str) -> Failure:
+def add_node(error: Failure, node: str, scrubbed: Callable[[str], str] = str) -> Failure:
     """Add the node to an error and its message, and remove secrets that the peer repeats."""
     error.message, error.hint = scrubbed(error.message), scrubbed(error.hint)
     error.args = (error.message,)

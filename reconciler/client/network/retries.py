@@ -1,31 +1,91 @@
-"""Decides which errors of a request may be retried."""
+"""Which errors of a request may be retried, and the attempts to set up one connection."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.errors import BrokerError, ClientError, RequestTimeout
+from reconciler.client.client_config import Address
+from reconciler.errors import BrokerError, ClientError, ConnectionRefused, RequestTimeout
 from reconciler.wire.error_codes import (
     NOT_CONTROLLER,
     REBOOTSTRAP_REQUIRED,
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,
 )
+from reconciler.wire.handshake import ListenerHint
 
-VAGUE_RETRIES: Final = 2
+UNKNOWN_ERROR_RETRIES: Final = 2
 """Maximum retries after UNKNOWN_SERVER_ERROR, which does not show whether a retry can help."""
 
 _TRANSIENT: Final = frozenset({REQUEST_TIMED_OUT, NOT_CONTROLLER, REBOOTSTRAP_REQUIRED})
 
 
-def can_help(error: ClientError, vague: int) -> bool:
+def can_retry(error: ClientError, unknown_error_count: int) -> bool:
     """Whether a retry can help.
 
     Args:
-        vague: Number of attempts of this call with UNKNOWN_SERVER_ERROR.
+        unknown_error_count: Number of attempts of this call with UNKNOWN_SERVER_ERROR.
     """
     if isinstance(error, BrokerError):
         return error.code in _TRANSIENT or (
-            error.code == UNKNOWN_SERVER_ERROR and vague <= VAGUE_RETRIES
+            error.code == UNKNOWN_SERVER_ERROR and unknown_error_count <= UNKNOWN_ERROR_RETRIES
         )
     # A throttled connection is not replaced; a new one would only evade the quota.
     throttled = isinstance(error, RequestTimeout) and error.phase == "throttled"
     return error.retriable and not throttled
+
+
+SUSPICIOUS_TRIES: Final = 3
+"""Consecutive failures that look like a wrong port or protocol and end the call: retries would not help."""
+
+_LISTENER_HINTS: Final[frozenset[str]] = frozenset(ListenerHint)
+
+
+def listed_text(addresses: Iterable[Address]) -> str:
+    """Join addresses with commas."""
+    return ", ".join(str(address) for address in addresses)
+
+
+@dataclass(slots=True, kw_only=True)
+class ConnectAttempts:
+    """Attempts to set up one connection; ``refused_addresses`` are those whose last attempt was refused."""
+
+    began: float
+    tries: int = 0
+    misconfiguration_count: int = 0
+    renewed: bool = False
+    refused_addresses: set[Address] = field(default_factory=set[Address])
+    last: ClientError | None = None
+
+    def note(self, error: ClientError, addresses: Iterable[Address]) -> None:
+        """Record a failure. A cause has priority over a timeout, which may only mean that no time was left."""
+        error.attempt = self.tries
+        if isinstance(error, ConnectionRefused):
+            self.refused_addresses.update(addresses)
+        else:
+            self.refused_addresses.difference_update(addresses)
+        if self.last is None or not isinstance(error, RequestTimeout):
+            self.last = error
+        self.misconfiguration_count = (
+            self.misconfiguration_count + 1 if error.hint in _LISTENER_HINTS else 0
+        )
+
+    @property
+    def is_misconfigured(self) -> bool:
+        """Whether the last failures look like a wrong port or protocol."""
+        return self.misconfiguration_count >= SUSPICIOUS_TRIES
+
+    def gave_up(self, now: float) -> ClientError:
+        """Return the error of a call that ends now: the last cause, with the time and the total number of attempts."""
+        if self.last is None:
+            return RequestTimeout(
+                "the deadline passed before a connection was made", phase="connect"
+            )
+        self.last.attempt = self.tries
+        spent = f"{now - self.began:.1f} s"
+        tries = "1 attempt" if self.tries == 1 else f"{self.tries} attempts"
+        if isinstance(self.last, RequestTimeout):
+            self.last.reword(f"no usable connection to {self.last.node} within {spent} ({tries})")
+        else:
+            self.last.reword(f"{self.last.message} ({tries} in {spent})")
+        return self.last

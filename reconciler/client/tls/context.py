@@ -66,7 +66,7 @@ def from_settings(settings: ClientSettings) -> Tls:
     """
     lowest, highest = _versions(settings)
     tls = Tls(
-        trusted=_trusted(settings),
+        trusted=_trusted_certificates(settings),
         identity=_identity(settings),
         check_name=settings.lowered("ssl.endpoint.identification.algorithm", "https") == "https",
         verify=settings.switch("enable.ssl.certificate.verification", default=True),
@@ -83,7 +83,7 @@ def from_settings(settings: ClientSettings) -> Tls:
     return tls
 
 
-def _trusted(settings: ClientSettings) -> str | None:
+def _trusted_certificates(settings: ClientSettings) -> str | None:
     inline, location = "ssl.truststore.certificates", "ssl.truststore.location"
     given_keys = [key for key in (inline, location, "ssl.ca.location") if settings.text(key)]
     if len(given_keys) > 1:
@@ -101,7 +101,9 @@ def _trusted(settings: ClientSettings) -> str | None:
         parts = [_content(settings, given_keys[0], file) for file in folder_files]
         return pem.certificates("\n".join(part.decode("utf-8", "replace") for part in parts))
     password = settings.secret("ssl.truststore.password")
-    return key_stores.trusted(_store(settings, given_keys[0], "ssl.truststore", password))
+    return key_stores.trusted_certificates(
+        _store(settings, given_keys[0], "ssl.truststore", password)
+    )
 
 
 def _identity(settings: ClientSettings) -> Identity | None:

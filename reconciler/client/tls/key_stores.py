@@ -61,7 +61,7 @@ class StoreConfig:
         )
 
 
-def trusted(store: StoreConfig) -> str:
+def trusted_certificates(store: StoreConfig) -> str:
     """Return the trusted certificates of a store as PEM.
 
     Raises:
@@ -88,7 +88,7 @@ def identity(store: StoreConfig, key_password: Secret | None) -> Identity:
         key_password: ``ssl.key.password``; without it the store's password is tried, as in Java.
 
     Raises:
-        ConfigError: As for :func:`trusted`, or there is not exactly one private key.
+        ConfigError: As for :func:`trusted_certificates`, or there is not exactly one private key.
     """
     match store.form:
         case "PEM":

@@ -14,7 +14,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.state import NO_LIMITS, replaced
+from reconciler.quota.state import NO_LIMITS, with_value
 from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow
 from reconciler.usage.impact.tier_policy import own_entity
 from reconciler.usage.reports.client import ClientLimitRow
@@ -103,7 +103,7 @@ def limit_patch(row: ClientLimitRow, declared: DeclaredDocuments) -> str:
     declaration = Declaration(
         document=_new_name(subject, names) if owner is None else owner.document,
         entity=subject,
-        limits=replaced(NO_LIMITS, key, value),
+        limits=with_value(NO_LIMITS, key, value),
     )
     return _document_text(declaration, declared.cluster)
 
@@ -139,7 +139,7 @@ def _document(
     for row in change.rows:
         if row.target_units is not None:
             value = in_kafka_units(row.quota_type, row.target_units)
-            limits = replaced(limits, KEY_OF[row.quota_type], value)
+            limits = with_value(limits, KEY_OF[row.quota_type], value)
     lines = [
         f"# Recommended for {entity_text(subject)}: {_origin_text(declaration)}. Not applied until it is merged."
     ]

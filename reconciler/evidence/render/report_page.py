@@ -31,7 +31,7 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.render.html.frame import framed
+from reconciler.render.html.frame import page_frame
 from reconciler.render.units import PER_BROKER
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
@@ -69,7 +69,7 @@ def use_page(
         made_ms: Time of the report, milliseconds since the epoch.
         tool_version: Version of this program.
     """
-    return framed(
+    return page_frame(
         files.frame,
         title="Kafka quotas: recorded use",
         style=files.style,

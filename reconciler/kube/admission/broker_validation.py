@@ -16,9 +16,9 @@ from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_references import cluster_problems
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.outcome import Alteration, Rejected, Unknown
 from reconciler.quota.results.report import ValidationResult
+from reconciler.quota.state import Cluster
 from reconciler.sandbox.broker_rules.offline_validation import validate
 from reconciler.sandbox.broker_rules.profiles import profile_named
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from reconciler.app.loop.wait import passes_or
+from reconciler.app.loop.wait import wait_for_event
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, LeaseLost, NotFound
 from reconciler.kube.api.client import KubernetesApi
@@ -171,7 +171,7 @@ class Leader:
                     return True
             except KquotaError as error:
                 _log.warning("standby: the Lease cannot be acquired: %s", error)
-            await passes_or(self._clock, self._election.renew, resign)
+            await wait_for_event(self._clock, self._election.renew, resign)
         return False
 
     async def _attempt(self) -> bool:
@@ -223,7 +223,7 @@ class Leader:
 
     async def _hold(self, resign: asyncio.Event) -> None:
         while not resign.is_set():
-            await passes_or(self._clock, self._election.renew, resign)
+            await wait_for_event(self._clock, self._election.renew, resign)
             if not resign.is_set():
                 await self._renew()
 

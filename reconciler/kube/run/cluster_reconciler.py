@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Final
 
 from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
-from reconciler.app.loop.loop_outcome import needs_confirmation
+from reconciler.app.loop.reconcile_runner import needs_confirmation
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -40,12 +40,12 @@ from reconciler.kube.status.publisher import ReconcileResult, StatusPublisher
 from reconciler.kube.status.quota_cluster import pinned_id
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Cluster
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import Losses, ResolvedClaims
 from reconciler.quota.planner.plan import PlanRemainder
 from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.results.report import Reconciliation, RunOrigin
+from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
 
 HOLDING_TRIES: Final = 4

@@ -13,11 +13,10 @@ from typing import Final
 from reconciler.base.protocols import Progress
 from reconciler.errors import LeaseLost
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import Filter
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Cluster, ClusterDescription, QuotaState, Visibility
 
 Leads = Callable[[], bool]
 """Whether this process certainly holds the Lease now."""

@@ -303,7 +303,7 @@ class Operator:
             watch_order=self._order,
             check_manager=self._assignments.check,
             secret_of=self._sessions.state,
-            passed=lambda report, conflicts: self._metrics.passed(report, conflicts=conflicts),
+            passed=lambda report, conflicts: self._metrics.record(report, conflicts=conflicts),
         )
 
     def _leads(self) -> bool:

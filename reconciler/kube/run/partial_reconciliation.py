@@ -17,18 +17,24 @@ from reconciler.kube.status.eligibility import ReconcileScope
 from reconciler.kube.status.publisher import ReconcileResult
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import Cluster, ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL, Filter, exactly
 from reconciler.quota.ip_aliases import is_named_ip
 from reconciler.quota.outcome import Alteration, Result
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.claims import Losses, ResolvedClaims
-from reconciler.quota.planner.effects import ladders
+from reconciler.quota.planner.effects import candidates_by_client
 from reconciler.quota.planner.plan import Finding, Plan, PlanRemainder
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import Reconciliation
-from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
+from reconciler.quota.state import (
+    NO_LIMITS,
+    Cluster,
+    ClusterDescription,
+    Limits,
+    QuotaState,
+    Visibility,
+)
 
 MOST_DESCRIBED: Final = 64
 """Maximum number of entities that are described one by one; for more a complete describe costs less."""
@@ -143,7 +149,7 @@ class PartialReconciliation:
         self.entities = frozenset(
             candidate
             for entity in scope.entities
-            for wider_entities in ladders(entity)
+            for wider_entities in candidates_by_client(entity)
             for candidate in (entity, *wider_entities)
         )
         self._store, self._cluster, self._baseline = store, cluster, baseline

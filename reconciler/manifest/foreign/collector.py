@@ -159,7 +159,7 @@ class ImportCollector:
         lines: dict[Key, int] = {}
         for limit in quota_limits:
             try:
-                key, value = _checked(subject, limit)
+                key, value = _check_limit(subject, limit)
                 if key in values:
                     raise QuotaValueError("given twice")  # noqa: TRY301 - one way out of the loop
             except QuotaValueError as error:
@@ -198,7 +198,7 @@ class ImportCollector:
             )
 
 
-def _checked(subject: Entity, limit: ImportedLimit) -> tuple[Key, float]:
+def _check_limit(subject: Entity, limit: ImportedLimit) -> tuple[Key, float]:
     if not limit.is_known:
         raise QuotaValueError("the tool has no such limit")
     try:

@@ -111,7 +111,7 @@ class _JsonParser:
                 if self.text[at : at + 1] != ",":
                     break
                 at += 1
-        return MappingNode(entries, *self._place(start)), self._closed(at, "}")
+        return MappingNode(entries, *self._place(start)), self._expect_close(at, "}")
 
     def _items(self, start: int, depth: int) -> tuple[SequenceNode, int]:
         nodes: list[Node] = []
@@ -124,9 +124,9 @@ class _JsonParser:
                 if self.text[at : at + 1] != ",":
                     break
                 at += 1
-        return SequenceNode(tuple(nodes), *self._place(start)), self._closed(at, "]")
+        return SequenceNode(tuple(nodes), *self._place(start)), self._expect_close(at, "]")
 
-    def _closed(self, at: int, mark: str) -> int:
+    def _expect_close(self, at: int, mark: str) -> int:
         if self.text[at : at + 1] != mark:
             raise self.wrong(at, f"{mark!r} is missing")
         return at + 1

@@ -89,7 +89,7 @@ def _read_written(path: str, resource: hcl.ResourceBlock, collector: ImportColle
             path, *_written_slot(path, resource, resource.attributes, "entity_type", "entity_name")
         )
     else:
-        raise _unknown(path, resource.line, resource.type, resource.name)
+        raise _unknown_type_error(path, resource.line, resource.type, resource.name)
     config = resource.attributes.get("config")
     if config is not None and not isinstance(config, hcl.HclObject):
         raise _wrong(path, config.line, f"config would have to be evaluated; {_SHOW}")
@@ -126,7 +126,7 @@ def _composite(path: str, line: int, pairs: list[tuple[int, str, str]]) -> Mappi
     return {kind: name or DEFAULT for _, kind, name in pairs}
 
 
-def _unknown(path: str, line: int, kind: str, name: str) -> ManifestErrors:
+def _unknown_type_error(path: str, line: int, kind: str, name: str) -> ManifestErrors:
     return _wrong(path, line, f"{kind}.{name} is not a supported type; declare its quotas by hand")
 
 
@@ -174,7 +174,7 @@ def _shown_slots(path: str, resource: DocumentTree, attributes: DocumentTree) ->
             pairs.append((kind.line, kind.text(), entity.text_field("name") or ""))
         return _composite(path, resource.line, pairs)
     if type_ != TYPE:
-        raise _unknown(path, resource.line, type_, resource.text_field("name") or "")
+        raise _unknown_type_error(path, resource.line, type_, resource.text_field("name") or "")
     kind = attributes.need("entity_type")
     return _slots(path, kind.line, kind.text(), attributes.text_field("entity_name") or "")
 

@@ -117,7 +117,7 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         suspend=spec.get("suspend", False),
         interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
         scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
-        ignore=tuple(_ignored(ignore_spec) for ignore_spec in spec.get("ignore", ())),
+        ignore=tuple(_ignore_rule(ignore_spec) for ignore_spec in spec.get("ignore", ())),
         guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
         guard_window=seconds(guards.get("window", "1h")),
         grants=grants,
@@ -175,7 +175,7 @@ def _pattern_or_all(spec: Spec) -> EntityPattern:
     return pattern_of(spec) if has_conditions else EVERYTHING
 
 
-def _ignored(spec: Spec) -> IgnoreRule:
+def _ignore_rule(spec: Spec) -> IgnoreRule:
     return IgnoreRule(
         entities=pattern_of(spec),
         reason=spec["reason"],

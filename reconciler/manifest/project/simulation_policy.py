@@ -69,7 +69,7 @@ def policy_of(
         rules=tuple(rules),
         usual=usual_rules[0],
         labelled={
-            cluster_id: _labelled(cluster_declarations)
+            cluster_id: _tiers_by_entity(cluster_declarations)
             for cluster_id, cluster_declarations in declarations.items()
         },
         elastic=ElasticHandling(simulate.get("elastic", ElasticHandling.REPORT)),
@@ -79,7 +79,7 @@ def policy_of(
     )
 
 
-def _labelled(declarations: Iterable[Declaration]) -> dict[Entity, str]:
+def _tiers_by_entity(declarations: Iterable[Declaration]) -> dict[Entity, str]:
     tiers_by_entity: dict[Entity, str] = {}
     for declaration in declarations:
         for name, value in declaration.labels:

@@ -110,7 +110,7 @@ _PATTERNS: Final = (
 )
 
 
-def _called(at: tuple[str, ...]) -> str:
+def _field_name(at: tuple[str, ...]) -> str:
     return at[1] if at[1] in {"protected", "requiredLabels"} else at[0]
 
 
@@ -148,7 +148,7 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
     ),
     *(
         RuleScope(CLUSTER, at).rule(
-            f"{_called(at)}-pattern",
+            f"{_field_name(at)}-pattern",
             "has(self.forms) || has(self.user) || has(self.clientId) || has(self.ip)",
             "at least one of forms, user, clientId and ip is needed",
             _pattern_empty,
@@ -160,14 +160,14 @@ CLUSTER_RULES: Final[tuple[StaticRule, ...]] = (
         for at in _PATTERNS
         for rule in (
             RuleScope(CLUSTER, at).rule(
-                f"{_called(at)}-ip-alone",
+                f"{_field_name(at)}-ip-alone",
                 "!has(self.ip) || (!has(self.user) && !has(self.clientId))",
                 "ip cannot be combined with user or clientId",
                 _pattern_ip,
             ),
             *(
                 RuleScope(CLUSTER, (*at, slot)).rule(
-                    f"{_called(at)}-{slot}-match",
+                    f"{_field_name(at)}-{slot}-match",
                     "has(self.exact) != has(self.prefix)",
                     "exactly one of exact and prefix is needed",
                     exactly_one_field("exact", "prefix"),

@@ -74,21 +74,24 @@ def from_json(value: object) -> Node:
     match value:
         case dict():
             return MappingNode(
-                {str(k): MappingEntry(_quoted(str(k)), from_json(v)) for k, v in value.items()},
+                {
+                    str(k): MappingEntry(_quoted_scalar(str(k)), from_json(v))
+                    for k, v in value.items()
+                },
                 0,
                 0,
             )
         case list() | tuple():
             return SequenceNode(tuple(from_json(item) for item in value), 0, 0)
         case str():
-            return _quoted(value)
+            return _quoted_scalar(value)
         case None | bool() | int() | float():
             return ScalarNode(_number_text(value), plain=True, line=0, column=0)
         case _:
             raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _quoted(text: str) -> ScalarNode:
+def _quoted_scalar(text: str) -> ScalarNode:
     return ScalarNode(text, plain=False, line=0, column=0)
 
 

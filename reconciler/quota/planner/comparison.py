@@ -204,7 +204,7 @@ class _Comparison:
         elif cause is not None and not is_frozen and view.pair in self.contested:
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
         elif override is not None:
-            self._expired(view, override, cause, is_frozen=is_frozen)
+            self._end_override(view, override, cause, is_frozen=is_frozen)
         elif cause is not None:
             self._act(view, cause, view.declared)
 
@@ -351,7 +351,7 @@ class _Comparison:
         else:
             self._report(view, Cause.OVERRIDE, Action.REPORT, note)
 
-    def _expired(
+    def _end_override(
         self, view: PairView, override: Override, cause: Cause | None, *, is_frozen: bool
     ) -> None:
         """Return to the declared value or, if there is none or it is frozen, to the value that the override replaced."""

@@ -1,4 +1,4 @@
-"""The effect of one change on the clients of its entity: their limits before and after a plan.
+"""The effect of one change on the clients of its entity: their limits before and after a plan, and warnings for reviewers.
 
 An entity may apply to several kinds of clients: a limit of a user applies to its client-ids without an entity of their
 own, and to clients without a client-id, which fall back to other levels. So each kind is computed. Clients that have
@@ -6,13 +6,22 @@ a closer entity are left to :func:`reconciler.quota.planner.impact.assess`, whic
 """
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from reconciler.quota.entity import ABSENT, DEFAULT, Entity, Slot
-from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.precedence import ip_candidates, precedence_levels
+from reconciler.quota.entity import ABSENT, DEFAULT, Entity, EntityParts, Slot
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, RULES, Key
+from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
+from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import (
+    Principal,
+    ip_candidates,
+    may_share_client,
+    precedence_levels,
+    resolve,
+    unranked_entities,
+)
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
@@ -52,7 +61,7 @@ def effects_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> tupl
     """
     subject = change.entity
     effects: list[LimitEffect] = []
-    for candidates in ladders(subject):
+    for candidates in candidates_by_client(subject):
         was, old = _first(live, candidates, change.key)
         will, new = _first(after, candidates, change.key)
         exception = (was == subject and _is_default_beside(will, subject)) or (
@@ -85,7 +94,7 @@ def effect_of(change: QuotaChange, live: QuotaState, after: QuotaState) -> Limit
 
 
 @lru_cache(maxsize=64)  # the changes of an entity follow one another
-def ladders(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
+def candidates_by_client(subject: Entity) -> tuple[tuple[Entity, ...], ...]:
     """Return, for each kind of client of an entity, the entities that can apply to it, closest first."""
     user, client_id, ip = subject
     if isinstance(ip, str):
@@ -110,3 +119,65 @@ def _first(
         if value is not None:
             return candidate, value
     return None, None
+
+
+UnrankedKey: TypeAlias = tuple[EntityParts, Key]
+"""An entity with a type other than Kafka's, and a key that it limits."""
+
+
+def own_limits(
+    live: QuotaState, changes: Iterable[QuotaChange], principal: Principal
+) -> tuple[str, ...]:
+    """Return warnings for a plan that changes a limit of the principal that applies it."""
+    before_limits = resolve(live, principal)
+    after_limits = resolve(apply_to(live, changes), principal)
+    return tuple(
+        f"{effective.key} limits the principal of this tool, {principal.user}: this tool may be throttled"
+        for effective in after_limits.effective
+        if effective.value is not None and effective.value != before_limits.limit(effective.key)
+    )
+
+
+def blocked_limits(plan: Plan) -> tuple[str, ...]:
+    """Return a warning for declared limits that are not written because another document owns them and is frozen."""
+    blocked = sum(finding.claim is not None for finding in plan.findings_for(Cause.FROZEN))
+    if not blocked:
+        return ()
+    limits = "1 declared limit" if blocked == 1 else f"{blocked:,} declared limits"
+    reason = "another document, which is suspended or invalid, owns what is declared"
+    return (
+        f"not written: {limits}, because {reason}; delete that document, or declare the limit there",
+    )
+
+
+def unranked_limits(live: QuotaState, changes: Iterable[QuotaChange]) -> tuple[UnrankedKey, ...]:
+    """Return live limits of changed keys with an entity type other than Kafka's: their clients' effective limit is unknown.
+
+    Only limits that can match a client of a changed entity are returned.
+    """
+    entities_by_key: dict[Key, list[Entity]] = {}
+    for change in changes:
+        entities_by_key.setdefault(change.key, []).append(change.entity)
+    return tuple(
+        (entity_parts, key)
+        for entity_parts, values in unranked_entities(live)
+        for key in COLUMNS
+        if str(key) in dict(values)
+        and any(may_share_client(entity_parts, entity) for entity in entities_by_key.get(key, ()))
+    )
+
+
+def bit_slips(changes: Iterable[QuotaChange]) -> tuple[QuotaChange, ...]:
+    """Return declared byte rates that become exactly eight times larger or smaller, as with bits instead of bytes.
+
+    Only a warning, because intended changes by this factor are common.
+    """
+    return tuple(
+        change
+        for change in changes
+        if RULES[change.key].is_bytes
+        and change.cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}
+        and change.before
+        and change.after
+        and change.after / change.before in {8.0, 0.125}
+    )

@@ -19,7 +19,7 @@ Overrides: TypeAlias = Mapping[Pair, Override]
 NO_OVERRIDES: Final[Overrides] = {}
 
 
-def judged(
+def select_judged(
     changes: Iterable[QuotaChange], live: QuotaState, overrides: Overrides
 ) -> tuple[tuple[QuotaChange, ...], QuotaState]:
     """Return the changes that guards judge, and the state that they are compared with.

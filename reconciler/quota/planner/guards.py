@@ -11,7 +11,7 @@ from reconciler.quota.entity import DEFAULT, Entity
 from reconciler.quota.keys import RULES, Key, limit
 from reconciler.quota.patterns import EntityPattern
 from reconciler.quota.planner.effects import LimitEffect, effects_of
-from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, Overrides, judged
+from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, Overrides, select_judged
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.planner.value_ranges import ValueRange, is_approved, range_of
 from reconciler.quota.policy import Cause
@@ -156,12 +156,12 @@ def check(
     """Return all violations of a plan, in a fixed order; empty = it may be applied. Loops also have removal budgets."""
     # Overrides pass every guard. An end that restores an earlier value passes all but those of declared values.
     written_changes = tuple(change for change in plan.changes if change.cause is not Cause.OVERRIDE)
-    planned, before = judged(written_changes, live, overrides)
+    planned, before = select_judged(written_changes, live, overrides)
     return (
         *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_defaults(planned, guards),
-        *_protected(planned, guards.protected),
+        *_protection_violations(planned, guards.protected),
         *_labels(planned, guards.required_labels),
         *_values(written_changes, guards),
         *_effects(planned, guards, before, apply_to(before, plan.changes)),
@@ -216,7 +216,7 @@ def _defaults(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]
     ]
 
 
-def _protected(
+def _protection_violations(
     changes: Iterable[QuotaChange], protections: Sequence[Protection]
 ) -> list[Violation]:
     """Return a violation for each change of a protected entity, with the first protection that matches."""

@@ -21,7 +21,7 @@ from reconciler.quota.precedence import (
     Principal,
     may_match_client,
     resolve,
-    unranked,
+    unranked_entities,
 )
 from reconciler.quota.state import ForeignEntity, QuotaState, set_values
 
@@ -175,12 +175,12 @@ def assess(
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}
     principals = sorted(set(known_principals), key=_by_names)
-    foreign = tuple(unranked(live))
+    foreign = tuple(unranked_entities(live))
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
     return Impact(
         effects=tuple(_effect(change, live, after, foreign) for change in plan.changes),
-        affected=tuple(_affected(principals, live, after, touched)) if touched else (),
+        affected=tuple(_affected_principals(principals, live, after, touched)) if touched else (),
         shadows=after_shadows,
         new_shadows=tuple(shadow for shadow in after_shadows if shadow not in before_shadows),
         silent=_silent(plan, live, after),
@@ -189,7 +189,7 @@ def assess(
     )
 
 
-def known_from(state: QuotaState) -> frozenset[Principal]:
+def principals_with_quotas(state: QuotaState) -> frozenset[Principal]:
     """Return the principals that have a quota of their own: users, users with client-id, ips."""
     principals: set[Principal] = set()
     for user, client_id, ip in state.limits:
@@ -279,7 +279,7 @@ def direction_of(before: float | None, after: float | None) -> Direction:
     return Direction.TIGHTENED if after < before else Direction.LOOSENED
 
 
-def _affected(
+def _affected_principals(
     principals: Iterable[Principal], live: QuotaState, after: QuotaState, touched: Collection[Key]
 ) -> Iterable[AffectedPrincipal]:
     """Yield clients with another limit or bucket; only changed keys need to be compared."""

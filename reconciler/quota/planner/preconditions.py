@@ -59,7 +59,7 @@ def preconditions_of(
 ) -> Preconditions:
     """Return the preconditions of these changes in this state and with these records."""
     pairs = [(change.entity, change.key) for change in changes]
-    relied = _relied_on((change for change in changes if change.removes), live)
+    relied = _pairs_relied_on((change for change in changes if change.removes), live)
     own_pairs = set(pairs)
     return Preconditions(
         pairs=tuple(_precondition_of(pair, owned, live) for pair in pairs),
@@ -138,7 +138,7 @@ def _precondition_of(pair: Pair, owned: OwnershipRecords, live: QuotaState) -> P
     )
 
 
-def _relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[Pair]:
+def _pairs_relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[Pair]:
     """Return live pairs at wider levels that can match a client of a removed pair."""
     fallback_pairs: set[Pair] = set()
     by_client: dict[Key, list[Entity]] = {}

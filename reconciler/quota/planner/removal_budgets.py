@@ -85,7 +85,7 @@ def counts_of(
     )
 
 
-def condensed(counts: Iterable[RemovalCount]) -> tuple[RemovalCount, ...]:
+def condense(counts: Iterable[RemovalCount]) -> tuple[RemovalCount, ...]:
     """Return the same removals with at most :data:`MOST_MOMENTS` entries per tenant; none expires earlier."""
     by_tenant: dict[str, list[RemovalCount]] = {}
     for removal in sorted(counts, key=lambda removal_count: removal_count.at):

@@ -37,7 +37,7 @@ def classify(
         is_pending: Whether a write of kquota may still take effect.
     """
     if desired is None:
-        return _undeclared(key, applied, live, is_pending=is_pending)
+        return _classify_undeclared(key, applied, live, is_pending=is_pending)
     if applied is None:
         if live is None:
             return Cause.CREATE
@@ -49,7 +49,7 @@ def classify(
     return Cause.SPEC if same_value(key, live, applied) else Cause.SPEC_OVER_DRIFT
 
 
-def _undeclared(
+def _classify_undeclared(
     key: Key, applied: float | None, live: float | None, *, is_pending: bool
 ) -> Cause | None:
     if live is None:

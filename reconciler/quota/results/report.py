@@ -5,25 +5,23 @@ restores the handler of Ctrl-C, and with 30,000 changes that would take longer t
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from reconciler.errors import KquotaError
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Applied, Held, Rejected, Result
-from reconciler.quota.ownership import Pair
+from reconciler.quota.ownership import Override, Owner, OwnershipRecords, Pair
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.impact import Impact
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.preconditions import Preconditions
-from reconciler.quota.policy import DriftMode, Policy
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.rule_warnings import RuleWarning
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import QuotaState, Visibility
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +180,53 @@ class WithheldChange:
 
     change: QuotaChange
     violations: tuple[Violation, ...]  # the violations of guards; never empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredOverride:
+    """One override that has ended and whose value is still live."""
+
+    override: Override  # the recorded override
+    expected: float | None  # the value that should be live now; None = not set
+    live: float | None  # the live value; None = not set
+    document: str  # `namespace/name` of the owner of the pair; "" = no document
+
+    @property
+    def pair(self) -> Pair:
+        """Entity and key."""
+        return self.override.entity, self.override.key
+
+
+def expired_overrides(
+    plan: Plan, owned: OwnershipRecords, *, reverted: Collection[Pair] = ()
+) -> tuple[ExpiredOverride, ...]:
+    """Return the expired overrides that a plan reports or reverts, in plan order; without ignored pairs.
+
+    Args:
+        plan: The comparison of one observation.
+        owned: The records that the plan was computed from.
+        reverted: Pairs that were written since.
+    """
+    ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
+    rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
+    for finding in plan.findings_for(ended):
+        pair = finding.entity, finding.key
+        expected = overrides[pair].before if finding.desired is None else finding.desired
+        if not finding.ignored:
+            rows.append((pair, expected, finding.live, finding.owner))
+    for change in plan.changes:
+        pair = change.entity, change.key
+        if change.cause is ended and pair not in reverted:
+            rows.append((pair, change.after, change.before, change.owner))
+    return tuple(
+        ExpiredOverride(
+            override=overrides[pair],
+            expected=expected,
+            live=live,
+            document="" if owner is None else owner.document,
+        )
+        for pair, expected, live, owner in rows
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

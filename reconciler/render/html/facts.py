@@ -12,7 +12,7 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.impact import AffectedPrincipal, Direction, Impact, shadows
 from reconciler.quota.planner.plan import Finding, apply_to
-from reconciler.quota.precedence import EffectiveLimit, unranked
+from reconciler.quota.precedence import EffectiveLimit, unranked_entities
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
@@ -76,7 +76,7 @@ def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Js
         "directions": _directions(preview.impact),
         "impact": [word(line) for line in impact_lines(preview)],
         "known": 0 if preview.impact is None else preview.impact.principal_count,
-        "affected": _affected(preview.impact, lookup),
+        "affected": _affected_rows(preview.impact, lookup),
         "shadows": _shadows(cluster_page, lookup),
         "findings": [
             _section(kind, findings, preview, lookup)
@@ -126,7 +126,7 @@ def cluster_facts(cluster_page: ClusterPage, lookup: PageLookup) -> dict[str, Js
         ],
         "quotas": _quotas(cluster_page, lookup),
         "foreign": _foreign(cluster_page.live, lookup),
-        "unranked": _unranked(cluster_page.live, lookup),
+        "unranked": _unranked_rows(cluster_page.live, lookup),
         "history": None if cluster_page.history is None else _history(cluster_page.history, lookup),
         "historyLeftOut": 0 if cluster_page.history is None else cluster_page.history.left_out,
     }
@@ -171,7 +171,7 @@ def _directions(impact: Impact | None) -> Mapping[str, int]:
     }
 
 
-def _affected(impact: Impact | None, lookup: PageLookup) -> list[Json]:
+def _affected_rows(impact: Impact | None, lookup: PageLookup) -> list[Json]:
     """Return rows: client, column, direction, factor, before (value, level, source; without a level: unknown), after (the same), sharing."""
     if impact is None:
         return []
@@ -287,7 +287,7 @@ _WHOSE: Mapping[str, str] = {
 """Sections of findings that describe a live entity; the first that contains it applies."""
 
 
-def _unranked(live: QuotaState, lookup: PageLookup) -> list[Json]:
+def _unranked_rows(live: QuotaState, lookup: PageLookup) -> list[Json]:
     """Return text, parts and values by column of entities with types that are not Kafka's: their clients' limits are unknown."""
     return [
         [
@@ -295,7 +295,7 @@ def _unranked(live: QuotaState, lookup: PageLookup) -> list[Json]:
             [[kind, name] for kind, name in entity_parts],
             [lookup.value(key, dict(values).get(key)) for key in COLUMNS],
         ]
-        for entity_parts, values in unranked(live)
+        for entity_parts, values in unranked_entities(live)
     ]
 
 

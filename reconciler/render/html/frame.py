@@ -16,7 +16,7 @@ FRAME: Final = "frame.html"
 """The file of ``page/`` with ``{{policy}}``, ``{{title}}``, ``{{style}}`` and ``{{body}}``."""
 
 
-def framed(frame: str, *, title: str, style: str, body: str, script: str = "") -> str:
+def page_frame(frame: str, *, title: str, style: str, body: str, script: str = "") -> str:
     """Return a page.
 
     Args:
@@ -29,10 +29,10 @@ def framed(frame: str, *, title: str, style: str, body: str, script: str = "") -
         "base-uri 'none'; form-action 'none'"
     )
     parts = {"policy": policy, "title": escape(escaped(title)), "style": style, "body": body}
-    return filled(frame, parts)
+    return fill_template(frame, parts)
 
 
-def filled(template: str, parts: Mapping[str, str]) -> str:
+def fill_template(template: str, parts: Mapping[str, str]) -> str:
     """Return a template with its parts, each once and in the order of the template; parts may contain ``{{``."""
     pieces: list[str] = []
     for name, part in parts.items():

@@ -6,7 +6,7 @@ from typing import Final
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 
-KEPT: Final = 5_000
+MOST_PAST_CHANGES: Final = 5_000
 """Maximum number of entries in a page, the newest ones; a log of years would make it unusable."""
 
 
@@ -31,5 +31,5 @@ class PastChange:
 class ChangeHistory:
     """The entries of a log about a cluster."""
 
-    entries: tuple[PastChange, ...] = ()  # the newest `KEPT`, newest first
+    entries: tuple[PastChange, ...] = ()  # the newest `MOST_PAST_CHANGES`, newest first
     left_out: int = 0

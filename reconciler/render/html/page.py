@@ -11,7 +11,7 @@ from reconciler.base.compact_json import compact
 from reconciler.quota.entity import LEVEL_NAMES
 from reconciler.quota.keys import COLUMNS, RULES
 from reconciler.render.html.facts import ClusterPage, cluster_facts
-from reconciler.render.html.frame import filled, framed
+from reconciler.render.html.frame import fill_template, page_frame
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
 from reconciler.render.units import PER_BROKER, instant
@@ -59,11 +59,11 @@ def page_html(
     script = f'(() => {{\n"use strict";\n{files.script}\n}})();\n'
     names = ", ".join(cluster_page.name for cluster_page in cluster_pages)
     parts = {"facts": _ENCODE(document).translate(_UNSAFE), "script": script}
-    return framed(
+    return page_frame(
         files.frame,
         title=f"Kafka quotas: {page} for {names}",
         style=files.style,
-        body=filled(files.template.rstrip(), parts),
+        body=fill_template(files.template.rstrip(), parts),
         script=script,
     )
 

@@ -105,7 +105,7 @@ def fitting(lines: Iterable[str], room: int) -> list[str]:
     return visible_lines
 
 
-def fitted(
+def fit_rows(
     head: Sequence[str],
     table: Sequence[str],
     rows: Sequence[str],

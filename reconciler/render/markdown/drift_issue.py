@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
@@ -83,7 +83,7 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
         "",
         f"<sub>{PER_BROKER}</sub>",
     ]
-    return _fitted(opening, report.rows, closing, limit_characters)
+    return _fit_rows(opening, report.rows, closing, limit_characters)
 
 
 def _summary(report: DriftReport) -> str:
@@ -104,7 +104,7 @@ def recovered_markdown(report: DriftReport, *, details: str) -> str:
     return f"{sentence} {details}".rstrip() + "\n"
 
 
-def _fitted(opening: list[str], table: Sequence[str], closing: list[str], max_length: int) -> str:
+def _fit_rows(opening: list[str], table: Sequence[str], closing: list[str], max_length: int) -> str:
     rows = fitting(table, max_length - size([*opening, *closing]) - 60)
     missing = len(table) - len(rows)
     remainder = ["", f"… and {count(missing, 'row')} more."] if missing else []

@@ -27,7 +27,7 @@ from reconciler.render.markdown.comment import (
     cell,
     cluster_option,
     commit_text,
-    fitted,
+    fit_rows,
     fitting,
     footer,
     verdict_line,
@@ -84,7 +84,7 @@ def plan_markdown(
         if recorded is None
         else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
     )
-    footer_lines = [*used, "", *_joined(_further(preview))]
+    footer_lines = [*used, "", *_separate(_further(preview))]
     footer_lines += footer(
         comment_context,
         f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
@@ -92,7 +92,7 @@ def plan_markdown(
         f"digest {markdown(preview.plan.digest)}",
         PER_BROKER,
     )
-    return fitted(
+    return fit_rows(
         head,
         ["| Client and key | Now | New | Effect |", "|-|-:|-:|-|"],
         [_change_row(change, effect) for change, effect in changes],
@@ -225,14 +225,14 @@ def _change_row(change: QuotaChange, effect: Effect | None) -> str:
 def _further(preview: Preview) -> list[str]:
     """Return one line each: clients with a different limit, counts, the effect of a merge, how to plan again."""
     return [
-        *_affected(preview),
+        *_affected_clients(preview),
         *_counted_findings_text(preview),
         f"**On merge**: {_on_merge(preview)}",
         f"**Plan again**: {_plan_again(preview)}",
     ]
 
 
-def _affected(preview: Preview) -> list[str]:
+def _affected_clients(preview: Preview) -> list[str]:
     impact = preview.impact
     if impact is None or not impact.principal_count or not preview.plan.changes:
         return []
@@ -320,7 +320,7 @@ def outcome_markdown(
     places = sorted(
         sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
     )
-    return fitted(
+    return fit_rows(
         head,
         ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
         [_outcome_row(outcome.pairs[at]) for at in places],
@@ -377,7 +377,7 @@ def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
 # ---- small things --------------------------------------------------------------------------------
 
 
-def _joined(lines: Sequence[str]) -> list[str]:
+def _separate(lines: Sequence[str]) -> list[str]:
     return [part for line in lines for part in (line, "")][:-1]
 
 

@@ -83,6 +83,6 @@ def same_double(old: float | None, new: float) -> bool:
     return old == new and math.copysign(1.0, old) == math.copysign(1.0, new)
 
 
-def scattered(names: Names) -> int:
+def scatter_key(names: Names) -> int:
     """Return an arbitrary sort key, so that clients cannot depend on the order of responses."""
     return crc32(repr(names).encode("utf-8", "surrogatepass"))

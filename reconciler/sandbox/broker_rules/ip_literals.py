@@ -75,11 +75,11 @@ def _is_ipv6(text: str) -> bool:
     if ":" not in address or (percent and _SCOPE.fullmatch(scope) is None):
         return False
     try:
-        IPv6Address(_LEADING_ZEROS.sub("", address) if "." in address else _unpadded(address))
+        IPv6Address(_LEADING_ZEROS.sub("", address) if "." in address else _strip_zeros(address))
     except AddressValueError:
         return False
     return True
 
 
-def _unpadded(address: str) -> str:
+def _strip_zeros(address: str) -> str:
     return ":".join(group.lstrip("0") or "0" if group else "" for group in address.split(":"))

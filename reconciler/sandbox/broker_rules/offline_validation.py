@@ -40,10 +40,10 @@ def validate(
             validate_only=True,
         )
         (failure,) = verdicts.results.values()
-        results[subject] = Applied() if failure is None else _rejected(failure)
+        results[subject] = Applied() if failure is None else _rejection(failure)
     return results
 
 
-def _rejected(failure: BrokerFailure) -> Rejected:
+def _rejection(failure: BrokerFailure) -> Rejected:
     code = error_code(failure.code)
     return Rejected(code=code.number, name=code.name, message=failure.message or code.sentence)

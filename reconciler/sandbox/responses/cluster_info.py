@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.broker_rules.alterations import BrokerFailure
 from reconciler.sandbox.request import NeverAnswered, SandboxRequest
-from reconciler.sandbox.sasl_exchanges import SCRAM_ITERATIONS
+from reconciler.sandbox.sasl_session import SCRAM_ITERATIONS
 from reconciler.wire.apis import API_VERSIONS
 from reconciler.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,

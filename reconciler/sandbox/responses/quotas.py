@@ -10,7 +10,7 @@ from reconciler.sandbox.authorizer import Operation
 from reconciler.sandbox.broker_rules import alterations as rules
 from reconciler.sandbox.broker_rules import describe_filters
 from reconciler.sandbox.broker_rules.alterations import AlterationVerdicts, BrokerFailure
-from reconciler.sandbox.broker_rules.image import Names, scattered
+from reconciler.sandbox.broker_rules.image import Names, scatter_key
 from reconciler.sandbox.broker_rules.ip_literals import LOCAL_NAMES, is_scoped_by_name
 from reconciler.sandbox.faults import Refuse
 from reconciler.sandbox.request import CLUSTER_DENIED, SandboxRequest
@@ -73,7 +73,7 @@ def describe_answer(call: SandboxRequest) -> bytes:
     entries = describe_filters.matching(image, request.components, strict=request.strict)
     return describe_client_quotas.encode_response(
         call.version,
-        entries=sorted(entries, key=lambda entry: scattered(entry[0])),
+        entries=sorted(entries, key=lambda entry: scatter_key(entry[0])),
         throttle_time_ms=call.throttle_ms,
         error_message="",  # a broker's success has empty words, not null
     )
@@ -135,7 +135,7 @@ def _everyone(alterations: Iterable[Alteration], failure: BrokerFailure) -> list
 def _results_by_entity(results: dict[Names, BrokerFailure | None]) -> list[Result]:
     return [
         (names, NONE, None) if failure is None else (names, failure.code, failure.message)
-        for names, failure in sorted(results.items(), key=lambda item: scattered(item[0]))
+        for names, failure in sorted(results.items(), key=lambda item: scatter_key(item[0]))
     ]
 
 

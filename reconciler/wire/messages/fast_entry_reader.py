@@ -155,7 +155,7 @@ class _Template:
 
 
 def _template(layout: EntryLayout, order: tuple[int, ...]) -> _Template:
-    keys = [_prefixed(layout.columns[column]) for column in order]
+    keys = [_encode_short(layout.columns[column]) for column in order]
     pieces = [b"\x00" + key for key in keys]  # the tag count of the value before it
     pieces[0] = b"\x00" + bytes((len(order) + 1,)) + keys[0]  # of the last component
     pieces.append(b"\x00\x00")  # of the last value and of the entry
@@ -191,7 +191,7 @@ class _RowReader:
 
     def __init__(self, layout: EntryLayout) -> None:
         self._layout = layout
-        self._columns = {_prefixed(name): index for index, name in enumerate(layout.columns)}
+        self._columns = {_encode_short(name): index for index, name in enumerate(layout.columns)}
         self._blank: list[float | None] = [None] * len(layout.columns)
         self._latest: tuple[int, ...] = ()
         self.template = _NO_TEMPLATE
@@ -235,13 +235,13 @@ def _heads(layout: EntryLayout) -> dict[bytes, tuple[_Seconds | None, _Place]]:
                 sources = {first: 0, second: 1}
                 is_identity = size == 3 and sources == {0: 0, 1: 1}
                 place = None if is_identity else _placer(sources, size=size, default=2)
-                seconds[b"\x00" + _prefixed(second_type)] = place
-        heads[b"\x02" + _prefixed(first_type)] = None, _placer({first: 0}, size=size, default=2)
-        heads[b"\x03" + _prefixed(first_type)] = seconds, None
+                seconds[b"\x00" + _encode_short(second_type)] = place
+        heads[b"\x02" + _encode_short(first_type)] = None, _placer({first: 0}, size=size, default=2)
+        heads[b"\x03" + _encode_short(first_type)] = seconds, None
     return heads
 
 
-def _prefixed(text: str) -> bytes:
+def _encode_short(text: str) -> bytes:
     """Encode a short compact string."""
     octets = text.encode()
     return bytes((len(octets) + 1,)) + octets

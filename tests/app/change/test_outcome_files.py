@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.app.change.outcome_files import FOLDER, KEPT, save_outcome
+from reconciler.app.change.outcome_files import MOST_OUTCOMES, OUTCOME_FOLDER, save_outcome
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import UsageError
@@ -23,7 +23,7 @@ def outcome_path(folder: Path, name: str, *, at: float) -> Path:
 
 
 def test_a_run_over_many_clusters_saves_the_outcome_of_each(tmp_path: Path) -> None:
-    paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(KEPT + 10)]
+    paths = [outcome_path(tmp_path, f"c{number}", at=1e9) for number in range(MOST_OUTCOMES + 10)]
     assert all(path.exists() for path in paths)
 
 
@@ -31,10 +31,12 @@ def test_older_outcomes_of_a_cluster_are_removed_and_those_of_other_clusters_rem
     tmp_path: Path,
 ) -> None:
     eu_outcome = outcome_path(tmp_path, "eu-prod", at=1e9)
-    paths = [outcome_path(tmp_path, "prod", at=1e9 + number) for number in range(KEPT + 10)]
-    assert [path.exists() for path in paths] == [False] * 10 + [True] * KEPT
+    paths = [
+        outcome_path(tmp_path, "prod", at=1e9 + number) for number in range(MOST_OUTCOMES + 10)
+    ]
+    assert [path.exists() for path in paths] == [False] * 10 + [True] * MOST_OUTCOMES
     assert eu_outcome.exists()
-    assert len(list((tmp_path / FOLDER).iterdir())) == KEPT + 1
+    assert len(list((tmp_path / OUTCOME_FOLDER).iterdir())) == MOST_OUTCOMES + 1
 
 
 def test_two_applies_within_one_second_have_a_file_each(tmp_path: Path) -> None:
@@ -48,10 +50,10 @@ def test_a_later_outcome_of_a_run_replaces_the_earlier_one(tmp_path: Path) -> No
     writer = OutcomeWriter()
     early = save_outcome(cluster, result(), None, writer)
     assert save_outcome(cluster, result(), early, writer) == early
-    assert [*(tmp_path / FOLDER).iterdir()] == [early]
+    assert [*(tmp_path / OUTCOME_FOLDER).iterdir()] == [early]
 
 
-@pytest.mark.parametrize("name", [".kquota", FOLDER])
+@pytest.mark.parametrize("name", [".kquota", OUTCOME_FOLDER])
 def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     tmp_path: Path, name: str
 ) -> None:
@@ -59,7 +61,9 @@ def test_an_outcome_that_cannot_be_written_is_an_error_that_names_its_file(
     blocked.parent.mkdir(parents=True, exist_ok=True)
     _ = blocked.write_text("a file where the folder should be")
     cluster = replace(target("prod"), root=tmp_path)
-    with pytest.raises(UsageError, match=rf"{FOLDER}/\S+-prod.json cannot be written: ") as caught:
+    with pytest.raises(
+        UsageError, match=rf"{OUTCOME_FOLDER}/\S+-prod.json cannot be written: "
+    ) as caught:
         _ = save_outcome(cluster, result(), None, OutcomeWriter())
     assert "has room" in caught.value.hint
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from reconciler.app.watch.revision import Revision, RevisionPaths, read_revision
-from reconciler.git.mirror import GitMirror
-from reconciler.git.source import GitSource
+from reconciler.git.mirror import GitMirror, GitSource
 from tests.cli.projects import CLUSTER, PROJECT, quota
 from tests.git.commits import commit, repository
 

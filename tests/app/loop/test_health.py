@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, LoopOutcome, LoopTrigger, Mailbox
+from reconciler.app.loop.cluster_loop import (
+    ClusterLoop,
+    LoopIntervals,
+    LoopOutcome,
+    LoopTrigger,
+    Mailbox,
+)
 from reconciler.app.loop.health import (
     GRACE_SECONDS,
     LONGEST_SECONDS,
@@ -12,7 +18,6 @@ from reconciler.app.loop.health import (
     is_late,
     late_loops,
 )
-from reconciler.app.loop.intervals import LoopIntervals
 from tests.fakes.clock import FakeClock
 
 

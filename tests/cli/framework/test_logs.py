@@ -4,7 +4,7 @@ import io
 import logging
 
 from reconciler.cli.framework.console import Console
-from reconciler.cli.framework.logs import OneLineFormatter, logged
+from reconciler.cli.framework.logs import OneLineFormatter, log_records
 
 
 def record(message: str, *arguments: object, level: int = logging.WARNING, error=None):
@@ -51,7 +51,7 @@ def test_a_log_record_cannot_forge_a_line_or_a_colour_and_a_traceback_is_one_lin
 def test_log_records_go_to_standard_error_during_the_command():
     err = io.StringIO()
     log = logging.getLogger("reconciler.loop.test")
-    with logged(console(err), {}):
+    with log_records(console(err), {}):
         log.info("during")
         log.debug("too much")
     log.warning("after")
@@ -62,6 +62,6 @@ def test_log_records_go_to_standard_error_during_the_command():
 
 def test_in_the_journal_levels_are_numbers():
     err = io.StringIO()
-    with logged(console(err), {"JOURNAL_STREAM": "8:1"}):
+    with log_records(console(err), {"JOURNAL_STREAM": "8:1"}):
         logging.getLogger("reconciler.watch").warning("careful")
     assert err.getvalue() == "<4>careful\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.client.network.retries import VAGUE_RETRIES, can_help
+from reconciler.client.network.retries import UNKNOWN_ERROR_RETRIES, can_retry
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -28,17 +28,17 @@ from reconciler.wire.error_codes import ERROR_CODES, NOT_CONTROLLER, UNKNOWN_SER
     ],
 )
 def test_transient_errors_are_retried(error: ClientError, expected: bool) -> None:
-    assert can_help(error, 0) is expected
+    assert can_retry(error, 0) is expected
 
 
 def test_a_broker_error_without_a_reason_is_retried_a_few_times() -> None:
     error = BrokerError("?", code=UNKNOWN_SERVER_ERROR)
-    tries = [can_help(error, vague) for vague in range(VAGUE_RETRIES + 3)]
-    assert tries == [True] * (VAGUE_RETRIES + 1) + [False, False]
+    tries = [can_retry(error, count) for count in range(UNKNOWN_ERROR_RETRIES + 3)]
+    assert tries == [True] * (UNKNOWN_ERROR_RETRIES + 1) + [False, False]
 
 
 def test_only_codes_that_kafka_calls_retriable_or_that_name_another_node_are_retried() -> None:
-    healed = {number for number in ERROR_CODES if can_help(BrokerError("x", code=number), 99)}
+    healed = {number for number in ERROR_CODES if can_retry(BrokerError("x", code=number), 99)}
     assert {ERROR_CODES[number].name for number in healed} == {
         "REQUEST_TIMED_OUT",
         "NOT_CONTROLLER",

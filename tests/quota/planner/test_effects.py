@@ -10,9 +10,9 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.effects import (
     LimitEffect,
+    candidates_by_client,
     effect_of,
     effects_of,
-    ladders,
 )
 from reconciler.quota.planner.plan import QuotaChange, apply_to
 from reconciler.quota.policy import Cause
@@ -105,7 +105,7 @@ def test_a_change_without_effect_shows_the_limit_that_applies_instead():
 @given(entities)
 @example(entity(ip=DEFAULT))
 def test_an_entity_is_a_candidate_for_its_clients(subject):
-    assert all(subject in candidates for candidates in ladders(subject))
+    assert all(subject in candidates for candidates in candidates_by_client(subject))
 
 
 @pytest.mark.parametrize(

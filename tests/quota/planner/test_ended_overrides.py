@@ -9,7 +9,12 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, OverrideEnded, RecordDropped
 from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, judged, restoring, without_ends
+from reconciler.quota.planner.ended_overrides import (
+    NO_OVERRIDES,
+    restoring,
+    select_judged,
+    without_ends,
+)
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState, limits_of
@@ -56,7 +61,7 @@ def test_an_end_is_judged_if_it_writes_another_value_than_the_override_replaced(
     """A declared value that was not live when the override began may be one that guards refused."""
     override = ended(before=before, declared=declared, ends_with_document=ends_with_document)
     end = change(Cause.OVERRIDE_EXPIRED, after, is_declared=is_declared)
-    changes, state = judged([end], LIVE, {(ALICE, RATE): override})
+    changes, state = select_judged([end], LIVE, {(ALICE, RATE): override})
     assert changes == ((end,) if is_declared and after != before else ())
     is_compared_as_live = not changes or ends_with_document
     assert state.value(ALICE, RATE) == (7.0 if is_compared_as_live else before)
@@ -98,7 +103,7 @@ def test_a_refused_end_restores_the_value_that_the_override_replaced(
     assert (end.after, end.cause, end.claim) == (before, Cause.OVERRIDE_EXPIRED, None)
     assert end.keeps_owner == (before == declared)
     assert restoring(end, {(ALICE, RATE): override}) is None
-    assert judged([end], LIVE, {(ALICE, RATE): override}) == ((), LIVE)
+    assert select_judged([end], LIVE, {(ALICE, RATE): override}) == ((), LIVE)
 
 
 def test_a_value_of_another_writer_is_no_end_of_an_override():
@@ -116,6 +121,6 @@ def test_the_end_of_an_override_whose_change_is_refused_is_not_recorded():
 
 @given(st.sampled_from(Cause))
 def test_without_a_record_ends_and_overrides_are_not_judged_and_all_else_is(cause):
-    changes, state = judged([change(cause, 2.0)], LIVE, NO_OVERRIDES)
+    changes, state = select_judged([change(cause, 2.0)], LIVE, NO_OVERRIDES)
     assert bool(changes) == (cause not in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED})
     assert state == LIVE

@@ -15,7 +15,7 @@ from reconciler.quota.planner.impact import (
     HidingOrphan,
     ShadowedLimit,
     assess,
-    known_from,
+    principals_with_quotas,
     shadows,
 )
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange, apply_to
@@ -156,7 +156,7 @@ def test_principals_are_derived_from_users_and_addresses_of_the_state():
             )
         }
     )
-    assert known_from(state) == {
+    assert principals_with_quotas(state) == {
         Principal(user="alice", client_id="app"),
         Principal(user="alice"),
         Principal(user="bob"),

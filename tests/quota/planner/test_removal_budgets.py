@@ -17,7 +17,7 @@ from reconciler.quota.planner.removal_budgets import (
     MOST_MOMENTS,
     RemovalAllowance,
     RemovalCount,
-    condensed,
+    condense,
     counts_of,
 )
 from reconciler.quota.policy import Cause, DeletionPolicy
@@ -85,7 +85,7 @@ class Cluster:
             for change in self.violations
         }
         going = [change for change in changes if change not in self.violations]
-        self.history = condensed((*history, *counts_of(going, owned, at=self.at)))
+        self.history = condense((*history, *counts_of(going, owned, at=self.at)))
         for change in going:
             tenant, _, number = str(change.entity[0]).rpartition("-")
             del self.requests[tenant, int(number)]
@@ -308,7 +308,7 @@ def test_the_stored_counts_are_bounded_and_none_expires_early() -> None:
         RemovalCount(at=NOW + number, tenant="a", count=1, owned=500, owned_by_all=900)
         for number in range(500)
     ]
-    stored_counts = condensed(counts)
+    stored_counts = condense(counts)
     assert len(stored_counts) == MOST_MOMENTS
     assert sum(count.count for count in stored_counts) == 500
     for number in range(0, 500, 50):

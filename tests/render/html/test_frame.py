@@ -3,7 +3,7 @@
 import re
 
 from reconciler.app.html_page import joined_files
-from reconciler.render.html.frame import FRAME, filled, framed
+from reconciler.render.html.frame import FRAME, fill_template, page_frame
 
 
 def frame() -> str:
@@ -17,26 +17,28 @@ def policy(page: str) -> str:
 
 
 def test_placeholders_are_replaced_once_and_inserted_text_is_not_searched():
-    text = filled("<a>{{first}}<b>{{second}}<c>", {"first": "{{second}}{{first}}", "second": "2"})
+    text = fill_template(
+        "<a>{{first}}<b>{{second}}<c>", {"first": "{{second}}{{first}}", "second": "2"}
+    )
     assert text == "<a>{{second}}{{first}}<b>2<c>"
 
 
 def test_a_title_is_text_on_one_line():
-    page = framed(frame(), title="</title><script>\n", style="", body="")
+    page = page_frame(frame(), title="</title><script>\n", style="", body="")
     titles = re.findall("<title>(.*)</title>", page)
     assert len(titles) == 1
     assert titles[0].startswith("&lt;/title&gt;&lt;script&gt;")
 
 
 def test_a_page_without_a_script_allows_none():
-    page = framed(frame(), title="use", style="p {}", body="<main></main>")
+    page = page_frame(frame(), title="use", style="p {}", body="<main></main>")
     assert "script-src" not in policy(page)
     assert policy(page).startswith("default-src 'none'; style-src 'sha256-")
 
 
 def test_the_content_security_policy_matches_the_script_and_the_style():
     policies = {
-        policy(framed(frame(), title="plan", style=style, body="", script=script))
+        policy(page_frame(frame(), title="plan", style=style, body="", script=script))
         for style in ("p {}", "p { }")
         for script in ("go()", "go();")
     }

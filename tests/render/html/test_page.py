@@ -17,7 +17,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.precedence import Principal
 from reconciler.render.html.facts import ClusterPage
 from reconciler.render.html.frame import FRAME
-from reconciler.render.html.history import KEPT, ChangeHistory
+from reconciler.render.html.history import MOST_PAST_CHANGES, ChangeHistory
 from reconciler.render.html.page import SCRIPTS, STYLES, TEMPLATE, page_document
 from reconciler.render.lookup_table import PageLookup
 from tests.render.pages import HOSTILE, PAST, hostile_look, look, page
@@ -207,7 +207,7 @@ def test_history_contains_the_newest_entries_and_the_number_of_omitted_ones():
     history = ChangeHistory(entries=(PAST,), left_out=7)
     facts = facts_of(page(replace(look(), history=history)))
     assert facts["clusters"][0]["historyLeftOut"] == 7
-    assert KEPT >= 1000
+    assert MOST_PAST_CHANGES >= 1000
 
 
 def test_without_records_no_quota_is_shown_as_owned():

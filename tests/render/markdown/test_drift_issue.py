@@ -11,7 +11,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.expired_overrides import ExpiredOverride
+from reconciler.quota.results.report import ExpiredOverride
 from reconciler.render.json_values import dump
 from reconciler.render.markdown.drift_issue import issue_markdown, issue_title, recovered_markdown
 from tests.render.previews import EVIL, NOW, sample

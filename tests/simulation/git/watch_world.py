@@ -242,7 +242,7 @@ class RunRecorder(NoWatchMetrics):
         assert applied is not None
         self._run = self._world.begin(self._process, dict(applied.documents or {}))
 
-    def passed(self, reconciliation: Reconciliation) -> None:
+    def record(self, reconciliation: Reconciliation) -> None:
         if self._run is not None and reconciliation.error is None:
             self._world.laws.completed(self._run)
         self.end()

@@ -24,12 +24,11 @@ from reconciler.kube.run.operator import Operator
 from reconciler.kube.run.operator_ports import OperatorPorts
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.ports import QuotaStore
-from reconciler.quota.cluster import ClusterDescription, Visibility
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Applied, Result
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import ClusterDescription, QuotaState, Visibility
 from tests.simulation.kube.api_network import ProcessTransport, ProcessWatch
 from tests.simulation.plan_model import PlanInputs
 from tests.simulation.processes import SimulatedProcess
@@ -76,7 +75,7 @@ class JudgedMetrics:
     def __init__(self, judge: "ReconciliationJudge") -> None:
         self._judge = judge
 
-    def passed(self, reconciliation: Reconciliation, **_: object) -> None:
+    def record(self, reconciliation: Reconciliation, **_: object) -> None:
         self._judge.passed(reconciliation)
 
     def __getattr__(self, name: str) -> Callable[..., None]:

@@ -7,7 +7,6 @@ from typing import cast
 
 import pytest
 
-from reconciler.quota.cluster import Visibility
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied
@@ -22,7 +21,7 @@ from reconciler.quota.results.report import (
     Reconciliation,
     ValidationResult,
 )
-from reconciler.quota.state import QuotaState, limits_of
+from reconciler.quota.state import QuotaState, Visibility, limits_of
 from reconciler.reconcile import Observation, ReconcileOptions, preview
 from tests.simulation.kube.operator_world import OperatorWorld
 from tests.simulation.kube.operators import Candidate, ReconciliationJudge

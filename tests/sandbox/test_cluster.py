@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.sandbox import state_file
+from reconciler.sandbox import cluster
 from reconciler.sandbox.broker_rules.image import EMPTY, Image, QuotaRecord
 from tests.contract.raw import text_of
 
@@ -33,8 +33,8 @@ def image_of(values: dict[tuple[tuple[str, str | None], ...], dict[str, float]])
 @given(values=IMAGES)
 def test_a_saved_state_is_loaded(tmp_path_factory: pytest.TempPathFactory, values: dict) -> None:
     path = tmp_path_factory.mktemp("state") / "state.json"
-    state_file.save(path, "id", image_of(values))
-    document = state_file.load(path)
+    cluster.save_state(path, "id", image_of(values))
+    document = cluster.load_state(path)
     assert document is not None
     assert document[0] == "id"
     loaded = {names: dict(value) for names, value in document[1].values.items()}
@@ -43,7 +43,7 @@ def test_a_saved_state_is_loaded(tmp_path_factory: pytest.TempPathFactory, value
 
 
 def test_without_a_file_there_is_no_state(tmp_path: Path) -> None:
-    assert state_file.load(tmp_path / "none.json") is None
+    assert cluster.load_state(tmp_path / "none.json") is None
 
 
 @pytest.mark.parametrize(
@@ -64,19 +64,19 @@ def test_a_foreign_file_is_refused_with_its_path(tmp_path: Path, text: str) -> N
     path = tmp_path / "state.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"state\.json"):
-        state_file.load(path)
+        cluster.load_state(path)
     assert path.read_text(encoding="utf-8") == text
 
 
 def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
-        state_file.save(tmp_path / "no" / "state.json", "id", EMPTY)
+        cluster.save_state(tmp_path / "no" / "state.json", "id", EMPTY)
 
 
 def test_numbers_that_json_cannot_represent_are_stored_as_texts(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     values = {(("user", "a"),): {"nan": math.nan, "up": math.inf, "down": -math.inf}}
-    state_file.save(path, "id", image_of(values))
+    cluster.save_state(path, "id", image_of(values))
     text = path.read_text(encoding="utf-8")
     assert all(f'"{word}"' in text for word in ("NaN", "Infinity", "-Infinity"))
 
@@ -86,7 +86,7 @@ def test_a_file_of_the_previous_layout_is_read(tmp_path: Path) -> None:
     rows = [{"entity": {"user": "a", "x": None}, "values": {"k": 1.0, "n": "NaN", "z": -0.0}}]
     document = {"format": 1, "cluster_id": "id", "entities": rows}
     path.write_text(json.dumps(document, indent=1), encoding="utf-8")
-    state = state_file.load(path)
+    state = cluster.load_state(path)
     assert state is not None
     assert state[0] == "id"
     ((names, values),) = state[1].values.items()

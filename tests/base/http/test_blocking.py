@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.base.backoff import Backoff
-from reconciler.base.http.deadline import HttpDeadline
+from reconciler.base.http.blocking import HttpDeadline
 from reconciler.base.secret import Secret
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.errors import AuthenticationError

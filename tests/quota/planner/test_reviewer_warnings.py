@@ -8,12 +8,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.plan_warnings import (
-    bit_slips,
-    blocked_limits,
-    own_limits,
-    unranked_limits,
-)
+from reconciler.quota.planner.effects import bit_slips, blocked_limits, own_limits, unranked_limits
 from reconciler.quota.policy import Cause, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of

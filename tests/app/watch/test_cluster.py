@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.app.watch.condition_log import MOST_LINES, ConditionLog
+from reconciler.app.watch.cluster import MOST_LINES, ConditionLog
 from reconciler.errors import ConnectError
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity
