@@ -20,7 +20,7 @@ from reconciler.cli.client_quotas_arguments import (
     operation_of,
     read_call,
 )
-from reconciler.cli.framework.commands import CONTEXT
+from reconciler.cli.framework.commands import CONTEXT, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
 from reconciler.errors import UsageError
@@ -51,23 +51,22 @@ percent-encoded: a user with the name <default> is printed as
 
 
 @click.command(name=PROGRAM, help=HELP, context_settings=dict(CONTEXT))
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="Bootstrap servers.")
-@click.option("--command-config", metavar="FILE", help="Java properties file of the client.")
-@click.option("--describe", is_flag=True, help="Quotas of the entities that match.")
-@click.option("--resolve", is_flag=True, help="Which value applies to a client, and its source.")
-@click.option("--alter", is_flag=True, help="Set and remove quotas of one entity.")
-@click.option("--names", multiple=True, metavar="TYPE=NAME,...", help="Entity types with a name.")
-@click.option("--defaults", multiple=True, metavar="TYPE,...", help="Entity types as the default.")
-@click.option(
-    "--any",
-    "any_names",
+@option("--bootstrap-server HOST:PORT,...", "Bootstrap servers.")
+@option("--command-config FILE", "Java properties file of the client.")
+@flag("--describe", "Quotas of the entities that match.")
+@flag("--resolve", "Which value applies to a client, and its source.")
+@flag("--alter", "Set and remove quotas of one entity.")
+@option("--names TYPE=NAME,...", "Entity types with a name.", multiple=True)
+@option("--defaults TYPE,...", "Entity types as the default.", multiple=True)
+@option(
+    "--any TYPE,...",
+    "With --describe: entity types with any name, or as the default.",
+    name="any_names",
     multiple=True,
-    metavar="TYPE,...",
-    help="With --describe: entity types with any name, or as the default.",
 )
-@click.option("--add", multiple=True, metavar="KEY=VALUE,...", help="With --alter: what to set.")
-@click.option("--delete", multiple=True, metavar="KEY,...", help="With --alter: what to remove.")
-@click.option("--validate-only", is_flag=True, help="With --alter: only validate on the broker.")
+@option("--add KEY=VALUE,...", "With --alter: what to set.", multiple=True)
+@option("--delete KEY,...", "With --alter: what to remove.", multiple=True)
+@flag("--validate-only", "With --alter: only validate on the broker.")
 @click.version_option(__version__, "--version", message="%(prog)s %(version)s")
 @click.pass_obj
 def command(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import reconciler
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import UsageError
@@ -36,38 +36,24 @@ _POLICIES: Final = ("Observe", "Upsert")
 
 
 @command(help=HELP)
-@click.option(
-    "--bootstrap-server", metavar="HOST:PORT,...", help="Bootstrap servers of the cluster."
+@option("--bootstrap-server HOST:PORT,...", "Bootstrap servers of the cluster.")
+@option(
+    "--cluster NAME", f"Name of the cluster in manifests and commands; {DEFAULT_CLUSTER} if unset."
 )
-@click.option(
-    "--cluster",
-    metavar="NAME",
-    help=f"Name of the cluster in manifests and commands; {DEFAULT_CLUSTER} if unset.",
-)
-@click.option(
-    "--policy",
-    type=click.Choice(_POLICIES),
-    default="Observe",
-    show_default=True,
-    help="Policy of the cluster.",
-)
-@click.option(
-    "--properties-file",
-    metavar="FILE",
-    help="Java properties of the client, relative to the folder.",
-)
-@click.option(
+@option("--policy", "Policy of the cluster.", click.Choice(_POLICIES), default="Observe")
+@option("--properties-file FILE", "Java properties of the client, relative to the folder.")
+@option(
     "--workflows",
-    type=click.Choice(tuple(_FOLDERS)),
-    help="Also write the pipelines for pull requests or merge requests.",
+    "Also write the pipelines for pull requests or merge requests.",
+    click.Choice(tuple(_FOLDERS)),
 )
-@click.option(
-    "--dir",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+@option(
+    "--dir FOLDER",
+    "Folder of the project; the current one if unset.",
+    click.Path(file_okay=False, path_type=Path),
+    name="folder",
     default=Path(),
-    metavar="FOLDER",
-    help="Folder of the project; the current one if unset.",
+    show_default=False,
 )
 @click.pass_obj
 def init(

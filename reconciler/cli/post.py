@@ -8,7 +8,7 @@ import click
 
 from reconciler.app.requests import PostRequest, PullRequestChoice
 from reconciler.base.installation import needs
-from reconciler.cli.framework.commands import group
+from reconciler.cli.framework.commands import flag, group, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.code_host import (
@@ -84,35 +84,29 @@ def post_options(api: HostApi) -> OptionPack:
         (
             click.argument("document", type=FILE, metavar="DOCUMENT"),
             label_option("comment"),
-            click.option("--title", default="", help="Heading, instead of the label."),
-            click.option(
+            option("--title", "Heading, instead of the label.", default=""),
+            option(
                 "--method",
-                type=click.Choice(("update", "recreate", "on-change", "never")),
+                "When to comment; on-change creates no comment for a plan without changes.",
+                click.Choice(("update", "recreate", "on-change", "never")),
                 default="update",
-                show_default=True,
-                help="When to comment; on-change creates no comment for a plan without changes.",
             ),
             details_option,
-            click.option(
-                "--artifact-url",
+            option(
+                "--artifact-url URL",
+                "Where the HTML page of the plan, or the outcome, was uploaded; linked.",
                 default="",
-                metavar="URL",
-                help="Where the HTML page of the plan, or the outcome, was uploaded; linked.",
             ),
-            click.option(
-                "--commit",
+            option(
+                "--commit SHA",
+                "Commit to name, instead of the one in DOCUMENT (GitHub checks out a merge commit).",
                 default="",
-                metavar="SHA",
-                help="Commit to name, instead of the one in DOCUMENT (GitHub checks out a merge commit).",
             ),
-            click.option(
-                "--issue", is_flag=True, help="Open, update or close one issue (for drift)."
-            ),
-            click.option(
-                "--failed",
-                type=click.IntRange(1, 255),
-                metavar="CODE",
-                help="DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
+            flag("--issue", "Open, update or close one issue (for drift)."),
+            option(
+                "--failed CODE",
+                "DOCUMENT is the error output of a plan that failed with this exit code; it replaces an older plan.",
+                click.IntRange(1, 255),
             ),
             required_option,
             api.option(),
@@ -125,19 +119,10 @@ place_options: Final = OptionPack(
     PullRequestChoice,
     (
         repository_option(required=False),
-        click.option(
-            "--pull",
-            type=click.IntRange(min=1),
-            metavar="NUMBER",
-            help="Number of the pull request.",
-        ),
-        click.option("--sha", default="", metavar="SHA", help="Head commit of the pull request."),
-        click.option(
-            "--head-repo", default="", metavar="OWNER/NAME", help="Repository of the head commit."
-        ),
-        click.option(
-            "--head-branch", default="", metavar="NAME", help="Branch of the head commit, if known."
-        ),
+        option("--pull NUMBER", "Number of the pull request.", click.IntRange(min=1)),
+        option("--sha SHA", "Head commit of the pull request.", default=""),
+        option("--head-repo OWNER/NAME", "Repository of the head commit.", default=""),
+        option("--head-branch NAME", "Branch of the head commit, if known.", default=""),
         author_option("comments"),
     ),
 )
@@ -155,18 +140,11 @@ post.add_command(recommendations)
 @post.command("github", help=GITHUB_HELP)
 @post_options(GITHUB)
 @place_options
-@click.option("--summary", is_flag=True, help="Write the job summary (GITHUB_STEP_SUMMARY).")
-@click.option("--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT).")
-@click.option("--annotations", is_flag=True, help="Print annotations for the lines of the rules.")
-@click.option(
-    "--sarif", type=FILE, metavar="FILE", help="Write the annotations as SARIF, for code scanning."
-)
-@click.option(
-    "--path-prefix",
-    default="",
-    metavar="DIR",
-    help="Folder in the repository that paths start from.",
-)
+@flag("--summary", "Write the job summary (GITHUB_STEP_SUMMARY).")
+@flag("--outputs", "Write the step's outputs (GITHUB_OUTPUT).")
+@flag("--annotations", "Print annotations for the lines of the rules.")
+@option("--sarif FILE", "Write the annotations as SARIF, for code scanning.", FILE)
+@option("--path-prefix DIR", "Folder in the repository that paths start from.", default="")
 @click.pass_obj
 def github(
     console: Console,
@@ -210,31 +188,15 @@ def github(
 @post.command("gitlab", help=GITLAB_HELP)
 @post_options(GITLAB)
 @project_option(required=False)
-@click.option(
-    "--merge-request",
-    type=click.IntRange(min=1),
+@option(
+    "--merge-request NUMBER",
+    "Number of the merge request  [env: CI_MERGE_REQUEST_IID].",
+    click.IntRange(min=1),
     envvar="CI_MERGE_REQUEST_IID",
-    metavar="NUMBER",
-    help="Number of the merge request  [env: CI_MERGE_REQUEST_IID].",
 )
-@click.option(
-    "--sha",
-    default="",
-    metavar="SHA",
-    help="Head commit of the merge request; another head is refused.",
-)
-@click.option(
-    "--terraform-report",
-    type=FILE,
-    metavar="FILE",
-    help="Write the counts for the widget of merge requests.",
-)
-@click.option(
-    "--code-quality",
-    type=FILE,
-    metavar="FILE",
-    help="Write a code quality report for the lines of the rules.",
-)
+@option("--sha SHA", "Head commit of the merge request; another head is refused.", default="")
+@option("--terraform-report FILE", "Write the counts for the widget of merge requests.", FILE)
+@option("--code-quality FILE", "Write a code quality report for the lines of the rules.", FILE)
 @click.pass_obj
 def gitlab(
     console: Console,
@@ -258,24 +220,11 @@ def gitlab(
 
 
 @post.command("reviewed", help=REVIEWED_HELP)
-@click.option(
-    "--commit",
-    required=True,
-    metavar="SHA",
-    help="Commit on the base branch that the merge created.",
-)
-@click.option(
-    "--workflow", required=True, metavar="FILE", help="File name of the workflow that plans."
-)
-@click.option(
-    "--artifact", required=True, metavar="NAME", help="Name of the artifact with the plan."
-)
-@click.option(
-    "--out", "out_path", type=FILE, required=True, metavar="FILE", help="File to write the plan to."
-)
-@click.option(
-    "--outputs", is_flag=True, help="Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest."
-)
+@option("--commit SHA", "Commit on the base branch that the merge created.", required=True)
+@option("--workflow FILE", "File name of the workflow that plans.", required=True)
+@option("--artifact NAME", "Name of the artifact with the plan.", required=True)
+@option("--out FILE", "File to write the plan to.", FILE, name="out_path", required=True)
+@flag("--outputs", "Write the step's outputs (GITHUB_OUTPUT): plan, pull, digest.")
 @repository_option(required=True)
 @GITHUB.option()
 @click.pass_obj

@@ -7,7 +7,7 @@ import click
 
 from reconciler.app.requests import RecommendationsRequest
 from reconciler.base.installation import needs
-from reconciler.cli.framework.commands import group
+from reconciler.cli.framework.commands import group, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.code_host import (
@@ -65,20 +65,16 @@ def _request_options(api: HostApi) -> OptionPack:
         RecommendationsRequest,
         (
             click.argument("document", type=FILE, metavar="DOCUMENT"),
-            click.option(
-                "--folder",
-                type=click.Path(file_okay=False, path_type=Path),
+            option(
+                "--folder DIR",
+                "Folder of `spark recommend --out`, from the root of the repository; missing = nothing is recommended.",
+                click.Path(file_okay=False, path_type=Path),
                 required=True,
-                metavar="DIR",
-                help="Folder of `spark recommend --out`, from the root of the repository; missing = nothing is recommended.",
             ),
             label_option("branch and pull request"),
-            click.option("--title", default="", help="Title of the pull request."),
-            click.option(
-                "--base",
-                default="",
-                metavar="BRANCH",
-                help="Branch to merge into  [default: the default branch].",
+            option("--title", "Title of the pull request.", default=""),
+            option(
+                "--base BRANCH", "Branch to merge into  [default: the default branch].", default=""
             ),
             details_option,
             required_option,

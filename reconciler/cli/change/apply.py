@@ -10,12 +10,12 @@ import click
 
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.cli.completion import plan_files
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import limit_options, source_options
 from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,39 +48,28 @@ TRUST_VARIABLE: Final = "KQUOTA_TRUST_PLAN"
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[plan.json] [PATH]...", shell_complete=plan_files)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-@click.option(
-    "--expect-digest",
-    metavar="DIGEST",
-    help="Digest of the approved plan; a plan with another effect is refused.",
+@flag("--yes -y", "Do not ask for confirmation.")
+@option(
+    "--expect-digest DIGEST", "Digest of the approved plan; a plan with another effect is refused."
 )
-@duration_option("--max-age", default="24h", text="Maximum age of a saved plan.")
-@click.option(
+@option("--max-age DURATION", "Maximum age of a saved plan.", DURATION, default="24h")
+@flag(
     "--trust-plan",
-    is_flag=True,
-    help="Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.",
+    "Apply a saved plan without recomputing it from the manifests. Refused in CI and without a terminal.",
 )
-@click.option(
-    "--forget-writer",
+@option(
+    "--forget-writer WRITER",
+    "A writer of the records that no longer exists, such as kquota:OLD-NAME after a cluster got another name; may be repeated.",
     multiple=True,
-    metavar="WRITER",
-    help="A writer of the records that no longer exists, such as kquota:OLD-NAME after a cluster got another name; may be repeated.",
 )
-@click.option("--pace", is_flag=True, help="Wait after each request until every broker shows it.")
-@click.option(
-    "--out",
-    "out_path",
-    type=FILE,
-    metavar="FILE",
-    help="Save the outcome to this file, for kquota rollback.",
-)
-@click.option(
+@flag("--pace", "Wait after each request until every broker shows it.")
+@option("--out FILE", "Save the outcome to this file, for kquota rollback.", FILE, name="out_path")
+@option(
     "--continue-on-error/--stop-on-error",
+    "With --all: continue with the other clusters if one fails. --stop-on-error writes only if the plan of every cluster is accepted, and stops after the first failed cluster.",
     default=True,
-    show_default=True,
-    help="With --all: continue with the other clusters if one fails. --stop-on-error writes only if the plan of every cluster is accepted, and stops after the first failed cluster.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
+@flag("--verbose -v", "Print long lists in full.")
 @where_options(revisions=True)
 @source_options
 @limit_options

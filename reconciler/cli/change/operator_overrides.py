@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import click
-
 from reconciler.app.requests import TargetRequest
+from reconciler.cli.framework.commands import flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, OptionPack
@@ -40,22 +39,14 @@ kubernetes_options: Final = OptionPack(
     "kube",
     KubernetesOptions,
     (
-        click.option(
+        flag(
             "--kubernetes",
-            is_flag=True,
-            help="Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka.",
+            "Use the records of the Kubernetes operator; --cluster is the name of a QuotaCluster, and this command does not connect to Kafka.",
         ),
-        click.option(
-            "--operator-namespace",
-            metavar="NAMESPACE",
-            help="Namespace of the operator  [default: the pod's].",
+        option(
+            "--operator-namespace NAMESPACE", "Namespace of the operator  [default: the pod's]."
         ),
-        click.option(
-            "--kubeconfig",
-            type=FILE,
-            metavar="FILE",
-            help="Kubeconfig file  [default: as kubectl].",
-        ),
+        option("--kubeconfig FILE", "Kubeconfig file  [default: as kubectl].", FILE),
     ),
 )
 """The options of :class:`KubernetesOptions`, passed as ``kube``."""

@@ -8,15 +8,15 @@ import click
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.change import operator_overrides
 from reconciler.cli.change.operator_overrides import KubernetesOptions, kubernetes_options
-from reconciler.cli.framework.commands import Group
+from reconciler.cli.framework.commands import Group, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import format_option, where_options
 from reconciler.cli.options.value_types import (
     ENTITY,
+    DurationParameter,
     ReasonParameter,
-    duration_option,
     key_named,
     limit,
 )
@@ -90,14 +90,20 @@ def override() -> None:
 @override.command("set", help=SET_HELP)
 @click.argument("entity", type=ENTITY)
 @click.argument("limits_given", nargs=-1, required=True, metavar="KEY=VALUE...")
-@duration_option("--for", "seconds", is_required=True, text="How long; at most 366d.", max_days=366)
-@click.option(
-    "--reason",
-    type=ReasonParameter(),
+@option(
+    "--for DURATION",
+    "How long; at most 366d.",
+    DurationParameter(max_days=366),
+    name="seconds",
     required=True,
-    help="Reason; shown in every plan while it is in force.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@option(
+    "--reason",
+    "Reason; shown in every plan while it is in force.",
+    ReasonParameter(),
+    required=True,
+)
+@flag("--yes -y", "Do not ask for confirmation.")
 @where_options(many=False)
 @kubernetes_options
 @validate_option
@@ -140,8 +146,8 @@ def begin(
 @override.command("end", help=END_HELP)
 @click.argument("entity", type=ENTITY, required=False)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--expired", is_flag=True, help="Revert every override whose time is over.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@flag("--expired", "Revert every override whose time is over.")
+@flag("--yes -y", "Do not ask for confirmation.")
 @where_options()
 @kubernetes_options
 @validate_option

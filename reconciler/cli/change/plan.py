@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import EvidenceRequest, PlanLimits, RecordSource, TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.options.plan import (
@@ -48,20 +48,12 @@ Example:
 
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "--out",
-    "out_path",
-    type=FILE,
-    metavar="FILE",
-    help="Save the plan to this file, for kquota apply.",
-)
-@click.option(
-    "--page", type=FILE, metavar="FILE", help="Save the HTML page of the plan to this file."
-)
+@option("--out FILE", "Save the plan to this file, for kquota apply.", FILE, name="out_path")
+@option("--page FILE", "Save the HTML page of the plan to this file.", FILE)
 @offline_option
 @snapshot_option
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes or drift.")
-@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
+@flag("--detailed-exitcode", "Exit 2 if there are changes or drift.")
+@flag("--verbose -v", "Print long lists in full.")
 @principals_option
 @where_options(revisions=True)
 @source_options

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import validate_option
 from reconciler.cli.options.shared import FILE, format_option, where_options
-from reconciler.cli.options.value_types import ReasonParameter, duration_option
+from reconciler.cli.options.value_types import DURATION, ReasonParameter
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,17 +33,20 @@ Example:
 
 @command(help=HELP)
 @click.argument("outcome", type=FILE, metavar="OUTCOME.json")
-@duration_option(
-    "--for", "seconds", default="24h", text="Longest time that the restored values stay in force."
+@option(
+    "--for DURATION",
+    "Longest time that the restored values stay in force.",
+    DURATION,
+    name="seconds",
+    default="24h",
 )
-@click.option(
+@option(
     "--reason",
-    type=ReasonParameter(),
+    "Reason; shown in every plan while it is in force.",
+    ReasonParameter(),
     default="rollback",
-    show_default=True,
-    help="Reason; shown in every plan while it is in force.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@flag("--yes -y", "Do not ask for confirmation.")
 @where_options(many=False)
 @validate_option
 @format_option("text", "json")

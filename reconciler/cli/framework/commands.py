@@ -1,5 +1,7 @@
 """Base classes of commands: options under headings, ``-h`` and ``--color`` for every command, unabridged summaries.
 
+:func:`option` and :func:`flag` declare options as the help shows them.
+
 Add a new option to a heading of :data:`HEADINGS`; an option without a heading is listed first, under "Options".
 """
 
@@ -7,12 +9,13 @@ import difflib
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
 from reconciler.cli.framework.console import ColorMode
 
+F = TypeVar("F", bound=Callable[..., Any])
 Headings = Mapping[str, Sequence[str]]
 """Flags by heading, in the order of the help."""
 
@@ -149,6 +152,32 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Callable[...,
 def group(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Group]:  # noqa: ANN401 - click's own settings
     """Like ``click.group``, with :class:`Group`."""
     return click.group(name, cls=Group, **settings)
+
+
+def option(
+    usage: str, text: str, kind: object = None, *, name: str = "", **settings: object
+) -> Callable[[F], F]:
+    """Return ``click.option``; a default that is not empty is shown in the help.
+
+    Args:
+        usage: The flags and the placeholder of the value, as in the help: ``--yes -y``, ``--out FILE``.
+        text: The help.
+        kind: The type of the value, as for click; ``None`` = by the default, else text.
+        name: The parameter of the command; "" = by the flag.
+        settings: Further settings of click.
+    """
+    words = usage.split()
+    flags = [word for word in words if word.startswith("-")]
+    attributes: dict[str, Any] = {"type": kind, "help": text, **settings}
+    attributes["metavar"] = next((word for word in words if word not in flags), None)
+    if settings.get("default"):
+        attributes.setdefault("show_default", True)
+    return click.option(*flags, *filter(None, [name]), **attributes)
+
+
+def flag(usage: str, text: str, *, name: str = "", **settings: object) -> Callable[[F], F]:
+    """Return an option without a value; arguments as for :func:`option`."""
+    return option(usage, text, name=name, is_flag=True, **settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, out_option, where_options
@@ -33,24 +33,18 @@ Example:
 
 
 @command(help=HELP)
-@click.option(
-    "--matching",
-    type=ENTITY_PARTS,
-    metavar="ENTITY",
-    help="Show only entities that have these parts. The broker decides which types it knows.",
+@option(
+    "--matching ENTITY",
+    "Show only entities that have these parts. The broker decides which types it knows.",
+    ENTITY_PARTS,
 )
-@click.option(
-    "--any",
-    "any_names",
+@option(
+    "--any TYPE",
+    "Show only entities that have this type, with any name or as the default; repeatable.",
+    name="any_names",
     multiple=True,
-    metavar="TYPE",
-    help="Show only entities that have this type, with any name or as the default; repeatable.",
 )
-@click.option(
-    "--exactly",
-    is_flag=True,
-    help="Show only entities with exactly the parts of --matching and --any.",
-)
+@flag("--exactly", "Show only entities with exactly the parts of --matching and --any.")
 @where_options(many=False)
 @format_option("table", "json", "yaml")
 @click.pass_obj
@@ -113,7 +107,7 @@ Example:
 
 @command(help=SNAPSHOT_HELP)
 @out_option()
-@click.option("--taken-at", is_flag=True, help="Include the time in the snapshot.")
+@flag("--taken-at", "Include the time in the snapshot.")
 @where_options(many=False)
 @click.pass_obj
 def snapshot(

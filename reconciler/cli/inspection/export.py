@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.app.requests import ExportLayout, PlanLimits, RecordSource, TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import OptionPack, out_option, where_options
@@ -37,34 +37,26 @@ layout_options: Final = OptionPack(
     "layout",
     ExportLayout,
     (
-        click.option(
-            "--namespace", default="default", show_default=True, help="Namespace of the documents."
-        ),
-        click.option(
+        option("--namespace", "Namespace of the documents.", default="default"),
+        option(
             "--split",
-            type=click.Choice(("form", "prefix", "entity")),
+            "How documents are divided into files.",
+            click.Choice(("form", "prefix", "entity")),
             default="form",
-            show_default=True,
-            help="How documents are divided into files.",
         ),
-        click.option(
-            "--team",
+        option(
+            "--team PREFIX=NAMESPACE",
+            "Put names with this prefix into this namespace and a folder of that name; may be repeated.",
             multiple=True,
-            metavar="PREFIX=NAMESPACE",
-            help="Put names with this prefix into this namespace and a folder of that name; may be repeated.",
         ),
-        click.option(
-            "--partial", is_flag=True, help="Exit 0 although some values cannot be exported."
-        ),
+        flag("--partial", "Exit 0 although some values cannot be exported."),
     ),
 )
 """The options of :class:`ExportLayout`, passed as ``layout``."""
 
 
 def _out_dir_option(text: str) -> Callable[[Any], Any]:
-    return click.option(
-        "--out-dir", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help=text
-    )
+    return option("--out-dir FOLDER", text, click.Path(file_okay=False, path_type=Path))
 
 
 @command(help=HELP)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import UsageError
@@ -35,23 +35,14 @@ Afterwards, kquota plan shows whether the cluster matches the files."""
 
 @command("import", help=HELP)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--from",
-    "tool",
-    type=click.Choice(tuple(TOOLS)),
-    required=True,
-    help="Tool that wrote the files.",
+@option(
+    "--from", "Tool that wrote the files.", click.Choice(tuple(TOOLS)), name="tool", required=True
 )
-@click.option(
-    "--cluster", required=True, metavar="NAME", help="Cluster name to write into clusterRef."
-)
-@click.option(
-    "--namespace", default="default", show_default=True, help="Namespace of the documents."
-)
-@click.option(
-    "--source-cluster",
-    metavar="NAME",
-    help="Cluster to import if the files contain several: "
+@option("--cluster NAME", "Cluster name to write into clusterRef.", required=True)
+@option("--namespace", "Namespace of the documents.", default="default")
+@option(
+    "--source-cluster NAME",
+    "Cluster to import if the files contain several: "
     + "; ".join(
         f"{name}: {reader.cluster}"
         for name, reader in TOOLS.items()
@@ -59,15 +50,12 @@ Afterwards, kquota plan shows whether the cluster matches the files."""
     )
     + ".",
 )
-@click.option(
-    "--out-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Folder for one file per document; existing files are not changed  [default: standard output].",
+@option(
+    "--out-dir DIR",
+    "Folder for one file per document; existing files are not changed  [default: standard output].",
+    click.Path(file_okay=False, path_type=Path),
 )
-@click.option(
-    "--partial", is_flag=True, help="Exit 0 although some quotas cannot be written as manifests."
-)
+@flag("--partial", "Exit 0 although some quotas cannot be written as manifests.")
 @click.pass_obj
 def import_(
     console: Console,

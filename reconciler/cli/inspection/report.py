@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import RecordSource, TargetRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.plan import (
@@ -43,7 +43,7 @@ Example:
 @out_option()
 @offline_option
 @snapshot_option
-@click.option("--history", type=FILE, metavar="FILE", help="Audit log to show.")
+@option("--history FILE", "Audit log to show.", FILE)
 @principals_option
 @where_options(revisions=True)
 @source_options

@@ -7,7 +7,7 @@ import click
 
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.completion import part_names
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, where_options
@@ -31,38 +31,27 @@ Example:
 
 
 @command(help=HELP)
-@click.option(
-    "--user",
-    metavar="NAME",
+@option(
+    "--user NAME",
+    "Name of the principal, without the prefix User:.",
     shell_complete=part_names("user"),
-    help="Name of the principal, without the prefix User:.",
 )
-@click.option(
-    "--client-id",
-    metavar="NAME",
-    shell_complete=part_names("client-id"),
-    help="Client id, as the client sends it.",
+@option(
+    "--client-id NAME", "Client id, as the client sends it.", shell_complete=part_names("client-id")
 )
-@click.option(
-    "--ip",
-    metavar="ADDRESS",
-    shell_complete=part_names("ip"),
-    help="Address that the client connects from.",
+@option("--ip ADDRESS", "Address that the client connects from.", shell_complete=part_names("ip"))
+@option(
+    "--from FILE",
+    "CSV file of clients with the columns user, client_id and ip; - is standard input.",
+    click.Path(),
+    name="source",
 )
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE",
-    type=click.Path(),
-    help="CSV file of clients with the columns user, client_id and ip; - is standard input.",
-)
-@click.option(
-    "--key",
-    "keys",
+@option(
+    "--key KEY",
+    "Show only this quota key, by Kafka's name; repeatable.",
+    click.Choice([str(key) for key in Key]),
+    name="keys",
     multiple=True,
-    type=click.Choice([str(key) for key in Key]),
-    metavar="KEY",
-    help="Show only this quota key, by Kafka's name; repeatable.",
 )
 @where_options(many=False)
 @format_option("text", "json")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reconciler.base.installation import needs
-from reconciler.cli.framework.commands import group
+from reconciler.cli.framework.commands import flag, group, option
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, OptionPack, format_option
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,105 +52,67 @@ Example:
 
 POD_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
-_NAMESPACE: Final = click.option(
-    "--namespace",
-    "namespaces",
+_NAMESPACE: Final = option(
+    "--namespace NAMESPACE",
+    "Watch ClientQuotas in this namespace only; may be repeated  [default: all namespaces].",
+    name="namespaces",
     multiple=True,
-    metavar="NAMESPACE",
-    help="Watch ClientQuotas in this namespace only; may be repeated  [default: all namespaces].",
 )
 _PLACE: Final = (
-    click.option(
-        "--operator-namespace",
-        metavar="NAMESPACE",
-        help="Namespace of Lease, records and Secrets  [default: the pod's].",
+    option(
+        "--operator-namespace NAMESPACE",
+        "Namespace of Lease, records and Secrets  [default: the pod's].",
     ),
-    click.option(
-        "--kubeconfig",
-        type=FILE,
-        metavar="FILE",
-        help="Kubeconfig file  [default: as kubectl, or the pod's service account].",
+    option(
+        "--kubeconfig FILE",
+        "Kubeconfig file  [default: as kubectl, or the pod's service account].",
+        FILE,
     ),
 )
 _SCOPE: Final = (
-    click.option(
-        "--operator-class",
-        default="",
-        metavar="NAME",
-        help="Serve only QuotaClusters of this class.",
-    ),
-    click.option(
-        "--quota-clusters",
-        type=FILE,
-        metavar="FILE",
-        help="File of QuotaClusters, used instead of the API server.",
-    ),
-    click.option(
+    option("--operator-class NAME", "Serve only QuotaClusters of this class.", default=""),
+    option("--quota-clusters FILE", "File of QuotaClusters, used instead of the API server.", FILE),
+    flag(
         "--allow-references",
-        is_flag=True,
-        help="Allow custom resources to refer to files and variables of the operator.",
+        "Allow custom resources to refer to files and variables of the operator.",
     ),
 )
 _SERVING: Final = (
-    click.option(
-        "--leader-elect/--no-leader-elect",
-        default=True,
-        show_default=True,
-        help="Act only while holding a Lease.",
-    ),
-    click.option(
-        "--lease-name",
-        default="kquota-operator",
-        show_default=True,
-        metavar="NAME",
-        help="Name of the Lease.",
-    ),
-    click.option(
-        "--identity",
+    option("--leader-elect/--no-leader-elect", "Act only while holding a Lease.", default=True),
+    option("--lease-name NAME", "Name of the Lease.", default="kquota-operator"),
+    option(
+        "--identity NAME",
+        "Identity of this replica in Lease and events  [default: the pod's name].",
         default=None,
-        metavar="NAME",
-        help="Identity of this replica in Lease and events  [default: the pod's name].",
     ),
-    click.option(
-        "--metrics-address",
-        default=":8080",
-        show_default=True,
-        metavar="HOST:PORT",
-        help="Address of probes and metrics.",
-    ),
-    click.option(
-        "--metrics-entity-labels", is_flag=True, help="Include names of entities in metrics."
-    ),
-    click.option("--webhook-address", metavar="HOST:PORT", help="Serve the admission webhook."),
-    click.option(
-        "--webhook-cert", type=FILE, metavar="FILE", help="PEM certificate chain of the webhook."
-    ),
-    click.option("--webhook-key", type=FILE, metavar="FILE", help="PEM key of the webhook."),
-    click.option(
-        "--webhook-client-ca",
-        type=FILE,
-        metavar="FILE",
-        help="PEM authorities of the callers: the webhook accepts only clients with a certificate"
+    option("--metrics-address HOST:PORT", "Address of probes and metrics.", default=":8080"),
+    flag("--metrics-entity-labels", "Include names of entities in metrics."),
+    option("--webhook-address HOST:PORT", "Serve the admission webhook."),
+    option("--webhook-cert FILE", "PEM certificate chain of the webhook.", FILE),
+    option("--webhook-key FILE", "PEM key of the webhook.", FILE),
+    option(
+        "--webhook-client-ca FILE",
+        "PEM authorities of the callers: the webhook accepts only clients with a certificate"
         " of one of them  [default: every client]",
+        FILE,
     ),
-    duration_option(
-        "--deletion-timeout", default="10m", text="Longest time that a deletion waits for Kafka."
+    option(
+        "--deletion-timeout DURATION",
+        "Longest time that a deletion waits for Kafka.",
+        DURATION,
+        default="10m",
     ),
-    click.option(
-        "--max-documents-per-namespace",
-        type=click.IntRange(min=1),
+    option(
+        "--max-documents-per-namespace NUMBER",
+        "Serve the oldest ClientQuotas of a namespace, up to this number.",
+        click.IntRange(min=1),
         default=10_000,
-        show_default=True,
-        metavar="NUMBER",
-        help="Serve the oldest ClientQuotas of a namespace, up to this number.",
     ),
-    click.option(
-        "--max-bytes-per-namespace",
-        type=click.IntRange(min=1),
+    option(
+        "--max-bytes-per-namespace BYTES",
+        "Serve the oldest ClientQuotas of a namespace, up to this size.",
+        click.IntRange(min=1),
         default=16 * 1024 * 1024,
-        show_default=True,
-        metavar="BYTES",
-        help="Serve the oldest ClientQuotas of a namespace, up to this size.",
     ),
 )
 
@@ -199,20 +161,8 @@ def operator_namespace(configured: str | None) -> str:
 
 @group(help=HELP, invoke_without_command=True)
 @OptionPack("settings", _settings, (_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING))
-@click.option(
-    "--log-format",
-    type=click.Choice(("text", "json")),
-    default="text",
-    show_default=True,
-    help="Log format.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(("info", "debug")),
-    default="info",
-    show_default=True,
-    help="Log level.",
-)
+@option("--log-format", "Log format.", click.Choice(("text", "json")), default="text")
+@option("--log-level", "Log level.", click.Choice(("info", "debug")), default="info")
 @click.pass_context
 def operator(
     context: click.Context,
@@ -243,14 +193,13 @@ def operator(
 
 @operator.command("release", help=RELEASE_HELP)
 @OptionPack("settings", _settings, (_NAMESPACE, *_PLACE))
-@click.option("--all", "everywhere", is_flag=True, help="Act in all namespaces.")
-@click.option(
-    "--stop-deployment",
-    metavar="NAME",
-    help="Scale this Deployment in the operator's namespace to 0 first.",
-)
-@duration_option(
-    "--timeout", default="150s", text="Longest time to wait until its pods have ended."
+@flag("--all", "Act in all namespaces.", name="everywhere")
+@option("--stop-deployment NAME", "Scale this Deployment in the operator's namespace to 0 first.")
+@option(
+    "--timeout DURATION",
+    "Longest time to wait until its pods have ended.",
+    DURATION,
+    default="150s",
 )
 @format_option("text", "json")
 @click.pass_obj
@@ -311,7 +260,7 @@ def release(
 
 @operator.command("check", help=CHECK_HELP)
 @OptionPack("settings", _settings, (_NAMESPACE, *_PLACE, *_SCOPE, *_SERVING[:3]))
-@duration_option("--timeout", default="10s", text="Longest time for one call to a cluster.")
+@option("--timeout DURATION", "Longest time for one call to a cluster.", DURATION, default="10s")
 @format_option("text", "json")
 @click.pass_obj
 def check(

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, format_option
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.options.value_types import DURATION
 
 if TYPE_CHECKING:
     from reconciler.kube.api.reconcile_request import RequestStatus
@@ -38,19 +38,15 @@ _REFUSED: Final = frozenset({"GuardRefused", "TakeoverPending", "NotGranted", "O
 
 @command(help=HELP)
 @click.argument("name")
-@click.option(
-    "--namespace",
-    "-n",
-    metavar="NAMESPACE",
-    help="Namespace of the ClientQuota  [default: that of the kubeconfig's context].",
+@option(
+    "--namespace -n NAMESPACE",
+    "Namespace of the ClientQuota  [default: that of the kubeconfig's context].",
 )
-@click.option("--cluster", is_flag=True, help="NAME is a QuotaCluster.")
-@click.option("--wait", is_flag=True, help="Wait until the request is handled.")
-@duration_option("--timeout", default="2m", text="Longest time to wait.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if the resource has drifted.")
-@click.option(
-    "--kubeconfig", type=FILE, metavar="FILE", help="Kubeconfig file  [default: as kubectl]."
-)
+@flag("--cluster", "NAME is a QuotaCluster.")
+@flag("--wait", "Wait until the request is handled.")
+@option("--timeout DURATION", "Longest time to wait.", DURATION, default="2m")
+@flag("--detailed-exitcode", "Exit 2 if the resource has drifted.")
+@option("--kubeconfig FILE", "Kubeconfig file  [default: as kubectl].", FILE)
 @format_option("text", "json")
 @click.pass_obj
 def reconcile(

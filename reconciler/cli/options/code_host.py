@@ -4,8 +4,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
-import click
-
+from reconciler.cli.framework.commands import flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.errors import ForgeError, KquotaError
@@ -20,45 +19,35 @@ class HostApi:
 
     def option(self) -> Callable[[Any], Any]:
         """Return ``--api-url``."""
-        return click.option(
-            "--api-url",
+        return option(
+            "--api-url URL",
+            f"Address of the API  [env: {self.variable}].",
             default=self.address,
             envvar=self.variable,
-            show_default=True,
-            metavar="URL",
-            help=f"Address of the API  [env: {self.variable}].",
         )
 
 
 GITHUB: Final = HostApi("https://api.github.com", "GITHUB_API_URL")
 GITLAB: Final = HostApi("https://gitlab.com/api/v4", "CI_API_V4_URL")
 
-required_option: Final = click.option(
-    "--required", is_flag=True, help="Exit 1 if the code host cannot be reached or refuses."
-)
+required_option: Final = flag("--required", "Exit 1 if the code host cannot be reached or refuses.")
 
-details_option: Final = click.option(
-    "--details-url", default="", metavar="URL", help="URL of the full text, for a link."
-)
+details_option: Final = option("--details-url URL", "URL of the full text, for a link.", default="")
 
 
 def label_option(own: str) -> Callable[[Any], Any]:
     """Return ``--label``; ``own`` is what each label has of its own."""
-    return click.option(
-        "--label",
-        default="",
-        metavar="NAME",
-        help=f"Name of the environment; each label has its own {own}.",
+    return option(
+        "--label NAME", f"Name of the environment; each label has its own {own}.", default=""
     )
 
 
 def author_option(posts: str) -> Callable[[Any], Any]:
     """Return ``--author`` of these posts."""
-    return click.option(
-        "--author",
+    return option(
+        "--author LOGIN",
+        f"Author of kquota's {posts} if the token is that of another app, such as my-app[bot].",
         default="",
-        metavar="LOGIN",
-        help=f"Author of kquota's {posts} if the token is that of another app, such as my-app[bot].",
     )
 
 
@@ -69,23 +58,21 @@ def _presence(*, required: bool) -> dict[str, Any]:
 
 def repository_option(*, required: bool) -> Callable[[Any], Any]:
     """Return ``--repo`` of GitHub; "" if it is neither required nor given."""
-    return click.option(
-        "--repo",
+    return option(
+        "--repo OWNER/NAME",
+        "Repository  [env: GITHUB_REPOSITORY].",
         **_presence(required=required),
         envvar="GITHUB_REPOSITORY",
-        metavar="OWNER/NAME",
-        help="Repository  [env: GITHUB_REPOSITORY].",
     )
 
 
 def project_option(*, required: bool) -> Callable[[Any], Any]:
     """Return ``--project`` of GitLab; "" if it is neither required nor given."""
-    return click.option(
-        "--project",
+    return option(
+        "--project ID",
+        "Number or path of the project  [env: CI_PROJECT_ID].",
         **_presence(required=required),
         envvar="CI_PROJECT_ID",
-        metavar="ID",
-        help="Number or path of the project  [env: CI_PROJECT_ID].",
     )
 
 

@@ -11,7 +11,8 @@ from click.core import ParameterSource
 
 from reconciler.app.requests import CONCURRENCY, MetricsRequest, TargetRequest
 from reconciler.cli.completion import cluster_names
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.framework.commands import flag, option
+from reconciler.cli.options.value_types import DURATION
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,7 +35,7 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
         return dict(values)
     sources = {name: context.get_parameter_source(name) for name in values}
     typed = [name for name, source in sources.items() if source is ParameterSource.COMMANDLINE]
-    overridden = {name for option in typed for name in _OVERRULED.get(option, ())}
+    overridden = {name for typed_name in typed for name in _OVERRULED.get(typed_name, ())}
     environment = {name for name, at in sources.items() if at is ParameterSource.ENVIRONMENT}
     left_out = environment & overridden
     return {name: None if name in left_out else value for name, value in values.items()} | {
@@ -53,7 +54,7 @@ class OptionPack:
 
     def __call__(self, function: F) -> F:
         """Return the command with these options."""
-        names = [name for option in self.options for name in _parameters(option)]
+        names = [name for decorator in self.options for name in _parameters(decorator)]
 
         @functools.wraps(function)
         def wrapper(*args: object, **option_values: object) -> object:
@@ -61,16 +62,16 @@ class OptionPack:
             return function(*args, **option_values, **{self.name: self.make(**values)})
 
         decorated: Any = wrapper
-        for option in reversed(self.options):
-            decorated = option(decorated)
+        for decorator in reversed(self.options):
+            decorated = decorator(decorated)
         return decorated  # type: ignore[no-any-return]  # click's decorators keep what they decorate
 
 
-def _parameters(option: Callable[[Any], Any] | OptionPack) -> list[str]:
+def _parameters(decorator: Callable[[Any], Any] | OptionPack) -> list[str]:
     """Return the names of the parameters that a decorator adds."""
-    if isinstance(option, OptionPack):
-        return [option.name]
-    probe: Any = option(lambda: None)
+    if isinstance(decorator, OptionPack):
+        return [decorator.name]
+    probe: Any = decorator(lambda: None)
     return [parameter.name for parameter in probe.__click_params__]
 
 
@@ -83,60 +84,54 @@ def where_options(
         contacts: Whether clusters are contacted; with ``many``, adds ``--concurrency``.
     """
     options: list[Callable[[Any], Any]] = [
-        click.option(
-            "--cluster",
-            metavar="NAME",
+        option(
+            "--cluster NAME",
+            "Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one].",
             envvar="KQUOTA_CLUSTER",
             shell_complete=cluster_names,
-            help="Name of a cluster in the project file  [env: KQUOTA_CLUSTER; default: the only one].",
         ),
-        click.option(
-            "--project",
-            type=FILE,
-            metavar="FILE",
+        option(
+            "--project FILE",
+            "Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree].",
+            FILE,
             envvar="KQUOTA_PROJECT",
-            help="Project file  [env: KQUOTA_PROJECT; default: kquota.yaml here or in a folder above, within the git work tree].",
         ),
-        click.option(
-            "--bootstrap-server",
-            metavar="HOST:PORT,...",
+        option(
+            "--bootstrap-server HOST:PORT,...",
+            "Brokers to connect to; no project file is read  [env: KQUOTA_BOOTSTRAP_SERVERS].",
             envvar="KQUOTA_BOOTSTRAP_SERVERS",
-            help="Brokers to connect to; no project file is read  [env: KQUOTA_BOOTSTRAP_SERVERS].",
         ),
-        click.option(
-            "--command-config",
-            metavar="FILE",
-            type=click.Path(),
-            help="Java properties file of the client; added to the settings of the project file, and takes precedence over them.",
+        option(
+            "--command-config FILE",
+            "Java properties file of the client; added to the settings of the project file, and takes precedence over them.",
+            click.Path(),
         ),
-        duration_option(
-            "--timeout",
-            text="Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection].",
+        option(
+            "--timeout DURATION",
+            "Longest time of one call to the cluster, with all its attempts; a write that was sent waits 90s for its answer  [default: 60s; 4s while every broker refuses the connection].",
+            DURATION,
         ),
     ]
     if many:
         options.insert(
             1,
-            click.option("--all", "every", is_flag=True, help="All clusters of the project file."),
+            flag("--all", "All clusters of the project file.", name="every"),
         )
     if many and contacts:
         options.append(
-            click.option(
-                "--concurrency",
-                type=click.IntRange(1, 10_000),
+            option(
+                "--concurrency N",
+                "With --all: number of clusters processed at the same time; the order of the output does not change.",
+                click.IntRange(1, 10_000),
                 default=CONCURRENCY,
-                show_default=True,
-                metavar="N",
-                help="With --all: number of clusters processed at the same time; the order of the output does not change.",
             )
         )
     if revisions:
         options.insert(
             2,
-            click.option(
-                "--config-from",
-                metavar="REV",
-                help="Read the project file, and every file that it names, at this revision: a full commit id or a full ref name such as refs/remotes/origin/main. Changes of the checkout to the project file are shown and not used.",
+            option(
+                "--config-from REV",
+                "Read the project file, and every file that it names, at this revision: a full commit id or a full ref name such as refs/remotes/origin/main. Changes of the checkout to the project file are shown and not used.",
             ),
         )
 
@@ -149,24 +144,18 @@ def where_options(
 
 def out_option() -> Callable[[F], F]:
     """Return ``--out`` of a command that writes to standard output without it, passed as ``out_path``."""
-    return click.option(
-        "--out",
-        "out_path",
-        type=FILE,
-        metavar="FILE",
-        help="Output file, overwritten if it exists  [default: stdout].",
+    return option(
+        "--out FILE",
+        "Output file, overwritten if it exists  [default: stdout].",
+        FILE,
+        name="out_path",
     )
 
 
 def format_option(*choices: str) -> Callable[[F], F]:
     """Return ``--format``; the first choice is the default."""
-    return click.option(
-        "--format",
-        "output",
-        type=click.Choice(choices),
-        default=choices[0],
-        show_default=True,
-        help="Output format.",
+    return option(
+        "--format", "Output format.", click.Choice(choices), name="output", default=choices[0]
     )
 
 
@@ -174,17 +163,15 @@ serving_options: Final = OptionPack(
     "serving",
     MetricsRequest,
     (
-        click.option(
-            "--metrics-address",
-            "address",
-            metavar="HOST:PORT",
-            help="Address of /metrics, /healthz and /readyz; :PORT listens on every address.",
+        option(
+            "--metrics-address HOST:PORT",
+            "Address of /metrics, /healthz and /readyz; :PORT listens on every address.",
+            name="address",
         ),
-        click.option(
+        flag(
             "--metrics-entity-labels",
-            "entity_labels",
-            is_flag=True,
-            help="Include names and limits of drifted entities in metrics, which any scraper can read.",
+            "Include names and limits of drifted entities in metrics, which any scraper can read.",
+            name="entity_labels",
         ),
     ),
 )

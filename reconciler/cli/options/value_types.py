@@ -52,6 +52,10 @@ class DurationParameter(click.ParamType[float]):
         return float(seconds)
 
 
+DURATION: Final = DurationParameter()
+"""A duration of at most :data:`LONGEST_DAYS` days."""
+
+
 class ReasonParameter(click.ParamType[str]):
     """The reason of an override: a text of at most :data:`LONGEST_REASON` characters, not blank."""
 
@@ -69,31 +73,6 @@ class ReasonParameter(click.ParamType[str]):
                 f"it has {len(text)} characters; at most {LONGEST_REASON} are stored", param, ctx
             )
         return text
-
-
-def duration_option(
-    *names: str,
-    text: str,
-    default: str | None = None,
-    is_required: bool = False,
-    max_days: int = LONGEST_DAYS,
-) -> Callable[[F], F]:
-    """Return an option whose value is a duration; the command receives seconds.
-
-    Args:
-        names: The flag, and the name of the command's parameter if it differs.
-    """
-    default_settings: dict[str, Any] = (
-        {} if default is None else {"default": default, "show_default": True}
-    )
-    return click.option(
-        *names,
-        type=DurationParameter(max_days=max_days),
-        required=is_required,
-        metavar="DURATION",
-        help=text,
-        **default_settings,
-    )
 
 
 class _EntityText(click.ParamType[Parsed]):

@@ -12,7 +12,7 @@ from reconciler.app.requests import (
     NotificationRequest,
     TargetRequest,
 )
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import (
@@ -22,7 +22,7 @@ from reconciler.cli.options.shared import (
     serving_options,
     where_options,
 )
-from reconciler.cli.options.value_types import DurationParameter, duration_option
+from reconciler.cli.options.value_types import DURATION
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,33 +57,29 @@ notify_options: Final = OptionPack(
     "notification_request",
     NotificationRequest,
     (
-        click.option(
-            "--notify",
-            "receivers",
+        option(
+            "--notify SHAPE=env:NAME|file:PATH",
+            f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}.",
+            name="receivers",
             multiple=True,
-            metavar="SHAPE=env:NAME|file:PATH",
-            help=f"Send notifications to the URL in this variable or file; shapes: {', '.join(NOTIFICATION_SHAPES)}.",
         ),
-        click.option(
-            "--notify-key",
-            "key",
-            metavar="env:NAME|file:PATH",
-            help="Variable or file with the key that signs messages (HMAC-SHA256).",
+        option(
+            "--notify-key env:NAME|file:PATH",
+            "Variable or file with the key that signs messages (HMAC-SHA256).",
+            name="key",
         ),
-        click.option(
-            "--remind-after",
-            type=DurationParameter(),
+        option(
+            "--remind-after DURATION",
+            "Time after which unchanged drift is notified again.",
+            DURATION,
             default=_DAY,
             show_default="1d",
-            metavar="DURATION",
-            help="Time after which unchanged drift is notified again.",
         ),
-        click.option(
-            "--notify-state",
-            "state",
-            type=FILE,
-            metavar="FILE",
-            help="File with the notifications that were sent  [default: .kquota/notified.json beside the project file].",
+        option(
+            "--notify-state FILE",
+            "File with the notifications that were sent  [default: .kquota/notified.json beside the project file].",
+            FILE,
+            name="state",
         ),
     ),
 )
@@ -91,30 +87,23 @@ notify_options: Final = OptionPack(
 
 
 @command(help=HELP)
-@click.option(
-    "--detailed-exitcode",
-    is_flag=True,
-    help="Exit 2 if there is drift, or an expired override is still live.",
-)
-@click.option("--read-only", is_flag=True, help="Do not record when drift was first seen.")
-@click.option("--verbose", "-v", is_flag=True, help="Print long lists in full.")
+@flag("--detailed-exitcode", "Exit 2 if there is drift, or an expired override is still live.")
+@flag("--read-only", "Do not record when drift was first seen.")
+@flag("--verbose -v", "Print long lists in full.")
 @where_options(revisions=True)
 @format_option("text", "json")
-@click.option("--watch", is_flag=True, help="Check repeatedly until stopped; print changes.")
-@duration_option(
-    "--interval", text="Time between two checks  [default: the cluster's interval, 2m]."
+@flag("--watch", "Check repeatedly until stopped; print changes.")
+@option(
+    "--interval DURATION",
+    "Time between two checks  [default: the cluster's interval, 2m].",
+    DURATION,
 )
-@click.option(
-    "--confirm-after",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].",
+@option(
+    "--confirm-after N",
+    "Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].",
+    click.IntRange(1),
 )
-@click.option(
-    "--correct-drift",
-    is_flag=True,
-    help="Restore the applied values after confirmed drift, within the guards.",
-)
+@flag("--correct-drift", "Restore the applied values after confirmed drift, within the guards.")
 @serving_options
 @notify_options
 @click.pass_obj
@@ -157,9 +146,9 @@ def drift(
         "--correct-drift": correct_drift or None,
         "--metrics-address": serving.address,
     }
-    for option, value in watch_flags.items():
+    for usage, value in watch_flags.items():
         if value is not None:
-            raise UsageError(ONLY_WATCH.format(option))
+            raise UsageError(ONLY_WATCH.format(usage))
     return _once(
         console,
         targets(where),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Never
 
 import click
 
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option
@@ -41,45 +41,29 @@ _RIGHTS: Final = ("all", "planner", "applier", "none")
 
 
 @command(help=HELP)
-@click.option(
-    "--behave-as",
-    type=click.Choice(_PROFILES),
-    default="4.x",
-    show_default=True,
-    help="Kafka version whose rules apply.",
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
+@option("--behave-as", "Kafka version whose rules apply.", click.Choice(_PROFILES), default="4.x")
+@option("--host", "Address to listen on.", default="127.0.0.1")
+@option(
     "--port",
-    type=click.IntRange(0, 65535),
+    "Port of the first broker; the others follow. 0 chooses a free port.",
+    click.IntRange(0, 65535),
     default=0,
-    help="Port of the first broker; the others follow. 0 chooses a free port.",
 )
-@click.option(
-    "--brokers", type=click.IntRange(1, 9), default=1, show_default=True, help="Number of brokers."
-)
-@click.option(
-    "--user",
-    "users",
+@option("--brokers", "Number of brokers.", click.IntRange(1, 9), default=1)
+@option(
+    "--user NAME:PASSWORD[:RIGHTS]",
+    f"Require SASL and accept this user; RIGHTS is one of {', '.join(_RIGHTS)}.",
+    name="users",
     multiple=True,
-    metavar="NAME:PASSWORD[:RIGHTS]",
-    help=f"Require SASL and accept this user; RIGHTS is one of {', '.join(_RIGHTS)}.",
 )
-@click.option(
-    "--tls-certificate", type=_FILE, help="PEM certificate chain of the server; enables TLS."
-)
-@click.option("--tls-key", type=_FILE, help="PEM key of the server, if it is in another file.")
-@click.option(
-    "--tls-client-ca", type=_FILE, help="PEM authorities of accepted client certificates."
-)
-@click.option(
-    "--cluster-id", default="", metavar="ID", help="Cluster id of 22 characters  [default: random]."
-)
-@click.option(
-    "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="File that keeps the quotas between runs.",
+@option("--tls-certificate", "PEM certificate chain of the server; enables TLS.", _FILE)
+@option("--tls-key", "PEM key of the server, if it is in another file.", _FILE)
+@option("--tls-client-ca", "PEM authorities of accepted client certificates.", _FILE)
+@option("--cluster-id ID", "Cluster id of 22 characters  [default: random].", default="")
+@option(
+    "--state FILE",
+    "File that keeps the quotas between runs.",
+    click.Path(dir_okay=False, path_type=Path),
 )
 @format_option("text", "json")
 @click.pass_obj

@@ -7,11 +7,11 @@ from typing import Final
 import click
 
 from reconciler.app.requests import MetricsRequest
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, serving_options
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.options.value_types import DURATION
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
 
@@ -30,46 +30,37 @@ Example:
 
 @command(help=HELP)
 @click.argument("repository", envvar="KQUOTA_REPOSITORY")
-@click.option(
-    "--branch",
+@option(
+    "--branch NAME",
+    "Branch to follow  [default: the default branch of the repository].",
     default="",
-    metavar="NAME",
-    help="Branch to follow  [default: the default branch of the repository].",
 )
-@click.option(
-    "--path",
-    "folder",
+@option(
+    "--path FOLDER",
+    "Folder of the repository that the project's paths start from  [default: its top].",
+    name="folder",
     default="",
-    metavar="FOLDER",
-    help="Folder of the repository that the project's paths start from  [default: its top].",
 )
-@click.option(
-    "--project",
-    default="kquota.yaml",
-    show_default=True,
-    metavar="FILE",
-    help="Project file, relative to that folder.",
+@option("--project FILE", "Project file, relative to that folder.", default="kquota.yaml")
+@option(
+    "--config-from FILE",
+    "Project file on this machine, used instead of the one on the branch.",
+    FILE,
+    name="trusted",
 )
-@click.option(
-    "--config-from",
-    "trusted",
-    type=FILE,
-    metavar="FILE",
-    help="Project file on this machine, used instead of the one on the branch.",
-)
-@duration_option(
-    "--interval",
+@option(
+    "--interval DURATION",
+    "Time between two fetches of the branch; clusters are checked at their own spec.interval.",
+    DURATION,
     default="60s",
-    text="Time between two fetches of the branch; clusters are checked at their own spec.interval.",
 )
-@duration_option("--fetch-timeout", default="2m", text="Longest time for one fetch.")
-@click.option(
-    "--state-dir",
+@option("--fetch-timeout DURATION", "Longest time for one fetch.", DURATION, default="2m")
+@option(
+    "--state-dir DIR",
+    "Folder of the mirror, the records and the audit log  [default under systemd: its StateDirectory].",
+    click.Path(file_okay=False, path_type=Path),
     required=True,
     envvar=["KQUOTA_STATE_DIR", "STATE_DIRECTORY"],
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the mirror, the records and the audit log  [default under systemd: its StateDirectory].",
 )
 @serving_options
 @click.pass_obj

@@ -9,7 +9,7 @@ from reconciler.app.recorded_use.selection import DAY_MS, ClusterSelection, Wind
 from reconciler.app.recorded_use.spark_job import SparkOptions, run, run_work
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.spark.options import (
@@ -55,11 +55,10 @@ Example:
 @command(help=PLAN_HELP)
 @lake_option()
 @clusters_options()
-@click.option(
-    "--at",
-    type=InstantParameter(),
-    metavar="WHEN",
-    help="Compare with the snapshots of this time: a date, a time, or a duration before now  [default: now].",
+@option(
+    "--at WHEN",
+    "Compare with the snapshots of this time: a date, a time, or a duration before now  [default: now].",
+    InstantParameter(),
 )
 @running_options()
 @fleet_options()
@@ -115,10 +114,9 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options(f"{LOOK_BACK_DAYS}d, the look-back")
-@click.option(
-    "--principals",
-    metavar="FILE",
-    help="Clients: CSV with the columns user, client_id and ip; - for standard input.",
+@option(
+    "--principals FILE",
+    "Clients: CSV with the columns user, client_id and ip; - for standard input.",
 )
 @running_options()
 @fleet_options()

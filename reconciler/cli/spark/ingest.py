@@ -6,11 +6,11 @@ from typing import Final
 import click
 
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, format_option
-from reconciler.cli.options.value_types import duration_option
+from reconciler.cli.options.value_types import DURATION
 from reconciler.cli.spark.options import clusters_options, lake_option, window_options
 from reconciler.errors import UsageError
 
@@ -36,64 +36,49 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options("where the last run ended, 14d at first")
-@click.option(
-    "--prometheus",
-    metavar="URL",
-    help="URL of the Prometheus HTTP API  [default: telemetry.prometheus].",
+@option("--prometheus URL", "URL of the Prometheus HTTP API  [default: telemetry.prometheus].")
+@option(
+    "--http-config FILE",
+    "File with authorization, TLS and headers, in the format of Prometheus' http_config.",
+    FILE,
 )
-@click.option(
-    "--http-config",
-    type=FILE,
-    metavar="FILE",
-    help="File with authorization, TLS and headers, in the format of Prometheus' http_config.",
-)
-@click.option(
-    "--file",
-    "files",
-    type=FILE,
+@option(
+    "--file PATH",
+    "File to read instead of Prometheus, OpenMetrics text or Parquet; may be repeated.",
+    FILE,
+    name="files",
     multiple=True,
-    metavar="PATH",
-    help="File to read instead of Prometheus, OpenMetrics text or Parquet; may be repeated.",
 )
-@click.option(
-    "--dialect", metavar="NAME|FILE", help="Dialect of the exporter  [default: detected]."
-)
-@click.option(
-    "--snapshot",
-    "snapshots",
-    type=FILE,
+@option("--dialect NAME|FILE", "Dialect of the exporter  [default: detected].")
+@option(
+    "--snapshot FILE",
+    "Snapshot of the limits (kquota snapshot --taken-at); may be repeated.",
+    FILE,
+    name="snapshots",
     multiple=True,
-    metavar="FILE",
-    help="Snapshot of the limits (kquota snapshot --taken-at); may be repeated.",
 )
-@click.option(
-    "--audit-log",
-    "audit_logs",
-    type=FILE,
+@option(
+    "--audit-log FILE",
+    "Audit log of kquota apply; may be repeated.",
+    FILE,
+    name="audit_logs",
     multiple=True,
-    metavar="FILE",
-    help="Audit log of kquota apply; may be repeated.",
 )
-@click.option(
-    "--matchers", metavar="MATCHERS", help="Series matchers  [default: telemetry.matchers]."
+@option("--matchers MATCHERS", "Series matchers  [default: telemetry.matchers].")
+@option(
+    "--broker-id RULE",
+    "Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
 )
-@click.option(
-    "--broker-id",
-    metavar="RULE",
-    help="Rule for broker ids: label:NAME or regex:NAME:PATTERN  [default: telemetry.brokerId].",
-)
-@duration_option("--step", text="Time between two samples  [default: telemetry.scrapeStep].")
-@click.option(
-    "--publish",
+@option("--step DURATION", "Time between two samples  [default: telemetry.scrapeStep].", DURATION)
+@option(
+    "--publish [URI]",
+    "Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].",
     is_flag=False,
     flag_value=EVIDENCE,
-    metavar="[URI]",
-    help="Publish evidence afterwards, to this URI  [default: telemetry.evidenceUri].",
 )
-@click.option(
+@flag(
     "--rebuild",
-    is_flag=True,
-    help="Read days again (14d, or from --from on) and apply the present step; with --publish, upload all evidence again.",
+    "Read days again (14d, or from --from on) and apply the present step; with --publish, upload all evidence again.",
 )
 @format_option("text", "json")
 @click.pass_obj

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option
@@ -36,14 +36,13 @@ Example:
 
 @command(help=EXPIRE_HELP)
 @lake_option()
-@click.option(
-    "--keep",
-    "keep_options",
-    metavar="TABLE=DAYS",
+@option(
+    "--keep TABLE=DAYS",
+    "Retention of a table in days; may be repeated.",
+    name="keep_options",
     multiple=True,
-    help="Retention of a table in days; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be removed; remove nothing.")
+@flag("--dry-run", "Print what would be removed; remove nothing.")
 @format_option("text", "json")
 @click.pass_obj
 def expire(
@@ -156,14 +155,10 @@ Example:
 
 @command(help=ROLLUP_HELP)
 @lake_option()
-@click.option(
-    "--cluster-id",
-    "ids",
-    multiple=True,
-    metavar="ID",
-    help="Only this Kafka cluster id; may be repeated.",
+@option(
+    "--cluster-id ID", "Only this Kafka cluster id; may be repeated.", name="ids", multiple=True
 )
-@click.option("--rebuild", is_flag=True, help="Recompute all days, changed or not.")
+@flag("--rebuild", "Recompute all days, changed or not.")
 @running_options()
 @format_option("text", "json")
 @click.pass_obj

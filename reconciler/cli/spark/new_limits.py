@@ -7,7 +7,7 @@ import click
 
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import FILE, format_option
@@ -42,24 +42,15 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options()
-@click.option(
-    "--plan",
-    "plans",
-    type=FILE,
+@option(
+    "--plan FILE",
+    "Plan saved by kquota plan --out; may be repeated, one per cluster.",
+    FILE,
+    name="plans",
     multiple=True,
-    metavar="FILE",
-    help="Plan saved by kquota plan --out; may be repeated, one per cluster.",
 )
-@click.option(
-    "--after",
-    type=FILE,
-    multiple=True,
-    metavar="FILE",
-    help="Snapshot of the new limits; may be repeated.",
-)
-@click.option(
-    "--require-evidence", is_flag=True, help="Exit 5 unless there is evidence for every change."
-)
+@option("--after FILE", "Snapshot of the new limits; may be repeated.", FILE, multiple=True)
+@flag("--require-evidence", "Exit 5 unless there is evidence for every change.")
 @most_option(
     200,
     "Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.",
@@ -131,12 +122,11 @@ Example:
 @lake_option()
 @clusters_options()
 @window_options("30d")
-@click.option(
-    "--out",
-    "out_folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Folder for the documents, one file per cluster; it must not be a folder of manifests.",
+@option(
+    "--out DIR",
+    "Folder for the documents, one file per cluster; it must not be a folder of manifests.",
+    click.Path(file_okay=False, path_type=Path),
+    name="out_folder",
 )
 @most_option(200, "Maximum number of rows to print.")
 @running_options()

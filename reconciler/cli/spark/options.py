@@ -9,6 +9,7 @@ import click
 
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions
+from reconciler.cli.framework.commands import flag, option
 from reconciler.cli.options.shared import FILE, OptionPack
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,9 +35,9 @@ class InstantParameter(click.ParamType[int]):
             return value
         text = str(value)
         if _AGO.fullmatch(text):
-            from reconciler.cli.options.value_types import DurationParameter
+            from reconciler.cli.options.value_types import DURATION
 
-            return -round(DurationParameter().convert(text, param, ctx) * 1000)
+            return -round(DURATION.convert(text, param, ctx) * 1000)
         try:
             when = datetime.fromisoformat(text)
         except ValueError:
@@ -63,19 +64,14 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
         "window",
         WindowOptions,
         [
-            click.option(
-                "--from",
-                "from_ms",
-                type=InstantParameter(),
-                metavar="WHEN",
-                help=f"Start: a date, a time, or a duration before now  [default: {default}].",
+            option(
+                "--from WHEN",
+                f"Start: a date, a time, or a duration before now  [default: {default}].",
+                InstantParameter(),
+                name="from_ms",
             ),
-            click.option(
-                "--to",
-                "to_ms",
-                type=InstantParameter(),
-                metavar="WHEN",
-                help="End, not included  [default: now].",
+            option(
+                "--to WHEN", "End, not included  [default: now].", InstantParameter(), name="to_ms"
             ),
         ],
     )
@@ -83,13 +79,12 @@ def window_options(default: str = "14d") -> Callable[[F], F]:
 
 def lake_option() -> Callable[[F], F]:
     """Return ``--lake``, which ``KQUOTA_LAKE`` can set."""
-    return click.option(
-        "--lake",
+    return option(
+        "--lake URI",
+        "Location of the tables: a folder, s3://, gs:// or az://.",
         envvar=LAKE_VARIABLE,
         show_envvar=True,
         required=True,
-        metavar="URI",
-        help="Location of the tables: a folder, s3://, gs:// or az://.",
     )
 
 
@@ -99,23 +94,19 @@ def clusters_options() -> Callable[[F], F]:
         "clusters",
         ClusterSelection,
         [
-            click.option(
-                "--cluster",
-                "names",
+            option(
+                "--cluster NAME",
+                "Name of a cluster in the project file; may be repeated.",
+                name="names",
                 multiple=True,
-                metavar="NAME",
-                help="Name of a cluster in the project file; may be repeated.",
             ),
-            click.option("--all", "every", is_flag=True, help="All clusters of the project file."),
-            click.option(
-                "--project", type=FILE, metavar="FILE", help="Project file  [default: kquota.yaml]."
-            ),
-            click.option(
-                "--cluster-id",
-                "ids",
+            flag("--all", "All clusters of the project file.", name="every"),
+            option("--project FILE", "Project file  [default: kquota.yaml].", FILE),
+            option(
+                "--cluster-id ID",
+                "A Kafka cluster id, instead of a project file; may be repeated.",
+                name="ids",
                 multiple=True,
-                metavar="ID",
-                help="A Kafka cluster id, instead of a project file; may be repeated.",
             ),
         ],
     )
@@ -130,48 +121,29 @@ def running_options() -> Callable[[F], F]:
         "running",
         SparkOptions,
         [
-            click.option(
-                "--master",
-                metavar="MASTER",
-                help="Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine].",
+            option(
+                "--master MASTER",
+                "Spark master: local[2], spark://host:7077, k8s://…, yarn  [default: this machine].",
             ),
-            click.option(
-                "--remote",
-                metavar="sc://HOST:PORT",
-                help="Spark Connect server to use instead of --master.",
+            option("--remote sc://HOST:PORT", "Spark Connect server to use instead of --master."),
+            option(
+                "--memory SIZE", "Heap of a session on this machine, such as 4g  [default: 1g]."
             ),
-            click.option(
-                "--memory",
-                metavar="SIZE",
-                help="Heap of a session on this machine, such as 4g  [default: 1g].",
-            ),
-            click.option(
-                "--brief",
-                is_flag=True,
-                help="Start faster and compute slower; for little data on this machine.",
-            ),
+            flag("--brief", "Start faster and compute slower; for little data on this machine."),
         ],
     )
 
 
 def most_option(default: int, text: str) -> Callable[[F], F]:
     """Return ``--most``, at most 10,000; ``text`` says of what."""
-    return click.option(
-        "--most",
-        type=click.IntRange(1, 10_000),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help=text,
-    )
+    return option("--most N", text, click.IntRange(1, 10_000), default=default)
 
 
 def engine_option() -> Callable[[F], F]:
     """Return ``--engine``: the core in this process, Spark, or the faster of the two for the number of rows."""
-    return click.option(
+    return option(
         "--engine",
-        type=click.Choice(ENGINES),
+        "Engine: core (this process), spark, or auto (the faster one).",
+        click.Choice(ENGINES),
         default="auto",
-        show_default=True,
-        help="Engine: core (this process), spark, or auto (the faster one).",
     )

@@ -9,6 +9,7 @@ import click
 
 from reconciler import __version__
 from reconciler.base.text_files import check_place, write_text
+from reconciler.cli.framework.commands import option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.options.shared import OptionPack, out_option
 from reconciler.errors import QuotaValueError
@@ -108,11 +109,10 @@ def showing_options() -> Callable[[F], F]:
         [
             _page_format_option(),
             out_option(),
-            click.option(
-                "--pseudonymise",
-                type=KeyFileParameter(),
-                metavar="KEYFILE",
-                help="Replace names by a keyed hash; KEYFILE has the key. For pages that are published.",
+            option(
+                "--pseudonymise KEYFILE",
+                "Replace names by a keyed hash; KEYFILE has the key. For pages that are published.",
+                KeyFileParameter(),
             ),
         ],
     )
@@ -124,11 +124,11 @@ def client_options() -> Callable[[F], F]:
 
 
 def _page_format_option() -> Callable[[F], F]:
-    return click.option(
+    return option(
         "--format",
-        "output",
-        type=click.Choice(FORMATS),
-        help="Output format  [default: by the suffix of --out, else text].",
+        "Output format  [default: by the suffix of --out, else text].",
+        click.Choice(FORMATS),
+        name="output",
     )
 
 
@@ -138,21 +138,19 @@ def fleet_options() -> Callable[[F], F]:
         "showing",
         ReportOutput,
         [
-            click.option(
+            option(
                 "--format",
-                "output",
-                type=click.Choice(FORMATS[:3]),
+                "Output format.",
+                click.Choice(FORMATS[:3]),
+                name="output",
                 default="text",
-                show_default=True,
-                help="Output format.",
             ),
             out_option(),
-            click.option(
+            option(
                 "--most",
-                type=click.IntRange(1, 10_000),
+                "Maximum number of rows of each kind; the lake contains all.",
+                click.IntRange(1, 10_000),
                 default=100,
-                show_default=True,
-                help="Maximum number of rows of each kind; the lake contains all.",
             ),
         ],
     )

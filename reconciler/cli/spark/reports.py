@@ -12,7 +12,7 @@ from reconciler.app.recorded_use.selection import (
 )
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
 from reconciler.base.clock import SystemClock
-from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import OptionPack
@@ -90,12 +90,11 @@ def report_options() -> Callable[[F], F]:
             lake_option(),
             clusters_options(),
             window_options(),
-            click.option(
+            option(
                 "--most",
-                type=click.IntRange(1, 5_000),
+                "Maximum number of rows of each table.",
+                click.IntRange(1, 5_000),
                 default=50,
-                show_default=True,
-                help="Maximum number of rows of each table.",
             ),
             running_options(),
             showing_options(),
@@ -174,15 +173,14 @@ Example:
 @command(help=CLIENT_HELP)
 @lake_option()
 @clusters_options()
-@click.option("--user", metavar="NAME", help="Name of the principal, without the prefix User:.")
-@click.option("--client-id", metavar="NAME", help="Client id, as the client sends it.")
-@click.option("--ip", metavar="ADDRESS", help="Address that the client connects from.")
-@click.option(
-    "--at",
-    "at_ms",
-    type=InstantParameter(),
-    metavar="WHEN",
-    help="Time in question; the window is an hour before and after it, unless --from or --to is given.",
+@option("--user NAME", "Name of the principal, without the prefix User:.")
+@option("--client-id NAME", "Client id, as the client sends it.")
+@option("--ip ADDRESS", "Address that the client connects from.")
+@option(
+    "--at WHEN",
+    "Time in question; the window is an hour before and after it, unless --from or --to is given.",
+    InstantParameter(),
+    name="at_ms",
 )
 @window_options()
 @most_option(50, "Maximum number of times to show.")
