@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -108,25 +108,24 @@ class OneLineFormatter(logging.Formatter):
         return f"{instant(record.created)} {record.levelname} {words}"
 
 
-class _ServiceLogHandler(logging.Handler):
-    def __init__(self, console: Console) -> None:
-        super().__init__(logging.INFO)
-        self._console = console
+class _ConsoleHandler(logging.Handler):
+    """Passes each record to a function of the console."""
+
+    def __init__(self, write: Callable[[str], None], level: int) -> None:
+        super().__init__(level)
+        self._write = write
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._console.note(self.format(record))
+        self._write(self.format(record))
 
 
 @contextlib.contextmanager
-def log_records(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
-    """Send log records of kquota and asyncio to standard error while the context is active."""
-    handler = _ServiceLogHandler(console)
-    handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
-    before = [(log := logging.getLogger(name), log.level, log.propagate) for name in _LOGGERS]
+def _handled_by(handler: logging.Handler, *names: str) -> Iterator[None]:
+    """Send the records of these loggers to the handler alone while the context is active."""
+    before = [(log := logging.getLogger(name), log.level, log.propagate) for name in names]
     for log, _, _ in before:
         log.addHandler(handler)
         log.propagate = False
-    logging.getLogger("reconciler").setLevel(logging.INFO)
     try:
         yield
     finally:
@@ -136,29 +135,21 @@ def log_records(console: Console, environment: Mapping[str, str] = os.environ) -
             log.propagate = propagate
 
 
+@contextlib.contextmanager
+def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
+    """Send log records of kquota and asyncio to standard error while the context is active."""
+    handler = _ConsoleHandler(console.note, logging.INFO)
+    handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
+    with _handled_by(handler, *_LOGGERS):
+        logging.getLogger("reconciler").setLevel(logging.INFO)
+        yield
+
+
+def print_loop_warnings(console: Console) -> contextlib.AbstractContextManager[None]:
+    """Print warnings of loops on the console while the context is active."""
+    return _handled_by(_ConsoleHandler(console.warning, logging.WARNING), "reconciler.loop")
+
+
 def collect_as_usual() -> None:
     """Restore CPython's default garbage collection threshold, so that the memory of a long-running command does not grow."""
     gc.set_threshold(_USUAL_COLLECTION)
-
-
-class _ConsoleWarningHandler(logging.Handler):
-    def __init__(self, console: Console) -> None:
-        super().__init__(logging.WARNING)
-        self._console = console
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._console.warning(record.getMessage())
-
-
-@contextlib.contextmanager
-def loops_speak(console: Console) -> Iterator[None]:
-    """Print log records of loops on the console while the context is active."""
-    log, handler = logging.getLogger("reconciler.loop"), _ConsoleWarningHandler(console)
-    before = log.propagate
-    log.addHandler(handler)
-    log.propagate = False
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.propagate = before

@@ -172,12 +172,12 @@ def _watch(
 ) -> ExitCode:
     from reconciler.app.drift.service import watch_drift
     from reconciler.app.event_loop import run
-    from reconciler.cli.framework.logs import collect_as_usual, loops_speak
+    from reconciler.cli.framework.logs import collect_as_usual, print_loop_warnings
     from reconciler.errors import TaskDied
 
     collect_as_usual()
     receiver = ConsoleReceiver(console, output)
-    with loops_speak(console), contextlib.suppress(KeyboardInterrupt):
+    with print_loop_warnings(console), contextlib.suppress(KeyboardInterrupt):
         try:
             run(
                 watch_drift(

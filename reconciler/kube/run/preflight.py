@@ -5,13 +5,13 @@ The table of permissions is the operator's own; a test compares it with the char
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.app.inspection.cluster_checks import Checkup, examine, unusable
 from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
-from reconciler.kube.api import resource_paths
+from reconciler.kube.api import resource_paths as paths
 from reconciler.kube.api.client import AccessReview, KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -36,8 +36,7 @@ NAMESPACE_OF_CLUSTER_EVENTS: Final = "default"
 """Namespace of events about objects that have no namespace."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequiredRight:
+class RequiredRight(NamedTuple):
     """A permission that the operator uses, and its purpose."""
 
     verb: str  # RBAC verb
@@ -55,41 +54,47 @@ class RequiredRight:
 
 
 _DOCUMENTS: Final = (
-    (
-        "list",
-        resource_paths.CLIENT_QUOTAS,
-        "",
-        "to list the declared quotas completely",
-    ),
-    ("watch", resource_paths.CLIENT_QUOTAS, "", "to watch changes"),
-    (
+    RequiredRight("list", paths.CLIENT_QUOTAS, "to list the declared quotas completely"),
+    RequiredRight("watch", paths.CLIENT_QUOTAS, "to watch changes"),
+    RequiredRight(
         "patch",
-        resource_paths.CLIENT_QUOTAS,
-        "status",
+        paths.CLIENT_QUOTAS,
         "to write the status of documents, and to store records",
+        "status",
     ),
-    ("patch", resource_paths.CLIENT_QUOTAS, "", "to add and remove its finalizer"),
-    (
+    RequiredRight("patch", paths.CLIENT_QUOTAS, "to add and remove its finalizer"),
+    RequiredRight(
         "release",
-        resource_paths.CLIENT_QUOTAS,
-        "",
+        paths.CLIENT_QUOTAS,
         "so that the admission policy lets it change its finalizer",
     ),
-    ("create", resource_paths.EVENTS, "", "to report transitions"),
+    RequiredRight("create", paths.EVENTS, "to report transitions"),
 )
 _OWN: Final = (
-    ("list", resource_paths.CONFIG_MAPS, "to read ownership records"),
-    ("create", resource_paths.CONFIG_MAPS, "to write ownership records"),
-    ("update", resource_paths.CONFIG_MAPS, "to write ownership records"),
-    ("delete", resource_paths.CONFIG_MAPS, "to delete parts that are no longer needed"),
-    ("get", resource_paths.SECRETS, "to read credentials of Kafka clusters"),
-    ("list", resource_paths.SECRETS, "to watch for rotated credentials"),
-    ("watch", resource_paths.SECRETS, "to watch for rotated credentials"),
+    RequiredRight("list", paths.CONFIG_MAPS, "to read ownership records"),
+    RequiredRight("create", paths.CONFIG_MAPS, "to write ownership records"),
+    RequiredRight("update", paths.CONFIG_MAPS, "to write ownership records"),
+    RequiredRight("delete", paths.CONFIG_MAPS, "to delete parts that are no longer needed"),
+    RequiredRight("get", paths.SECRETS, "to read credentials of Kafka clusters"),
+    RequiredRight("list", paths.SECRETS, "to watch for rotated credentials"),
+    RequiredRight("watch", paths.SECRETS, "to watch for rotated credentials"),
 )
 _CLUSTERS: Final = (
-    ("list", "", "to list the Kafka clusters"),
-    ("watch", "", "to watch changes"),
-    ("patch", "status", "to write the status of each cluster"),
+    RequiredRight("list", paths.QUOTA_CLUSTERS, "to list the Kafka clusters"),
+    RequiredRight("watch", paths.QUOTA_CLUSTERS, "to watch changes"),
+    RequiredRight("patch", paths.QUOTA_CLUSTERS, "to write the status of each cluster", "status"),
+)
+_CLUSTER_EVENTS: Final = RequiredRight(
+    "create",
+    paths.EVENTS,
+    "to report transitions of QuotaClusters",
+    namespace=NAMESPACE_OF_CLUSTER_EVENTS,
+)
+_DEFINITION: Final = RequiredRight(
+    "get",
+    paths.DEFINITIONS,
+    "to remove nothing while the definition of ClientQuota is being deleted",
+    name=paths.CLIENT_QUOTA_DEFINITION,
 )
 
 
@@ -97,52 +102,19 @@ def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
     """Yield every permission that an operator with these settings uses."""
     own_namespace = settings.operator_namespace
     for namespace in settings.namespaces or (None,):
-        for verb, resource, subresource, purpose in _DOCUMENTS:
-            yield RequiredRight(
-                verb=verb,
-                resource=resource,
-                subresource=subresource,
-                namespace=namespace,
-                purpose=purpose,
-            )
+        yield from (right._replace(namespace=namespace) for right in _DOCUMENTS)
     if settings.namespaces and settings.quota_clusters is None:
-        yield RequiredRight(
-            verb="create",
-            resource=resource_paths.EVENTS,
-            namespace=NAMESPACE_OF_CLUSTER_EVENTS,
-            purpose="to report transitions of QuotaClusters",
-        )
+        yield _CLUSTER_EVENTS
     if not settings.namespaces or settings.quota_clusters is None:
-        yield RequiredRight(
-            verb="get",
-            resource=resource_paths.DEFINITIONS,
-            name=resource_paths.CLIENT_QUOTA_DEFINITION,
-            purpose="to remove nothing while the definition of ClientQuota is being deleted",
-        )
-    for verb, resource, purpose in _OWN:
-        yield RequiredRight(verb=verb, resource=resource, namespace=own_namespace, purpose=purpose)
+        yield _DEFINITION
+    yield from (right._replace(namespace=own_namespace) for right in _OWN)
     if settings.leader_elect:
-        lease = settings.lease_name
-        elect = "for leader election"
-        yield RequiredRight(
-            verb="create", resource=resource_paths.LEASES, namespace=own_namespace, purpose=elect
-        )
+        lease = RequiredRight("create", paths.LEASES, "for leader election", "", own_namespace)
+        yield lease
         for verb in ("get", "update"):
-            yield RequiredRight(
-                verb=verb,
-                resource=resource_paths.LEASES,
-                namespace=own_namespace,
-                name=lease,
-                purpose=elect,
-            )
+            yield lease._replace(verb=verb, name=settings.lease_name)
     if settings.quota_clusters is None:
-        for verb, subresource, purpose in _CLUSTERS:
-            yield RequiredRight(
-                verb=verb,
-                resource=resource_paths.QUOTA_CLUSTERS,
-                subresource=subresource,
-                purpose=purpose,
-            )
+        yield from _CLUSTERS
 
 
 async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview:
@@ -182,7 +154,7 @@ async def configured(
     if settings.quota_clusters is not None:
         objects: Sequence[Obj] = read_clusters(settings.quota_clusters)
     else:
-        objects = (await api.list(resource_paths.QUOTA_CLUSTERS)).items
+        objects = (await api.list(paths.QUOTA_CLUSTERS)).items
     own_clusters = [
         cluster_obj
         for cluster_obj in objects
@@ -219,7 +191,7 @@ async def _config(
         place = f"{settings.operator_namespace}/{cluster.secret_name}"
         try:
             secret = await api.get(
-                resource_paths.SECRETS, settings.operator_namespace, cluster.secret_name
+                paths.SECRETS, settings.operator_namespace, cluster.secret_name
             )
         except NotFound:
             raise CredentialsError(f"there is no Secret {place}", reason=NOT_FOUND) from None
