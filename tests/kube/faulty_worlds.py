@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.app.loop import LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.errors import ConnectError, KquotaError, KubernetesUnavailable
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner, RemovalWindow
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,
     CLIENT_QUOTAS,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.app.loop import LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTAS,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import StalePlan
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import DEFINITIONS, QUOTA_CLUSTERS

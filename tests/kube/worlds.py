@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner, RemovalWindow
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.kube.api.custom_resources import FINALIZER, document_of
 from reconciler.kube.api.resource_paths import (
     CLIENT_QUOTA_DEFINITION,

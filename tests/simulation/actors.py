@@ -16,7 +16,6 @@ from reconciler.app.loop.cluster_loop import (
     LoopIntervals,
     LoopOutcome,
     LoopTrigger,
-    Mailbox,
 )
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.loop.removal_window import RemovalWindow
@@ -155,8 +154,6 @@ def options(world: "World", process: SimulatedProcess, run: Run) -> ReconcileOpt
 async def watch(world: "World", process: SimulatedProcess) -> None:
     """Run the loop of one cluster as ``kquota watch`` does."""
     clock, chance = world.clock, world.scenario.chance("loop")
-    mailbox = Mailbox(clock=clock)
-    world.mailboxes.append(mailbox)
     runner = ReconcileRunner(
         "prod", clock=clock, window=RemovalWindow(world.removals, seconds=3_600.0)
     )
@@ -203,16 +200,16 @@ async def watch(world: "World", process: SimulatedProcess) -> None:
 
     loop = ClusterLoop(
         "prod",
-        mailbox=mailbox,
         work=work,
         pace=lambda: LoopIntervals(interval=world.settings.interval),
         clock=clock,
         random=chance.random,
     )
+    world.mailboxes.append(loop.mailbox)
     try:
         await loop.run(asyncio.Event())
     finally:
-        world.mailboxes.remove(mailbox)
+        world.mailboxes.remove(loop.mailbox)
         if session is not None:
             await session.close()
 

@@ -1,7 +1,6 @@
 """Observes drift once, or watches it until stopped: a loop per cluster, the receivers, and metrics."""
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,14 +10,13 @@ from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
 from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions
-from reconciler.app.loop.cluster_loop import ClusterLoop, Mailbox
+from reconciler.app.loop.cluster_loop import ClusterLoop
 from reconciler.app.loop.health import hung_loops, late_loops, metrics_of, serve_metrics
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import MetricsRequest, NotificationRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
-from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.notify import ClusterDrift, Notifier, drift_of
 from reconciler.notify.notifier import Receiver
@@ -70,7 +68,12 @@ async def watch_drift(
         DriftWatcher(notices, target, watching, clock=clock, on_reconciled=notify, metrics=metrics)
         for target in targets
     ]
-    loops = {watcher.name: _loop_of(watcher, clock) for watcher in watchers}
+    loops = {
+        watcher.name: ClusterLoop(
+            watcher.name, work=watcher.work, pace=watcher.intervals, clock=clock
+        )
+        for watcher in watchers
+    }
     async with serve_metrics(
         notices,
         serving,
@@ -94,17 +97,6 @@ def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
         reconciliation.preview.plan.cluster_id,
         reconciliation.observations,
         reconciliation.expired_overrides,
-    )
-
-
-def _loop_of(watcher: DriftWatcher, clock: Clock) -> ClusterLoop:
-    return ClusterLoop(
-        watcher.name,
-        mailbox=Mailbox(clock=clock),
-        work=watcher.work,
-        pace=watcher.intervals,
-        clock=clock,
-        random=random.SystemRandom().random,
     )
 
 

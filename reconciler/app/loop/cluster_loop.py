@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
@@ -191,7 +192,6 @@ class ClusterLoop:
     for a key or the resync.
 
     Args:
-        mailbox: Wakes the loop.
         work: One reconciliation. A ``KquotaError`` it raises is a failure, retriable or terminal; anything else is a
             bug.
         pace: Returns the intervals; called before each wait.
@@ -201,14 +201,13 @@ class ClusterLoop:
         self,
         name: str,
         *,
-        mailbox: Mailbox,
         work: Work,
         pace: Callable[[], LoopIntervals],
         clock: Clock,
-        random: Random,
+        random: Random = random.random,
     ) -> None:
         self.name = name
-        self.mailbox = mailbox
+        self.mailbox = Mailbox(clock=clock)  # a key wakes the loop
         # When the latest reconciliation started and ended, in seconds since the epoch; ``None`` = none yet.
         self.last_started: float | None = None
         self.last_ended: float | None = None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from reconciler.app.loop.cluster_loop import ClusterLoop, Mailbox, Random
+from reconciler.app.loop.cluster_loop import ClusterLoop, Random
 from reconciler.app.loop.reconcile_runner import ReconcileRunner
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.app.loop.task_supervisor import supervise
@@ -104,7 +104,6 @@ class WatchedFleet:
         self.loops = {
             name: ClusterLoop(
                 name,
-                mailbox=Mailbox(clock=self._clock),
                 work=cluster.work,
                 pace=cluster.pace,
                 clock=self._clock,

@@ -14,9 +14,9 @@ from typing import Final
 from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.event_loop import signals_handled
-from reconciler.app.loop import ClusterLoop, LoopIntervals, Mailbox, supervise
-from reconciler.app.loop.cluster_loop import Random
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
 from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, serve_metrics
+from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest
 from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
@@ -87,8 +87,8 @@ class BranchWatch:
         opener: Opener,
         telemetry: WatchMetrics,
         clock: Clock,
-        random: Random,
         principal: str,
+        random: Random = random.random,
     ) -> None:
         self._interval, self._clock = interval, clock
         self._fleet = WatchedFleet(
@@ -104,12 +104,7 @@ class BranchWatch:
         )
         pace = LoopIntervals(interval=interval, first_retry=min(5.0, interval), last_retry=interval)
         self._branch = ClusterLoop(
-            "git",
-            mailbox=Mailbox(clock=clock),
-            work=self._follower.work,
-            pace=lambda: pace,
-            clock=clock,
-            random=random,
+            "git", work=self._follower.work, pace=lambda: pace, clock=clock, random=random
         )
         self._began = clock.now()
 
@@ -154,7 +149,6 @@ class _WatchService:
             opener=ClusterSessions(options.state_dir, clock=clock, telemetry=telemetry).open,
             telemetry=telemetry,
             clock=clock,
-            random=random.SystemRandom().random,
             principal=current_principal(),
         )
         self._signal = signal.SIGTERM

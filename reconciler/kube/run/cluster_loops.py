@@ -4,14 +4,18 @@ Watch events call :meth:`ClusterLoops.enqueue`, which waits neither for Kafka no
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from reconciler.app.loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger, Mailbox
-from reconciler.app.loop.cluster_loop import Work
+from reconciler.app.loop.cluster_loop import (
+    ClusterLoop,
+    LoopIntervals,
+    LoopOutcome,
+    LoopTrigger,
+    Work,
+)
 from reconciler.base.protocols import Clock
 from reconciler.kube.watch.resource_cache import ResourceCache
 
@@ -101,11 +105,9 @@ class ClusterLoops:
             stop = asyncio.Event()
             loop = ClusterLoop(
                 name or "documents without a cluster",
-                mailbox=Mailbox(clock=self._clock),
                 work=self._work_of(name),
                 pace=partial(self._pace_of, name),
                 clock=self._clock,
-                random=random.random,
             )
             self._running[name] = _RunningLoop(loop, stop)
             tasks[asyncio.ensure_future(loop.run(stop))] = name

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger, ReconcileRunner
-from reconciler.app.loop.reconcile_runner import needs_confirmation
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,

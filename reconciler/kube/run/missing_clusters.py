@@ -7,7 +7,7 @@ limits in Kafka: they are recorded as orphaned before its finalizer is removed.
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (

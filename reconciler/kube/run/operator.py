@@ -15,14 +15,11 @@ from functools import partial
 from typing import Final
 
 from reconciler.app.event_loop import signals_handled
-from reconciler.app.loop import (
-    LoopIntervals,
-    ReconcileRunner,
-    RemovalWindow,
-    supervise,
-)
-from reconciler.app.loop.cluster_loop import Work
+from reconciler.app.loop.cluster_loop import LoopIntervals, Work
 from reconciler.app.loop.health import hung_loops, is_late, late_loops
+from reconciler.app.loop.reconcile_runner import ReconcileRunner
+from reconciler.app.loop.removal_window import RemovalWindow
+from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.loop.wait import first_of
 from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock

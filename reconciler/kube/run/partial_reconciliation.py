@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from reconciler.app.loop import LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.base.protocols import Progress
 from reconciler.kube.status.eligibility import ReconcileScope
 from reconciler.kube.status.publisher import ReconcileResult

@@ -190,9 +190,7 @@ async def _config(
     if cluster.secret_name is not None:
         place = f"{settings.operator_namespace}/{cluster.secret_name}"
         try:
-            secret = await api.get(
-                paths.SECRETS, settings.operator_namespace, cluster.secret_name
-            )
+            secret = await api.get(paths.SECRETS, settings.operator_namespace, cluster.secret_name)
         except NotFound:
             raise CredentialsError(f"there is no Secret {place}", reason=NOT_FOUND) from None
         credentials = granted_credentials(secret, cluster.name)

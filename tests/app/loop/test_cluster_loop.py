@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.loop import (
+from reconciler.app.loop.cluster_loop import (
     ClusterLoop,
     LoopIntervals,
     LoopOutcome,
     LoopTrigger,
-    Mailbox,
 )
 from reconciler.errors import AuthenticationError, ConfigError, ConnectError
 from tests.fakes.manual_clock import TurnedClock, settle
@@ -57,16 +56,15 @@ class Stage:
 
     def play(self, story: Callable[["Stage"], Awaitable[None]]) -> None:
         async def run() -> None:
-            self.box = Mailbox(clock=self.clock)
             self.stop = asyncio.Event()
             self.loop = ClusterLoop(
                 "prod",
-                mailbox=self.box,
                 work=self.work,
                 pace=lambda: self.pace,
                 clock=self.clock,
                 random=lambda: self.chance,
             )
+            self.box = self.loop.mailbox
             self.task = asyncio.ensure_future(self.loop.run(self.stop))
             try:
                 await story(self)

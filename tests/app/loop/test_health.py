@@ -9,7 +9,6 @@ from reconciler.app.loop.cluster_loop import (
     LoopIntervals,
     LoopOutcome,
     LoopTrigger,
-    Mailbox,
 )
 from reconciler.app.loop.health import (
     GRACE_SECONDS,
@@ -29,7 +28,6 @@ def new_loop() -> ClusterLoop:
     clock = FakeClock()
     return ClusterLoop(
         "prod",
-        mailbox=Mailbox(clock=clock),
         work=nothing,
         pace=lambda: LoopIntervals(interval=60.0),
         clock=clock,
@@ -89,7 +87,6 @@ def test_a_failed_reconciliation_counts_for_readiness_like_a_successful_one(fail
 
         loop = ClusterLoop(
             "prod",
-            mailbox=Mailbox(clock=clock),
             work=work,
             pace=LoopIntervals,
             clock=clock,

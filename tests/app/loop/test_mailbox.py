@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.loop import KeyBatch, Mailbox
+from reconciler.app.loop.cluster_loop import KeyBatch, Mailbox
 from reconciler.errors import ConfigError
 from tests.fakes.manual_clock import TurnedClock, settle
 

@@ -3,8 +3,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.app.loop import LoopOutcome, MemoryRemovals, ReconcileRunner, RemovalWindow
-from reconciler.app.loop.reconcile_runner import loop_outcome_of
+from reconciler.app.loop.cluster_loop import LoopOutcome
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
+from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.errors import (
     AuthenticationError,
     ConnectError,

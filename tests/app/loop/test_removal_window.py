@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.loop import MemoryRemovals, RemovalWindow
+from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.quota.planner.removal_budgets import RemovalCount
 

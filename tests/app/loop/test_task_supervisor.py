@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.app.loop import supervise
+from reconciler.app.loop.task_supervisor import supervise
 from reconciler.errors import TaskDied
 from tests.fakes.manual_clock import settle
 

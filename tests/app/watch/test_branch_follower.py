@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.app.watch.branch_follower import BranchFollower
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState

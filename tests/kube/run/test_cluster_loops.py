@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.app.loop import LoopIntervals, LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.api.custom_resources import operator_class_of
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.app.loop import (
-    LoopOutcome,
-    LoopTrigger,
-)
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import (

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from reconciler.app.loop import LoopOutcome, LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import KubernetesUnavailable
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS

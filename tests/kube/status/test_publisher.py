@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.app.loop import LoopTrigger
+from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.status.eligibility import EligibilityIndex, assess_eligibility
 from reconciler.kube.status.events import MOST_EVENTS
 from reconciler.kube.status.publisher import PENDING_AFTER_SECONDS, StatusPublisher
