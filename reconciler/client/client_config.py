@@ -318,11 +318,7 @@ def _backoff(
     return Backoff(first=given_first, cap=given_cap)
 
 
-_SENT: Final = {
-    "plain": "the password",
-    "oauthbearer": "the token",
-    "aws_msk_iam": "the token",
-}
+_SENT: Final = {"plain": "the password", "oauthbearer": "the token", "aws_msk_iam": "the token"}
 """Mechanisms that send the credential itself to the server."""
 
 

@@ -103,11 +103,7 @@ class WatchedFleet:
         }
         self.loops = {
             name: ClusterLoop(
-                name,
-                work=cluster.work,
-                pace=cluster.pace,
-                clock=self._clock,
-                random=self._random,
+                name, work=cluster.work, pace=cluster.pace, clock=self._clock, random=self._random
             )
             for name, cluster in self.clusters.items()
         }

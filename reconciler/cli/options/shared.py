@@ -113,10 +113,7 @@ def where_options(
         ),
     ]
     if many:
-        options.insert(
-            1,
-            flag("--all", "All clusters of the project file.", name="every"),
-        )
+        options.insert(1, flag("--all", "All clusters of the project file.", name="every"))
     if many and contacts:
         options.append(
             option(

@@ -36,10 +36,7 @@ def _rules(kind: ValueKind, names: str) -> tuple[KeyRule, ...]:
 
 _KNOWN: Final = (
     KeyRule(name="bootstrap.servers", kind=ValueKind.LIST, aliases=("metadata.broker.list",)),
-    KeyRule(
-        name="security.protocol",
-        choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl"),
-    ),
+    KeyRule(name="security.protocol", choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
     KeyRule(name="client.id"),
     KeyRule(
         name="client.dns.lookup",

@@ -123,10 +123,7 @@ def parse(review: object) -> AdmissionRequest:
     is_own_resource = isinstance(resource, dict) and (
         resource.get("group"),
         resource.get("resource"),
-    ) == (
-        GROUP,
-        CLIENT_QUOTAS.plural,
-    )
+    ) == (GROUP, CLIENT_QUOTAS.plural)
     is_reviewed_operation = request.get("operation") in _ASKED and not request.get("subResource")
     if not is_own_resource or not is_reviewed_operation:
         return AdmissionRequest(uid=uid, obj=None)

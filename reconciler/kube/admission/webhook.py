@@ -243,10 +243,7 @@ class Webhook:
                 key="webhook-address",
             ) from None
         self.port = int(self._server.sockets[0].getsockname()[1])
-        self._tasks = (
-            asyncio.create_task(self._renew()),
-            asyncio.create_task(self._close_idle()),
-        )
+        self._tasks = (asyncio.create_task(self._renew()), asyncio.create_task(self._close_idle()))
         return self
 
     async def __aexit__(self, *_error: object) -> None:

@@ -66,8 +66,5 @@ LEASES: Final = ApiResource(
 )
 EVENTS: Final = ApiResource(group="events.k8s.io", version="v1", plural="events", namespaced=True)
 ACCESS_REVIEWS: Final = ApiResource(
-    group="authorization.k8s.io",
-    version="v1",
-    plural="selfsubjectaccessreviews",
-    namespaced=False,
+    group="authorization.k8s.io", version="v1", plural="selfsubjectaccessreviews", namespaced=False
 )

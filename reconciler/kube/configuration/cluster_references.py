@@ -34,10 +34,7 @@ def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, 
         allow_references: Whether the operator was started with permission for references, file paths and token URLs.
     """
     return shortened(
-        (
-            *schema_problems(obj),
-            *refused_references(obj, allow_references=allow_references),
-        )
+        (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))
     )
 
 

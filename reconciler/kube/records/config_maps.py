@@ -18,11 +18,7 @@ from typing import Any
 
 from reconciler.codecs.loop_memory import correction_rows, removal_rows
 from reconciler.errors import InventoryError
-from reconciler.kube.api.custom_resources import (
-    FIELD_MANAGER,
-    Obj,
-    metadata_of,
-)
+from reconciler.kube.api.custom_resources import FIELD_MANAGER, Obj, metadata_of
 from reconciler.kube.records.config_map_reader import unpacked
 from reconciler.kube.records.record_index import RecordIndex
 from reconciler.kube.records.series_layout import name_of_part

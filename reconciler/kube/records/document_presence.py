@@ -21,13 +21,7 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.kube.records.status_migration import shows_records
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, RULES, Key
-from reconciler.quota.ownership import (
-    NO_RECORD,
-    Owner,
-    OwnershipRecord,
-    OwnershipRecords,
-    Pair,
-)
+from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecord, OwnershipRecords, Pair
 from reconciler.quota.policy import DeletionPolicy
 
 DEPARTED: Final = " (deleted)"

@@ -17,13 +17,7 @@ from reconciler.kube.api.custom_resources import (
     status_of,
 )
 from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.ownership import (
-    Orphaned,
-    OwnershipRecords,
-    Pair,
-    RecordChange,
-    Recorded,
-)
+from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
 from reconciler.quota.planner.removal_budgets import NEXT_AT
 from reconciler.quota.policy import DeletionPolicy, Policy
 from reconciler.quota.results.report import Reconciliation
@@ -60,11 +54,7 @@ def removing(obj: Obj) -> list[dict[str, Any]]:
 
 
 def _same_version(obj: Obj) -> dict[str, Any]:
-    return {
-        "op": "test",
-        "path": "/metadata/resourceVersion",
-        "value": resource_version_of(obj),
-    }
+    return {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version_of(obj)}
 
 
 def holds_back(

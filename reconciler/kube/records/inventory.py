@@ -38,12 +38,7 @@ from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
 from reconciler.quota.grants import TenantGrant, may_declare, may_remove
-from reconciler.quota.ownership import (
-    OverrideEnded,
-    OwnershipRecords,
-    Pair,
-    RecordChange,
-)
+from reconciler.quota.ownership import OverrideEnded, OwnershipRecords, Pair, RecordChange
 from reconciler.quota.planner.removal_budgets import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
 

@@ -14,13 +14,7 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
 from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    entity_of,
-    is_terminating,
-    spec_of,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import Obj, entity_of, is_terminating, spec_of, status_of
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
@@ -275,8 +269,7 @@ def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
     items = [item for document in declaring for item in _items(document, key)]
     if declaring and not items:
         raise KquotaError(
-            f"the operator has not observed {key} yet",
-            hint="wait until the ClientQuota is Ready",
+            f"the operator has not observed {key} yet", hint="wait until the ClientQuota is Ready"
         )
     return min(items, key=_rank, default={})
 

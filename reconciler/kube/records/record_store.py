@@ -15,12 +15,7 @@ from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
 from reconciler.kube.records import config_maps, finalizers
 from reconciler.kube.records.config_map_reader import read as read_config_maps
-from reconciler.kube.records.stored_records import (
-    CLUSTER_ID,
-    SERIES_LABEL,
-    StoredRecords,
-    selector,
-)
+from reconciler.kube.records.stored_records import CLUSTER_ID, SERIES_LABEL, StoredRecords, selector
 
 TRIES: Final = 5
 
@@ -51,10 +46,7 @@ async def cluster_ids(api: KubernetesApi, namespace: str) -> list[str]:
 
 
 async def put(
-    api: KubernetesApi,
-    namespace: str,
-    stored: dict[str, Obj],
-    wanted_objects: Mapping[str, Obj],
+    api: KubernetesApi, namespace: str, stored: dict[str, Obj], wanted_objects: Mapping[str, Obj]
 ) -> None:
     """Write the wanted ConfigMaps in the order in which a crash loses nothing; ``stored`` is updated after each write.
 
@@ -117,11 +109,7 @@ async def change(
         if changed == present:
             return present
         stored, after = await asyncio.to_thread(
-            config_maps.config_maps,
-            changed,
-            namespace=namespace,
-            before=present,
-            objects=before,
+            config_maps.config_maps, changed, namespace=namespace, before=present, objects=before
         )
         try:
             await put(api, namespace, before, after)

@@ -10,12 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reconciler.errors import (
-    KquotaError,
-    KubernetesConflict,
-    KubernetesError,
-    NotFound,
-)
+from reconciler.errors import KquotaError, KubernetesConflict, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -47,11 +42,7 @@ class ReleaseResult:
 
 
 async def release(
-    api: KubernetesApi,
-    *,
-    namespaces: Sequence[str],
-    operator_namespace: str,
-    progress: Progress,
+    api: KubernetesApi, *, namespaces: Sequence[str], operator_namespace: str, progress: Progress
 ) -> ReleaseResult:
     """Remove the operator's finalizer from every ClientQuota that has it.
 

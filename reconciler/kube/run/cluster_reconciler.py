@@ -104,11 +104,7 @@ class ClusterReconciler:
         pending = await self._publisher.publish(result, everything=trigger.resync)
         if self._inventory.is_undisturbed and not self._is_fenced:
             self._known = known_state(
-                result,
-                self._resolved,
-                self._inventory.recorded,
-                before=self._part,
-                pending=pending,
+                result, self._resolved, self._inventory.recorded, before=self._part, pending=pending
             )
         self._resolved = self._part = None  # They refer to the state before this reconciliation.
         error = result.report.error

@@ -10,12 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.base.protocols import Clock
 from reconciler.errors import KquotaError
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    has_finalizer,
-    is_terminating,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import Obj, has_finalizer, is_terminating, status_of
 from reconciler.kube.status.client_quota import document_status
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility

@@ -25,12 +25,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    document_of,
-    name_of,
-    operator_class_of,
-)
+from reconciler.kube.api.custom_resources import Obj, document_of, name_of, operator_class_of
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters

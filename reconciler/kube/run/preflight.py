@@ -13,12 +13,7 @@ from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
 from reconciler.kube.api import resource_paths as paths
 from reconciler.kube.api.client import AccessReview, KubernetesApi
-from reconciler.kube.api.custom_resources import (
-    Obj,
-    name_of,
-    operator_class_of,
-    status_of,
-)
+from reconciler.kube.api.custom_resources import Obj, name_of, operator_class_of, status_of
 from reconciler.kube.api.resource_paths import ApiResource
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.cluster_references import cluster_problems
@@ -64,9 +59,7 @@ _DOCUMENTS: Final = (
     ),
     RequiredRight("patch", paths.CLIENT_QUOTAS, "to add and remove its finalizer"),
     RequiredRight(
-        "release",
-        paths.CLIENT_QUOTAS,
-        "so that the admission policy lets it change its finalizer",
+        "release", paths.CLIENT_QUOTAS, "so that the admission policy lets it change its finalizer"
     ),
     RequiredRight("create", paths.EVENTS, "to report transitions"),
 )

@@ -10,10 +10,7 @@ from typing import Final
 from reconciler.errors import Forbidden, KubernetesError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import is_terminating
-from reconciler.kube.api.resource_paths import (
-    CLIENT_QUOTA_DEFINITION,
-    DEFINITIONS,
-)
+from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITIONS
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords

@@ -85,9 +85,7 @@ def releases(gave_up: Mapping[str, Sized]) -> Iterator[ResourceEvent]:
         yield ResourceEvent(kind="Warning", reason="Released", note=note)
 
 
-def shared_out(
-    events: Sequence[tuple[Obj, ResourceEvent]],
-) -> Sequence[tuple[Obj, ResourceEvent]]:
+def shared_out(events: Sequence[tuple[Obj, ResourceEvent]]) -> Sequence[tuple[Obj, ResourceEvent]]:
     """Return at most ``MOST_EVENTS`` events: the first of each namespace, then the second of each, and so on.
 
     A namespace with many changes displaces no event of another one.

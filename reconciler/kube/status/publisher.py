@@ -27,10 +27,7 @@ from reconciler.kube.api.custom_resources import (
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.records import finalizers
 from reconciler.kube.records.inventory import KubeInventory
-from reconciler.kube.status.client_quota import (
-    GRACE_SECONDS,
-    document_status,
-)
+from reconciler.kube.status.client_quota import GRACE_SECONDS, document_status
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.events import (

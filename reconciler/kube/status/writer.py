@@ -28,12 +28,7 @@ from reconciler.kube.api.custom_resources import (
     status_of,
     uid_of,
 )
-from reconciler.kube.api.resource_paths import (
-    CLIENT_QUOTAS,
-    EVENTS,
-    QUOTA_CLUSTERS,
-    ApiResource,
-)
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, EVENTS, QUOTA_CLUSTERS, ApiResource
 from reconciler.kube.records import finalizers
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.events import ResourceEvent

@@ -16,11 +16,7 @@ from reconciler.kube.api.custom_resources import (
     spec_of,
     status_of,
 )
-from reconciler.manifest.cluster_selector import (
-    ClusterSelector,
-    Labels,
-    selection_labels,
-)
+from reconciler.manifest.cluster_selector import ClusterSelector, Labels, selection_labels
 from reconciler.manifest.document import DocumentDeclined, read_selector
 from reconciler.quota.keys import COLUMNS, RULES, key_columns
 from reconciler.quota.planner.desired_state import NO_SELECTIONS, Selections
