@@ -178,9 +178,6 @@ def operator(
 
     needs("operator", "kquota operator")
     operator_settings = settings()
-    if operator_settings.kubeconfig is not None:
-        # Kopf reads KUBECONFIG; it has no parameter for the path.
-        os.environ["KUBECONFIG"] = str(operator_settings.kubeconfig.resolve())
 
     from reconciler.cli.framework.logs import collect_as_usual, log_to_stderr
     from reconciler.kube.run.operator import run as operate

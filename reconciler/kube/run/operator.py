@@ -66,7 +66,7 @@ async def run(settings: OperatorSettings) -> None:
     metrics = Metrics(entity_labels=settings.metrics_entity_labels)
     stop = asyncio.Event()
     if settings.kubeconfig is not None:
-        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf reads only this variable.
+        os.environ["KUBECONFIG"] = str(settings.kubeconfig)  # Kopf has no parameter for the path.
     connect = partial(
         KubernetesApi.connect,
         settings.kubeconfig,
