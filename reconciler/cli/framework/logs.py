@@ -136,7 +136,7 @@ def _handled_by(handler: logging.Handler, *names: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def logged(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
+def log_records(console: Console, environment: Mapping[str, str] = os.environ) -> Iterator[None]:
     """Send log records of kquota and asyncio to standard error while the context is active."""
     handler = _ConsoleHandler(console.note, logging.INFO)
     handler.setFormatter(OneLineFormatter(journal="JOURNAL_STREAM" in environment))
