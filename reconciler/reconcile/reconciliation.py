@@ -5,7 +5,7 @@ that depend on a withheld change are held, as if the broker had refused it. An o
 would write a declared value that a guard refuses, the value that the override replaced is restored.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
@@ -14,7 +14,7 @@ from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import restoring, without_ends
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.removal_budgets import RemovalAllowance
+from reconciler.quota.planner.removal_budgets import RemovalAllowance, counts_as_removal
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import (
     ExpiredOverride,
@@ -149,18 +149,18 @@ def withhold(
     has another change in place of a withheld end of an override: it restores the value that the override replaced.
 
     Args:
-        refusal: Why nothing may be removed; "" = guards and budgets decide.
+        refusal: Why nothing may be removed; "" = guards and budgets decide. The end of an override is carried out.
     """
     violations_by_change: dict[QuotaChange, list[Violation]] = {}
+    if refusal:
+        violations_by_change |= {
+            change: [_refusal_violation(change, refusal)]
+            for change in plan.changes
+            if counts_as_removal(change)
+        }
+        plan = _with_restored(plan, violations_by_change, owned)
     budgeted = False
     while True:
-        if refusal:
-            violations_by_change |= {
-                change: [_refusal_violation(change, refusal)]
-                for change in plan.changes
-                if change.removes
-            }
-            plan = _without(plan, violations_by_change)
         for violation in check(plan, guards, live, owned.overrides):
             for change in plan.changes:
                 if _concerns(violation, change):
@@ -172,19 +172,7 @@ def withhold(
             budgeted = True
             for change, violation in allowance.violations(plan.changes, owned, guards).items():
                 violations_by_change[change] = [violation]
-        plan = replace(
-            plan,
-            changes=tuple(
-                remaining
-                for change in plan.changes
-                if (
-                    remaining := restoring(change, owned.overrides)
-                    if change in violations_by_change
-                    else change
-                )
-                is not None
-            ),
-        )
+        plan = _with_restored(plan, violations_by_change, owned)
     bookkeeping = without_ends(
         plan.bookkeeping, {(change.entity, change.key) for change in violations_by_change}
     )
@@ -194,13 +182,22 @@ def withhold(
     )
 
 
+def _with_restored(plan: Plan, refused: Collection[QuotaChange], owned: OwnershipRecords) -> Plan:
+    """Return the plan with the ends of overrides in place of refused changes, and without all other refused ones."""
+    changes = (
+        restoring(change, owned.overrides) if change in refused else change
+        for change in plan.changes
+    )
+    return replace(plan, changes=tuple(change for change in changes if change is not None))
+
+
 def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
     return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
 
 
 def _concerns(violation: Violation, change: QuotaChange) -> bool:
     if violation.guard is Guard.EMPTY_DESIRED:
-        return change.removes
+        return counts_as_removal(change)
     if violation.guard in BUDGETED:
         return False
     return violation.entity == change.entity and violation.key is change.key

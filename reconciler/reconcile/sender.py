@@ -13,7 +13,9 @@ from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
 from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
+from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
 from reconciler.reconcile.visibility import VisibilityProbes, deadline_seconds
@@ -35,9 +37,8 @@ class PlanSender:
     Args:
         clock: Wall clock and monotonic clock.
         progress: Called with ``apply`` and the entities done and in total, and with ``visible`` while waiting.
-        obstacles: Operations that block others from the start: writes of an earlier run without a known outcome, and
-            withheld changes.
-        replaced: Sets that a guard withholds and in whose place the plan has a removal.
+        obstacles: Writes of an earlier run without a known outcome, with their results: they hold others from the start.
+        withheld: Changes that are withheld; the plan may have the end of an override in place of one.
         pace: Whether each request waits until the one before is visible.
         grace: Maximum seconds for the response to the current request after a request to stop.
     """
@@ -50,7 +51,7 @@ class PlanSender:
         progress: Progress,
         changes: Sequence[QuotaChange],
         obstacles: Iterable[tuple[Alteration, Result]] = (),
-        replaced: Iterable[Alteration] = (),
+        withheld: Iterable[QuotaChange] = (),
         pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
@@ -63,10 +64,10 @@ class PlanSender:
         self._done = 0
         for alteration, result in obstacles:
             self._schedule.settle(alteration, result)
-        for alteration in replaced:
-            self._schedule.hold_for_replaced_set(alteration)
+        for change in withheld:
+            self._schedule.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
         self.probes = VisibilityProbes(changes)
-        self.results: dict[tuple[bool, Entity], Result] = {}
+        self.results: dict[Pair, Result] = {}
         self.acknowledged_keys = 0
         self.interrupted = False
         self.failure: KquotaError | None = None
@@ -96,7 +97,7 @@ class PlanSender:
         held_results = self._schedule.find_held_entities(batch)
         for alteration in batch.alterations:
             if alteration.entity in held_results:
-                self._settle(batch, alteration, Held(waits_for=held_results[alteration.entity]))
+                self._settle(alteration, Held(waits_for=held_results[alteration.entity]))
         for chunk in chunks(
             [
                 alteration
@@ -106,7 +107,7 @@ class PlanSender:
         ):
             if not self._goes_on():
                 return
-            await self._chunk(batch, chunk)
+            await self._chunk(chunk)
 
     async def _wait_until_visible(self, batch: SendBatch) -> None:
         """Wait until every live broker shows the acknowledged operations that removals of the batch rely on."""
@@ -120,7 +121,7 @@ class PlanSender:
         if visibility is not None and visibility.everywhere:
             self._schedule.mark_visible()
 
-    async def _chunk(self, batch: SendBatch, chunk: tuple[Alteration, ...]) -> None:
+    async def _chunk(self, chunk: tuple[Alteration, ...]) -> None:
         results: dict[Entity, Result] = {}
         request = asyncio.ensure_future(self._store.alter(chunk, results=results))
         try:
@@ -128,7 +129,7 @@ class PlanSender:
         finally:
             for alteration in chunk:
                 if alteration.entity in results:
-                    self._settle(batch, alteration, results[alteration.entity])
+                    self._settle(alteration, results[alteration.entity])
         if self._pace and self._goes_on():
             visibility = await self._until_stopped(
                 self.probes.wait(
@@ -145,8 +146,10 @@ class PlanSender:
                     hint="check the lagging brokers, then apply again; it continues where it stopped",
                 )
 
-    def _settle(self, batch: SendBatch, alteration: Alteration, result: Result) -> None:
-        self.results[batch.removes, alteration.entity] = result
+    def _settle(self, alteration: Alteration, result: Result) -> None:
+        self.results.update(
+            ((alteration.entity, Key(key)), result) for key, _ in alteration.operations
+        )
         self._schedule.settle(alteration, result)
         if isinstance(result, Applied):
             self.probes.add(alteration)
@@ -170,25 +173,3 @@ class PlanSender:
         if task.cancelled():
             return None
         return task.result()
-
-
-def withheld_operations(
-    withheld: Iterable[QuotaChange], planned: Iterable[QuotaChange]
-) -> tuple[list[tuple[Alteration, Result]], list[Alteration]]:
-    """Return the operations that are not sent, with their results, and the sets in whose place the plan has a removal."""
-    withheld_changes = tuple(withheld)
-    removes_by_pair = (
-        {(change.entity, change.key): change.removes for change in planned}
-        if withheld_changes
-        else {}
-    )
-    unsent: list[tuple[Alteration, Result]] = []
-    replaced: list[Alteration] = []
-    for change in withheld_changes:
-        alteration = Alteration(change.entity, ((str(change.key), change.after),))
-        removes = removes_by_pair.get((change.entity, change.key))
-        if removes is None:
-            unsent.append((alteration, Held(waits_for=(change.entity,))))
-        elif removes and not change.removes:
-            replaced.append(alteration)
-    return unsent, replaced

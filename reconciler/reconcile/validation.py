@@ -51,15 +51,16 @@ async def validate(
 
 
 def requests(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
-    """Return all changes as requests; an entity with sets and removals occurs once in each phase."""
+    """Return all changes as requests; no request has an entity twice."""
     return tuple(chunk for batch in _passes(changes) for chunk in chunks(batch))
 
 
 def _passes(changes: Sequence[QuotaChange]) -> tuple[tuple[Alteration, ...], ...]:
-    """Return the sets, then the removals: validation needs no levels, so each phase is one list."""
-    alterations_by_kind: dict[bool, list[Alteration]] = {}
+    """Return lists without an entity twice: validation needs no levels, only phases and ends of overrides apart."""
+    alterations_by_kind: dict[tuple[bool, bool], list[Alteration]] = {}
     for batch in batches(changes):
-        alterations_by_kind.setdefault(batch.removes, []).extend(batch.alterations)
+        kind = batch.removes, batch.ends_overrides
+        alterations_by_kind.setdefault(kind, []).extend(batch.alterations)
     return tuple(tuple(alterations) for alterations in alterations_by_kind.values())
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reconciler.errors import KquotaError
-from reconciler.quota.entity import Entity
 from reconciler.quota.filters import ALL
 from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Result, Unknown
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import PairOutcome, PairVisibility
 from reconciler.quota.state import QuotaState, Visibility
@@ -67,7 +67,7 @@ async def _observe(
 
 def judge(
     changes: Iterable[QuotaChange],
-    results: Mapping[tuple[bool, Entity], Result],
+    results: Mapping[Pair, Result],
     *,
     live: QuotaState | None,
     visibility: Visibility | None,
@@ -75,7 +75,7 @@ def judge(
     """Return the outcome of each change, in plan order."""
     everywhere = visibility is not None and visibility.everywhere
     return tuple(
-        _judge(change, results.get((change.removes, change.entity)), live, everywhere)
+        _judge(change, results.get((change.entity, change.key)), live, everywhere)
         for change in changes
     )
 

@@ -33,7 +33,7 @@ from reconciler.reconcile.observation import Observation, observe, override_chan
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
 from reconciler.reconcile.run_records import close_settled, lost_outcome, record
-from reconciler.reconcile.sender import PlanSender, withheld_operations
+from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
 from reconciler.render.impact_rows import warning_sentences
@@ -141,8 +141,8 @@ async def apply(
     """Send, verify, record; return the outcome of each change. A rejected entity does not stop independent ones.
 
     Args:
-        withheld: Changes that were withheld from the plan, which may have another change of the pair in place of one;
-            changes that depend on them are held.
+        withheld: Changes that were withheld from the plan, which may have the end of an override in place of one; changes
+            that depend on them are held.
         before_sending: Called with the outcome of a run that ends now: each change about to be sent is unknown.
 
     Raises:
@@ -168,14 +168,13 @@ async def apply(
     intents = ownership_records.intents(sendable, now=started)
     close_settled(ports, prepared.observation, options, record_changes)
     await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
-    unsent, replaced = withheld_operations(withheld, plan.changes)
     sender = PlanSender(
         store=ports.store,
         clock=ports.clock,
         progress=ports.progress,
         changes=plan.changes,
-        obstacles=(*_unsettled_results(prepared, started), *unsent),
-        replaced=replaced,
+        obstacles=_unsettled_results(prepared, started),
+        withheld=withheld,
         pace=options.pace,
     )
     intended = frozenset((change.entity, change.key) for change in sendable)

@@ -52,7 +52,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a refused change does not hold others",
-            "            waits = self._failed.blocking_entities(alteration)\n",
+            "            waits = failed.blocking_entities(alteration, batch)\n",
             "            waits: set[Entity] = set()\n",
             LAW,
         ),
@@ -70,8 +70,32 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "unsettled changes of an earlier batch are forgotten",
-            "                if (earlier_batch.removes, alteration.entity) not in self._settled:\n",
-            "                if (earlier_batch.removes, alteration.entity) in self._settled:\n",
+            "                if alteration not in self._settled:\n",
+            "                if alteration in self._settled:\n",
+            ORDER,
+        ),
+        (
+            "the end of an override waits for refused changes",
+            "        failed = self._failed_for_ends if batch.ends_overrides else self._failed\n",
+            "        failed = self._failed\n",
+            LAW,
+        ),
+        (
+            "the end of an override that failed holds no other end",
+            "        if alteration in self._ends:\n",
+            "        if alteration is None:\n",
+            ORDER,
+        ),
+        (
+            "the end of an override is held with the other changes of its entity",
+            "        ends_override = change.cause is Cause.OVERRIDE_EXPIRED\n",
+            "        ends_override = False\n",
+            ORDER,
+        ),
+        (
+            "the end of an override does not wait for a write of unknown outcome",
+            "            self._failed_for_ends.add_unsure(alteration)\n",
+            "            pass\n",
             ORDER,
         ),
         (

@@ -6,7 +6,8 @@ ASCII.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -154,7 +155,7 @@ class Log:
         return Applied() if fate == "applied" else LOST
 
 
-Results = Mapping[tuple[bool, Entity], Result]
+Results = Mapping[tuple[Entity, Key], Result]
 
 
 def drive(
@@ -166,47 +167,58 @@ def drive(
 ) -> tuple[Log, Results]:
     """Send a plan like the use case: wait until visible, hold, send chunk by chunk, settle."""
     log = Log([{(subject, key): value for subject, key, value in before.pairs()}], chances)
-    results: dict[tuple[bool, Entity], Result] = {}
+    results: dict[tuple[Entity, Key], Result] = {}
     plan = schedule(changes)
+
+    def settle(alteration: Alteration, result: Result) -> None:
+        plan.settle(alteration, result)
+        results.update(((alteration.entity, Key(key)), result) for key, _ in alteration.operations)
+
     for batch in plan.batches:
         if plan.unseen(batch):
             plan.mark_visible()
         entities = plan.find_held_entities(batch)
         for alteration in batch.alterations:
             if alteration.entity in entities:
-                results[batch.removes, alteration.entity] = Held(
-                    waits_for=entities[alteration.entity]
-                )
-                plan.settle(alteration, results[batch.removes, alteration.entity])
+                settle(alteration, Held(waits_for=entities[alteration.entity]))
         for chunk in chunks([item for item in batch.alterations if item.entity not in entities]):
             for alteration in chunk:
-                results[batch.removes, alteration.entity] = log.send(alteration)
-                plan.settle(alteration, results[batch.removes, alteration.entity])
+                settle(alteration, log.send(alteration))
     log.land(everything=True)
     return log, results
 
 
-def breaches(changes: Sequence[QuotaChange], log: Log) -> list[tuple[str, Key, float | None]]:
+def breaches(
+    changes: Sequence[QuotaChange], log: Log, *, ends: Sequence[QuotaChange] = ()
+) -> list[tuple[str, Key, float | None]]:
     """Limits, in some state of the log, that are neither from before the plan nor from after it.
 
     "After" has two meanings: the state after the whole plan, and the state after the executed operations.
+
+    Args:
+        ends: Ends of overrides: a limit may also be the one that they alone would give.
     """
     keys = frozenset(item.key for item in changes)
     old, reached = limits_of_all(log.states[0], keys), limits_of_all(log.states[-1], keys)
-    target = dict(log.states[0])
+    planned_limits = limits_of_all(_changed(log.states[0], changes), keys)
+    undone = limits_of_all(_changed(log.states[0], ends), keys)
+    return [
+        (*client, value)
+        for state in log.states
+        for client, value in limits_of_all(state, keys).items()
+        if value not in {old[client], undone[client], planned_limits[client]}
+        or value not in {old[client], undone[client], reached[client]}
+    ]
+
+
+def _changed(values: Values, changes: Sequence[QuotaChange]) -> Values:
+    target = dict(values)
     for change in changes:
         if change.after is None:
             _ = target.pop((change.entity, change.key), None)
         else:
             target[change.entity, change.key] = change.after
-    planned_limits = limits_of_all(target, keys)
-    return [
-        (*client, value)
-        for state in log.states
-        for client, value in limits_of_all(state, keys).items()
-        if value not in {old[client], planned_limits[client]}
-        or value not in {old[client], reached[client]}
-    ]
+    return target
 
 
 # -- states and plans -------------------------------------------------------------------------------
@@ -226,6 +238,19 @@ def changes_between(before: QuotaState, after: QuotaState) -> tuple[QuotaChange,
         for key in COLUMNS
         if (was := before.value(subject, key)) != (will := after.value(subject, key))
     )
+
+
+def as_ends(changes: Sequence[QuotaChange], random: Random) -> tuple[QuotaChange, ...]:
+    """The same changes, some of which end overrides."""
+    return tuple(
+        replace(change, cause=Cause.OVERRIDE_EXPIRED) if random.random() < 0.4 else change
+        for change in changes
+    )
+
+
+def ends_of(changes: Sequence[QuotaChange]) -> list[QuotaChange]:
+    """The changes that end overrides."""
+    return [change for change in changes if change.cause is Cause.OVERRIDE_EXPIRED]
 
 
 @st.composite

@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
-from reconciler.quota.outcome import Applied, Held
+from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Alteration, Applied, Held
 from reconciler.quota.planner import send_order
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule
+from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
@@ -22,11 +25,16 @@ from tests.quota.log_model import (
     CHANCES,
     FATES,
     PLANS,
+    REFUSED,
     Chances,
+    as_ends,
     breaches,
     changes_between,
     drive,
+    ends_of,
 )
+
+RATE = Key.PRODUCER_BYTE_RATE
 
 
 @settings(max_examples=count_examples(400))
@@ -45,11 +53,57 @@ def test_without_failures_nothing_is_held_and_the_target_is_reached(plan):
     assert log.states[-1] == {(subject, key): value for subject, key, value in after.pairs()}
 
 
-@given(PLANS, CHANCES)
-def test_every_entity_has_exactly_one_result_in_each_phase(plan, chances):
-    changes = changes_between(*plan)
+@given(PLANS, CHANCES, st.randoms())
+def test_every_change_has_exactly_one_result(plan, chances, random):
+    changes = as_ends(changes_between(*plan), random)
     _, results = drive(plan[0], changes, chances)
-    assert set(results) == {(change.removes, change.entity) for change in changes}
+    assert set(results) == {(change.entity, change.key) for change in changes}
+
+
+# -- ends of overrides ------------------------------------------------------------------------------
+
+
+@settings(max_examples=count_examples(400))
+@given(PLANS, CHANCES, st.randoms())
+def test_a_limit_is_at_most_besides_the_one_that_the_ends_of_overrides_alone_give(
+    plan, chances, random
+):
+    changes = as_ends(changes_between(*plan), random)
+    log, _ = drive(plan[0], changes, chances)
+    assert breaches(changes, log, ends=ends_of(changes)) == []
+
+
+@given(PLANS, st.randoms())
+def test_if_all_succeeds_ends_of_overrides_keep_the_order_of_all_changes(plan, random):
+    changes = as_ends(changes_between(*plan), random)
+    log, results = drive(plan[0], changes)
+    assert {type(result) for result in results.values()} <= {Applied}
+    assert breaches(changes, log) == []
+
+
+@settings(max_examples=count_examples(200))
+@given(PLANS, st.randoms())
+def test_no_refused_change_holds_the_end_of_an_override(plan, random):
+    """The author of a refused limit would otherwise decide when an override ends."""
+    changes = as_ends(changes_between(*plan), random)
+    withheld = [
+        change
+        for change in changes
+        if change.cause is not Cause.OVERRIDE_EXPIRED and random.random() < 0.3
+    ]
+    schedule = SendSchedule([change for change in changes if change not in withheld])
+    for change in withheld:
+        schedule.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
+    for batch in schedule.batches:
+        schedule.mark_visible()
+        entities = schedule.find_held_entities(batch)
+        assert not (batch.ends_overrides and entities)
+        for alteration in batch.alterations:
+            is_refused = not batch.ends_overrides and random.random() < 0.3
+            result = REFUSED if is_refused else Applied()
+            if alteration.entity in entities:
+                result = Held(waits_for=entities[alteration.entity])
+            schedule.settle(alteration, result)
 
 
 @given(PLANS, CHANCES)
@@ -151,14 +205,14 @@ def test_without_waiting_the_law_is_broken(careless, plan):
 def test_a_waiting_change_names_the_changes_that_it_waits_for():
     changes = changes_between(*CLOSER_AND_CLOSER)
     _, results = drive(CLOSER_AND_CLOSER[0], changes, Chances(["rejected"]))
-    assert results[False, USER] == Held(waits_for=(PAIR,))
+    assert results[USER, RATE] == Held(waits_for=(PAIR,))
 
 
 def test_changes_that_match_no_common_client_do_not_wait():
     other_entity = entity(user="bob")
     before, after = having({}), having({PAIR: 1.0, other_entity: 2.0})
     _, results = drive(before, changes_between(before, after), Chances(["rejected"]))
-    assert results[False, other_entity] == Applied()
+    assert results[other_entity, RATE] == Applied()
 
 
 def test_a_removal_waits_until_the_limits_that_it_relies_on_are_visible():

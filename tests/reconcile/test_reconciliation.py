@@ -15,7 +15,7 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.quota.entity import DEFAULT, entity
+from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EVERYTHING
@@ -45,14 +45,18 @@ CORRECT = Rules(policy=Policy.SYNC, sync_confirmed=True, drift=DriftMode.CORRECT
 USERS = {ALICE: {RATE: 1000.0, SHARE: 50.0}, BOB: {RATE: 2000.0}}
 
 
-def passed(
-    world: World, declared: dict | DesiredState, *, corrects=None, before=None, **orders
+def passed(world: World, declared: dict | DesiredState, **orders) -> Reconciliation:
+    return asyncio.run(a_pass(world, declared, **orders))
+
+
+async def a_pass(
+    world: World, declared, *, corrects=None, before=None, refuses: str = "", **orders
 ) -> Reconciliation:
-    return asyncio.run(a_pass(world, declared, corrects=corrects, before=before, **orders))
+    async def refusal(_: Plan) -> str:
+        return refuses
 
-
-async def a_pass(world: World, declared, *, corrects=None, before=None, **orders) -> Reconciliation:
-    run_options = {} if corrects is None else {"corrects": corrects}
+    run_options = {"refuses_removals": refusal}
+    run_options |= {} if corrects is None else {"corrects": corrects}
     run_options |= {} if before is None else {"before_sending": before}
     desired = declared if isinstance(declared, DesiredState) else documents(declared)
     return await reconcile_cluster(
@@ -252,6 +256,26 @@ def test_an_ip_alias_withholds_its_set_and_nothing_else():
     assert world.cluster.truth.value(own, rate) is None
 
 
+def order_of(
+    world: World, value: float | None, *, subject: Entity = ALICE, key: Key = RATE
+) -> NewOverride:
+    """Return an override of one minute."""
+    return NewOverride(
+        entity=subject,
+        key=key,
+        value=value,
+        until=world.cluster.clock.now() + 60.0,
+        principal="me",
+        reason="incident",
+    )
+
+
+def overridden_for_a_while(world: World, desired: DesiredState, *, value: float | None) -> None:
+    """Begin an override, and let its time pass."""
+    world.apply(desired, overrides=(order_of(world, value),))
+    world.cluster.clock.advance(100.0)
+
+
 @pytest.mark.parametrize("before", [1000.0, None])
 @pytest.mark.parametrize("desired", [1e9, None])
 @pytest.mark.parametrize("is_rejected", [False, True])
@@ -263,16 +287,7 @@ def test_an_override_ends_although_a_guard_refuses_what_is_declared(
     world = World({ANYONE: {RATE: 500.0}})
     first = documents({ALICE: {SHARE: 50.0} if before is None else {RATE: before, SHARE: 50.0}})
     world.apply(first)
-    order = NewOverride(
-        entity=ALICE,
-        key=RATE,
-        value=5e6,
-        until=world.cluster.clock.now() + 60.0,
-        principal="me",
-        reason="incident",
-    )
-    world.apply(first, overrides=(order,))
-    world.cluster.clock.advance(100.0)
+    overridden_for_a_while(world, first, value=5e6)
     declared = {ALICE: {SHARE: 50.0} if desired is None else {RATE: desired, SHARE: 50.0}}
     if is_rejected:
         world.cluster.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
@@ -302,32 +317,85 @@ def test_a_removal_waits_for_a_withheld_set_also_if_the_end_of_an_override_repla
     first = documents({ANYONE: {RATE: 500.0, CONSUME: 700.0}, ALICE: {SHARE: 50.0}})
     world.apply(first)
     if is_overridden:
-        order = NewOverride(
-            entity=ALICE,
-            key=RATE,
-            value=400.0,
-            until=world.cluster.clock.now() + 60.0,
-            principal="me",
-            reason="incident",
-        )
-        world.apply(first, overrides=(order,))
-        world.cluster.clock.advance(100.0)
+        overridden_for_a_while(world, first, value=400.0)
     declared = {ALICE: {SHARE: 50.0, RATE: 1e9}, ANYONE: {CONSUME: 800.0}}
     reconciliation = passed(world, declared, guards=guards)
     assert withheld(reconciliation) == {(ALICE, RATE): {Guard.MAX_EXCEPTION_FACTOR}}
     assert words(reconciliation) == {
         (ANYONE, RATE): "HELD",
         (ANYONE, CONSUME): "APPLIED",
-        **({(ALICE, RATE): "HELD"} if is_overridden else {}),
+        **({(ALICE, RATE): "APPLIED"} if is_overridden else {}),
     }
-    own_limits = {RATE: 400.0, SHARE: 50.0} if is_overridden else {SHARE: 50.0}
-    assert world.cluster.truth == state({ANYONE: {RATE: 500.0, CONSUME: 800.0}, ALICE: own_limits})
-    declared[ANYONE] = {RATE: 500.0, CONSUME: 800.0}
-    _ = passed(world, declared, guards=guards)
     assert world.cluster.truth == state(
         {ANYONE: {RATE: 500.0, CONSUME: 800.0}, ALICE: {SHARE: 50.0}}
     )
     assert world.owned().overrides == {}
+
+
+@pytest.mark.parametrize("refused", [{ANYONE: {RATE: 500e6}}, {ALICE_SHOP: {RATE: 1e9}}])
+@pytest.mark.parametrize("own_limit", [None, 700.0])
+@pytest.mark.parametrize("default", [500.0, 600.0])
+def test_an_override_ends_although_a_guard_withholds_a_set_that_meets_it(
+    refused: dict, own_limit: float | None, default: float
+):
+    """The author of any refused document would otherwise keep a raised limit."""
+    guards = replace(OPEN, max_change_factor=10.0, max_exception_factor=50.0)
+    own = {} if own_limit is None else {ALICE: {RATE: own_limit}}
+    world = World()
+    world.apply(documents({ANYONE: {RATE: 500.0}, **own}))
+    overridden_for_a_while(world, documents({ANYONE: {RATE: 500.0}, **own}), value=5e6)
+    reconciliation = passed(world, {ANYONE: {RATE: default}, **own, **refused}, guards=guards)
+    assert words(reconciliation)[ALICE, RATE] == "APPLIED"
+    assert set(words(reconciliation).values()) <= {"APPLIED", "HELD"}
+    assert world.cluster.truth.value(ALICE, RATE) == own_limit
+    assert world.cluster.truth.value(*next((s, RATE) for s in refused)) in {None, 500.0}
+    assert world.owned().overrides == {}
+
+
+def test_the_end_of_an_override_waits_for_no_other_key_of_its_entity():
+    world = World()
+    first = {ANYONE: {RATE: 500.0, SHARE: 50.0}, ALICE: {SHARE: 20.0}}
+    world.apply(documents(first))
+    overridden_for_a_while(world, documents(first), value=5e6)
+    # Of alice's share nothing is declared any more; its removal waits for a default that the broker refuses.
+    world.cluster.faults.rejected[ANYONE] = (42, "INVALID_REQUEST", "no")
+    reconciliation = passed(world, {ANYONE: {RATE: 500.0, SHARE: 60.0}})
+    assert words(reconciliation) == {
+        (ANYONE, SHARE): "REJECTED",
+        (ALICE, SHARE): "HELD",
+        (ALICE, RATE): "APPLIED",
+    }
+
+
+@pytest.mark.parametrize("before", [None, 100.0])
+@pytest.mark.parametrize("refusal", ["the definition is being deleted", ""])
+def test_an_override_ends_although_nothing_may_be_removed(before: float | None, refusal: str):
+    """Its end undoes what kquota did; neither a deleted definition nor a wiped directory asks for it to stay."""
+    world = World(guards=replace(OPEN, allow_empty=bool(refusal)))
+    first = documents({BOB: {RATE: 1.0}} if before is None else {ALICE: {RATE: before}})
+    world.apply(first)
+    overridden_for_a_while(world, first, value=5e6)
+    reconciliation = passed(world, {}, refuses=refusal)
+    assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
+    assert world.cluster.truth.value(ALICE, RATE) == before
+    guard = Guard.DEFINITION if refusal else Guard.EMPTY_DESIRED
+    assert withheld(reconciliation) == {(BOB if before is None else ALICE, RATE): {guard}}
+    assert world.owned().overrides == {}
+
+
+def test_an_override_of_a_spelling_ends_although_another_one_is_declared_meanwhile():
+    """Its removal is no removal of the declared limit, which was never set beside it."""
+    spelling, address = entity(ip="127.1"), entity(ip="127.0.0.1")
+    rate = Key.CONNECTION_CREATION_RATE
+    world = World()
+    order = order_of(world, 5.0, subject=spelling, key=rate)
+    world.apply(documents({}), overrides=(order,))
+    world.cluster.clock.advance(100.0)
+    reconciliation = passed(world, {address: {rate: 9.0}})
+    assert words(reconciliation) == {(spelling, rate): "APPLIED"}
+    assert withheld(reconciliation) == {(address, rate): {Guard.TWIN_SPELLING}}
+    _ = passed(world, {address: {rate: 9.0}})
+    assert world.cluster.truth == state({address: {rate: 9.0}})
 
 
 @given(st.data())

@@ -126,7 +126,7 @@ def test_a_response_that_never_arrives_makes_the_request_unknown():
 
     sender = asyncio.run(story())
     assert sender.interrupted
-    assert sender.results == {(False, ALICE_SHOP): Unknown(reason="under way")}
+    assert sender.results == {(ALICE_SHOP, RATE): Unknown(reason="under way")}
     assert sender.was_sent
 
 
@@ -144,7 +144,7 @@ def test_a_stop_before_the_first_request_is_reported():
     assert world.inventory.written == []
 
 
-def test_results_contain_the_phase_because_an_entity_may_be_in_both():
+def test_results_are_of_single_keys_because_an_entity_may_be_in_several_batches():
     world = World()
     world.apply(documents({ALICE: {RATE: 5.0}}))
     sender = PlanSender(
@@ -154,4 +154,5 @@ def test_results_contain_the_phase_because_an_entity_may_be_in_both():
         changes=world.plan(documents({ALICE: {type(RATE).REQUEST_PERCENTAGE: 5.0}})).plan.changes,
     )
     asyncio.run(sender.run())
-    assert sender.results == {(False, ALICE): Applied(), (True, ALICE): Applied()}
+    share = type(RATE).REQUEST_PERCENTAGE
+    assert sender.results == {(ALICE, share): Applied(), (ALICE, RATE): Applied()}

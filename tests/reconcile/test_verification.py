@@ -43,7 +43,7 @@ YES, LOST = Applied(), Unknown(reason="lost")
 def test_each_change_is_verified_by_its_result_and_the_live_value(
     result, visibility, live_value, pair_visibility
 ):
-    results = {} if result is None else {(False, ALICE): result}
+    results = {} if result is None else {(ALICE, RATE): result}
     (pair,) = judge(
         [CHANGE], results, live=state({ALICE: {RATE: live_value}}), visibility=visibility
     )
@@ -52,7 +52,7 @@ def test_each_change_is_verified_by_its_result_and_the_live_value(
 
 
 def test_without_a_describe_changes_are_unchecked():
-    (pair,) = judge([CHANGE], {(False, ALICE): YES}, live=None, visibility=ALL)
+    (pair,) = judge([CHANGE], {(ALICE, RATE): YES}, live=None, visibility=ALL)
     assert (pair.visibility, pair.observed_value) == (PairVisibility.UNCHECKED, None)
 
 

@@ -41,7 +41,6 @@ class HoldModel:
         *,
         open_writes: Collection[tuple[Pair, Intent]],
         withheld: Collection[QuotaChange],
-        replaced: Collection[QuotaChange] = (),
         sent: Sequence[Alteration] = (),
     ) -> str:
         """Return a change that was sent although it had to wait, or that waits for nothing; "" = none.
@@ -49,8 +48,7 @@ class HoldModel:
         Args:
             outcomes: The result of each change.
             open_writes: Earlier writes that may still take effect.
-            withheld: Changes that a guard withheld.
-            replaced: Sets that a guard withheld and in whose place a removal ended an override.
+            withheld: Changes that a guard withheld; in place of one an override may have ended.
             sent: All alterations in the order of sending.
         """
         problem = self._wrong_turn(outcomes, sent)
@@ -62,18 +60,18 @@ class HoldModel:
             for pair, intent in open_writes
             if pair not in planned or planned[pair] != intent.value
         ]
-        waiting: dict[tuple[bool, Entity], list[bool]] = {}
+        waiting: dict[tuple[tuple[bool, bool], Entity], list[bool]] = {}
         for outcome in outcomes:
             change, result = outcome.change, outcome.result
             if result is None:
                 continue
-            reasons = self._reasons(change, outcomes, obstacles, withheld, replaced)
+            reasons = self._reasons(change, outcomes, obstacles, withheld)
             must_wait = next(reasons, "")
             if must_wait and not isinstance(result, Held):
                 return f"{change.entity} {change.key} -> {change.after} was sent and had to wait for {must_wait}"
             if isinstance(result, Held):
                 may_wait = bool(must_wait) or self._may_wait(change, outcomes, withheld)
-                waiting.setdefault((change.removes, change.entity), []).append(may_wait)
+                waiting.setdefault((_turn(change), change.entity), []).append(may_wait)
         for (_, entity), reasons in waiting.items():
             if not any(reasons):
                 return f"{entity} waits for nothing"
@@ -104,7 +102,6 @@ class HoldModel:
         outcomes: Collection[PairOutcome],
         obstacles: Collection[Pair],
         withheld: Collection[QuotaChange],
-        replaced: Collection[QuotaChange],
     ) -> Iterator[str]:
         for entity, key in obstacles:
             if entity == change.entity or (key == change.key and self.meets(entity, change.entity)):
@@ -113,12 +110,16 @@ class HoldModel:
             earlier = outcome.change
             if isinstance(outcome.result, Applied):
                 continue
-            is_unsure = isinstance(outcome.result, Unknown) and change.removes > earlier.removes
+            is_unsure = isinstance(outcome.result, Unknown) and _turn(change) > _turn(earlier)
             if is_unsure and earlier.entity == change.entity:
                 yield f"the write of {earlier.key} of unknown outcome"
-            if self._precedes(earlier, change):
+            # The end of an override undoes what the product did: what others do not get done does not delay it.
+            goes_on = _ends_override(change) and not (
+                _ends_override(earlier) or isinstance(outcome.result, Unknown)
+            )
+            if self._precedes(earlier, change) and not goes_on:
                 yield f"{earlier.entity} -> {earlier.after}"
-        for earlier in (*withheld, *(replaced if change.removes else ())):
+        for earlier in () if _ends_override(change) else withheld:
             if self._precedes(earlier, change):
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
 
@@ -144,9 +145,18 @@ class HoldModel:
         ]
         if change.removes and any(self._precedes(earlier, change) for earlier in acknowledged):
             return True
-        return any(
+        return not _ends_override(change) and any(
             not earlier.removes
             and earlier.key is change.key
             and self.meets(earlier.entity, change.entity)
             for earlier in withheld
         )
+
+
+def _turn(change: QuotaChange) -> tuple[bool, bool]:
+    """Return the turn of a change among those of its entity."""
+    return change.removes, _ends_override(change)
+
+
+def _ends_override(change: QuotaChange) -> bool:
+    return change.cause.value == "OverrideExpired"

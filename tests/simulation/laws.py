@@ -5,7 +5,7 @@ They do not use the planner: which entities apply to a client comes from an inde
 
 import json
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.inventory.format import decode
@@ -255,6 +255,7 @@ class Laws:
     def audited(self, at: float, process: str, content: bytes) -> None:
         """Check and record lines that were appended to the audit log."""
         intents: list[tuple[Pair, float | None]] = []
+        ends: set[Pair] = set()
         for line in content.split(b"\n"):
             if not line:
                 continue
@@ -263,12 +264,14 @@ class Laws:
             entry["after"] = whole(pair[1], entry["after"])
             if entry["outcome"] == "INTENDED":
                 intents.append((pair, entry["after"]))
+                if entry.get("cause") == "OverrideExpired":
+                    ends.add(pair)
                 self.open_intents[pair][entry["after"]] = at
                 self._explained(pair, self.histories[pair].intended(at, process, entry["after"]))
             else:
                 self._lawful_outcome(at, process, pair, entry)
         if intents:
-            self._mean(process, intents)
+            self._mean(process, intents, ends)
 
     def recorded(self, at: float, process: str, content: bytes) -> None:
         """Check and record a new file of ownership records."""
@@ -528,17 +531,17 @@ class Laws:
                     # Another writer restored the value after the product removed it, and a document declares it.
                     self.removed_at.pop((document.entity, key), None)
 
-    def _mean(self, process: str, intents: Iterable[tuple[Pair, float | None]]) -> None:
+    def _mean(
+        self,
+        process: str,
+        intents: Iterable[tuple[Pair, float | None]],
+        ends: Collection[Pair] = (),
+    ) -> None:
+        """Record what a run intends to write; writes of ``ends`` end overrides."""
         run = self._run_of(process)
         if run is None:
             raise LawBroken(f"{process} intends to write outside of a run")
         intent_list = list(intents)
-        values = {names: dict(pairs) for names, pairs in self.image.values.items()}
-        for (entity, key), value in intent_list:
-            if value is None:
-                values.get(names_of(entity), {}).pop(key, None)
-            else:
-                values.setdefault(names_of(entity), {})[key] = value
         run.removals |= {
             pair
             for pair, value in intent_list
@@ -552,17 +555,29 @@ class Laws:
             raise LawBroken(
                 f"a command removes more than its guard allows: {len(run.removals)} pairs, by {process}"
             )
-        target = Image(values=values)
+        # If other writes do not succeed, a client has the limit that the ends of overrides alone give it.
+        undone = _changed(self.image, [intent for intent in intent_list if intent[0] in ends])
+        images = self.image, undone, _changed(self.image, intent_list)
         for (entity, key), _ in intent_list:
             for client in MATCHED[entity]:
-                place = client, key
-                run.limits[place] |= {limit(self.image, client, key), limit(target, client, key)}
+                run.limits[client, key].update(limit(image, client, key) for image in images)
 
     def _disturb(self, commit: Commit, pair: Pair) -> None:
         self.foreign_pairs.add(pair)
         for client in MATCHED[pair[0]]:
             for run in self._recent(commit):
                 run.disturbed.add((client, pair[1]))
+
+
+def _changed(image: Image, writes: Iterable[tuple[Pair, float | None]]) -> Image:
+    """Return the quotas after some writes."""
+    values = {names: dict(pairs) for names, pairs in image.values.items()}
+    for (entity, key), value in writes:
+        if value is None:
+            values.get(names_of(entity), {}).pop(key, None)
+        else:
+            values.setdefault(names_of(entity), {})[key] = value
+    return Image(values=values)
 
 
 class _Histories(defaultdict[Pair, PairHistory]):

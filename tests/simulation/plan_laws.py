@@ -104,20 +104,10 @@ class PlanLaws:
             if now < intent.at + SETTLING
             and whole(pair[1], intent.value) != whole(pair[1], inputs.live.value(*pair))
         ]
-        written = {
-            (pair.change.entity, pair.change.key): pair.change.removes for pair in outcome.pairs
-        }
-        changes = [withheld_change.change for withheld_change in withheld]
         problem = self._holds.contradiction(
             outcome.pairs,
             open_writes=open_writes,
-            # The replaced value of an override may be written in place of a withheld change.
-            withheld=[change for change in changes if (change.entity, change.key) not in written],
-            replaced=[
-                change
-                for change in changes
-                if not change.removes and written.get((change.entity, change.key))
-            ],
+            withheld=[withheld_change.change for withheld_change in withheld],
             sent=sent,
         )
         if problem:

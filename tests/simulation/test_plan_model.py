@@ -34,7 +34,7 @@ from reconciler.quota.policy import (
 )
 from reconciler.quota.results.report import PairOutcome
 from reconciler.quota.state import QuotaState, limits_of
-from tests.quota.log_model import CHANCES, CROWD, changes_between, drive, states
+from tests.quota.log_model import CHANCES, CROWD, as_ends, changes_between, drive, states
 from tests.simulation.guard_model import refusal_of, refusals
 from tests.simulation.hold_model import HoldModel
 from tests.simulation.laws import CLIENTS
@@ -224,20 +224,29 @@ HOLDS = HoldModel(
 )
 
 
-@given(states(CROWD), states(CROWD), CHANCES)
-def test_order_and_model_agree(before, after, chances):
-    changes = changes_between(before, after)
+@given(states(CROWD), states(CROWD), CHANCES, st.randoms())
+def test_order_and_model_agree(before, after, chances, random):
+    changes = as_ends(changes_between(before, after), random)
     _, results = drive(before, changes, chances)
     outcomes = [
-        PairOutcome(change=change, result=results[change.removes, change.entity])
-        for change in changes
+        PairOutcome(change=change, result=results[change.entity, change.key]) for change in changes
     ]
     assert HOLDS.contradiction(outcomes, open_writes=(), withheld=()) == ""
 
 
-def outcome(subject: Entity, after: float | None, result: object, key: Key = KEYS[0]):
-    change = QuotaChange(entity=subject, key=key, before=5.0, after=after, cause=Cause.SPEC)
+def outcome(
+    subject: Entity,
+    after: float | None,
+    result: object,
+    key: Key = KEYS[0],
+    cause: Cause = Cause.SPEC,
+):
+    change = QuotaChange(entity=subject, key=key, before=5.0, after=after, cause=cause)
     return PairOutcome(change=change, result=result)
+
+
+def end(subject: Entity, after: float | None, result: object):
+    return outcome(subject, after, result, cause=Cause.OVERRIDE_EXPIRED)
 
 
 REFUSED = Rejected(code=42, name="INVALID_REQUEST", message="no")
@@ -269,6 +278,10 @@ def test_a_change_that_is_sent_before_one_that_it_relies_on_is_seen(first, secon
         ([outcome(ALICE, 1.0, DONE)], (), (outcome(APP, 2.0, None).change,)),
         ([outcome(ALICE, 1.0, WAITED), outcome(APP, 1.0, DONE)], (), ()),
         ([outcome(entity(ip="10.0.0.1"), 1.0, WAITED), outcome(ALICE, 1.0, REFUSED)], (), ()),
+        ([outcome(ANYONE, 1.0, REFUSED), end(ALICE, None, WAITED)], (), ()),
+        ([end(ALICE, None, WAITED)], (), (outcome(ANYONE, 2.0, None).change,)),
+        ([outcome(ANYONE, 1.0, LOST), end(ALICE, None, DONE)], (), ()),
+        ([end(APP, 1.0, REFUSED), end(ALICE, 2.0, DONE)], (), ()),
     ],
     ids=[
         "set after a refused closer one",
@@ -280,6 +293,10 @@ def test_a_change_that_is_sent_before_one_that_it_relies_on_is_seen(first, secon
         "withheld",
         "waits for what was applied",
         "address waits for a user",
+        "end of an override waits for a refused set",
+        "end of an override waits for a withheld set",
+        "end of an override after a lost set",
+        "end of an override after a refused closer end",
     ],
 )
 def test_a_plan_that_is_sent_against_the_order_is_seen(outcomes, open_writes, withheld):

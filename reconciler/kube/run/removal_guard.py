@@ -16,6 +16,7 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS
 from reconciler.quota.ownership import NO_RECORD, OwnershipRecords
 from reconciler.quota.planner.claims import ResolvedClaims
 from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.removal_budgets import counts_as_removal
 from reconciler.quota.policy import Policy, Rules
 
 BEING_DELETED: Final = (
@@ -65,7 +66,7 @@ class DefinitionGuard:
         return BEING_DELETED if is_terminating(definition) else ""
 
     def _is_of_deleted_document(self, name: str, change: QuotaChange) -> bool:
-        if not change.removes:
+        if not counts_as_removal(change):
             return False
         obj = None if change.owner is None else self._cache.of(name).get(change.owner.document)
         return obj is None or is_terminating(obj)

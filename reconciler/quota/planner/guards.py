@@ -165,7 +165,7 @@ def check(
         *_labels(planned, guards.required_labels),
         *_values(written_changes, guards),
         *_effects(planned, guards, before, apply_to(before, plan.changes)),
-        *_ip_alias_violations(plan),
+        *_ip_alias_violations(plan, live),
     )
 
 
@@ -348,8 +348,11 @@ def _size(effect: LimitEffect) -> float:
     return math.inf if factor is None else max(factor, 1 / factor)
 
 
-def _ip_alias_violations(plan: Plan) -> list[Violation]:
-    """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently."""
+def _ip_alias_violations(plan: Plan, live: QuotaState) -> list[Violation]:
+    """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently.
+
+    The removal that ends an override is none if the declared spelling is not live: the address had no limit before it.
+    """
     change_by_entity = {change.entity: change for change in plan.changes}
     violations: list[Violation] = []
     for alias in plan.ip_aliases:
@@ -357,7 +360,11 @@ def _ip_alias_violations(plan: Plan) -> list[Violation]:
         live_change = change_by_entity.get(alias.live)
         if declared_change is not None and not declared_change.removes:
             violations.append(_of_address(declared_change, alias.message))
-        elif live_change is not None and live_change.removes:
+        elif (
+            live_change is not None
+            and live_change.removes
+            and (live_change.cause is not Cause.OVERRIDE_EXPIRED or alias.entity in live.limits)
+        ):
             violations.append(_of_address(live_change, alias.shadow_message))
     return violations
 

@@ -15,8 +15,11 @@ and from two rules for operations that did not succeed:
   that key is not acknowledged *and visible on every live broker*: otherwise the client would fall back to a limit
   that is neither its value before nor its value after.
 
-A set that a guard withholds may be replaced by a removal, which ends an override. Other removals wait for that set as
-for one that failed, and the removal in its place waits for those of them that are at wider levels.
+The write that ends an override undoes what kquota did, so no declaration may delay it. It waits only for other such
+writes, for writes of unknown outcome and for what is not visible yet; an operation that a broker refuses, that a guard
+withholds or that is held does not hold it. Until that operation succeeds, the client has the limit that the end of the
+override alone gives it, which is the limit from before the override. Ends are in batches of their own, because an
+entity that is held is held with all operations of its batch.
 
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
@@ -28,6 +31,7 @@ from typing import Final
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
 from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.policy import Cause
 
 NAMED_OBSTACLES: Final = 8
 """Maximum number of entities that are listed for a held operation."""
@@ -35,10 +39,11 @@ NAMED_OBSTACLES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch:
-    """The changes of one phase at one level, entity by entity."""
+    """The changes of one phase at one level, entity by entity; those that end overrides are a batch of their own."""
 
     removes: bool  # whether the batch is part of the second phase
     level: int  # 1 to 10, see `level`
+    ends_overrides: bool = False  # whether its changes end overrides
     alterations: tuple[Alteration, ...]  # one per entity, sorted; an entity is never split
 
     @property
@@ -49,14 +54,16 @@ class SendBatch:
 
 def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
     """Return the batches of both phases, in the order in which they must be sent."""
-    grouped: dict[tuple[bool, int], dict[Entity, list[tuple[str, float | None]]]] = {}
+    grouped: dict[tuple[bool, int, bool], dict[Entity, list[tuple[str, float | None]]]] = {}
     for change in changes:
-        batch = grouped.setdefault((change.removes, level(change.entity)), {})
+        ends_override = change.cause is Cause.OVERRIDE_EXPIRED
+        batch = grouped.setdefault((change.removes, level(change.entity), ends_override), {})
         batch.setdefault(change.entity, []).append((str(change.key), change.after))
     return tuple(
         SendBatch(
             removes=removes,
             level=number,
+            ends_overrides=ends_overrides,
             alterations=tuple(
                 Alteration(subject, tuple(operations))
                 for subject, operations in sorted(
@@ -64,13 +71,13 @@ def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
                 )
             ),
         )
-        for (removes, number), by_entity in sorted(grouped.items(), key=_turn)
+        for (removes, number, ends_overrides), by_entity in sorted(grouped.items(), key=_turn)
     )
 
 
-def _turn(item: tuple[tuple[bool, int], object]) -> tuple[bool, int]:
-    removes, number = item[0]
-    return removes, -number if removes else number
+def _turn(item: tuple[tuple[bool, int, bool], object]) -> tuple[bool, int, bool]:
+    removes, number, ends_overrides = item[0]
+    return removes, -number if removes else number, ends_overrides
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
@@ -100,13 +107,18 @@ class SendSchedule:
 
     def __init__(self, changes: Iterable[QuotaChange]) -> None:
         self.batches = batches(changes)
-        self._failed = _Obstacles()
-        self._unsent_removals: dict[int, _Obstacles] = {}
+        self._ends = frozenset(
+            alteration
+            for batch in self.batches
+            if batch.ends_overrides
+            for alteration in batch.alterations
+        )
+        # What holds the ends of overrides is also part of what holds all other changes.
+        self._failed, self._failed_for_ends = _FailedOperations(), _FailedOperations()
         self._acknowledged = _Obstacles()
-        self._replaced = _Obstacles()
         self._awaiting: list[Alteration] = []
         self._unsure: set[Entity] = set()
-        self._settled: set[tuple[bool, Entity]] = set()
+        self._settled: set[Alteration] = set()
         self._passed = 0
 
     def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
@@ -116,15 +128,12 @@ class SendSchedule:
         outcome, after which no other write to it is sent.
         """
         self._pass_to(batch)
+        failed = self._failed_for_ends if batch.ends_overrides else self._failed
         obstacles: dict[Entity, tuple[Entity, ...]] = {}
         for alteration in batch.alterations:
-            waits = self._failed.blocking_entities(alteration)
+            waits = failed.blocking_entities(alteration, batch)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
-                waits |= self._replaced.blocking_entities(alteration) - {alteration.entity}
-                for number, removals in self._unsent_removals.items():
-                    if number > batch.level:
-                        waits |= removals.blocking_entities(alteration)
             if alteration.entity in self._unsure:
                 waits.add(alteration.entity)
             if waits:
@@ -136,8 +145,8 @@ class SendSchedule:
         turn = self.batches.index(batch)
         for earlier_batch in self.batches[self._passed : turn]:
             for alteration in earlier_batch.alterations:
-                if (earlier_batch.removes, alteration.entity) not in self._settled:
-                    self._failed.add(alteration)
+                if alteration not in self._settled:
+                    self._fail(alteration)
         self._passed = max(self._passed, turn)
 
     def unseen(self, batch: SendBatch) -> tuple[Alteration, ...]:
@@ -153,29 +162,61 @@ class SendSchedule:
         self._acknowledged = _Obstacles()
         self._awaiting = []
 
-    def hold_for_replaced_set(self, alteration: Alteration) -> None:
-        """Hold other removals for a set that a guard withholds and in whose place the plan has a removal."""
-        self._replaced.add(alteration)
+    def withhold(self, alteration: Alteration) -> None:
+        """Hold the changes that rely on one that a guard withholds. In its place the plan may end an override."""
+        self._failed.add(alteration)
 
     def settle(self, alteration: Alteration, result: Result) -> None:
         """Record the result for an entity of a batch, or for a write of an earlier run.
 
-        Every result except ``Applied`` blocks later operations. A removal that certainly did not happen, such as one that a
-        guard withholds, blocks only removals at closer levels: all other operations come before it.
+        Every result except ``Applied`` holds later operations. A removal that certainly did not happen holds only removals
+        at closer levels: all other operations come before it.
         """
-        removes = any(value is None for _, value in alteration.operations)
-        self._settled.add((removes, alteration.entity))
+        self._settled.add(alteration)
         if isinstance(result, Applied):
             self._acknowledged.add(alteration)
             self._awaiting.append(alteration)
-            return
-        if isinstance(result, Unknown):
+        elif isinstance(result, Unknown):
             self._unsure.add(alteration.entity)
-        elif all(value is None for _, value in alteration.operations):
+            self._failed.add_unsure(alteration)
+            self._failed_for_ends.add_unsure(alteration)
+        else:
+            self._fail(alteration)
+
+    def _fail(self, alteration: Alteration) -> None:
+        """Hold what relies on an operation that certainly did not happen."""
+        self._failed.add(alteration)
+        if alteration in self._ends:
+            self._failed_for_ends.add(alteration)
+
+
+class _FailedOperations:
+    """Operations that did not succeed, by what they hold."""
+
+    def __init__(self) -> None:
+        self._obstacles = _Obstacles()
+        self._unsent_removals: dict[int, _Obstacles] = {}
+
+    def add(self, alteration: Alteration) -> None:
+        """Add an operation that certainly did not happen."""
+        if any(value is not None for _, value in alteration.operations):
+            self._obstacles.add(alteration)
+        else:
             removals = self._unsent_removals.setdefault(level(alteration.entity), _Obstacles())
             removals.add(alteration)
-            return
-        self._failed.add(alteration)
+
+    def add_unsure(self, alteration: Alteration) -> None:
+        """Add an operation that may have happened."""
+        self._obstacles.add(alteration)
+
+    def blocking_entities(self, alteration: Alteration, batch: SendBatch) -> set[Entity]:
+        """Return some of the entities whose operations hold one of a batch; empty = none."""
+        waits = self._obstacles.blocking_entities(alteration)
+        if batch.removes:
+            for number, removals in self._unsent_removals.items():
+                if number > batch.level:
+                    waits |= removals.blocking_entities(alteration)
+        return waits
 
 
 class _Obstacles:

@@ -112,7 +112,7 @@ class PairOutcome:
     """The outcome of one change."""
 
     change: QuotaChange
-    result: Result | None  # result of its entity in that phase; None = not sent
+    result: Result | None  # result of the operation; None = not sent
     visibility: PairVisibility = PairVisibility.UNCHECKED  # what the last describe showed
     observed_value: float | None = None  # the live value in that describe
 

@@ -2,9 +2,10 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -28,8 +29,10 @@ from tests.quota.log_model import (
     ENTITIES,
     PLANS,
     Log,
+    as_ends,
     breaches,
     changes_between,
+    ends_of,
 )
 from tests.quota.log_model import drive as send_plan
 from tests.quota.reference import may_match_same
@@ -49,10 +52,11 @@ def change(subject, before, after, key=RATE) -> QuotaChange:
 
 @given(PLANS, st.randoms())
 def test_batches_contain_every_change_once_with_complete_entities_in_order(plan, random):
-    changes = list(changes_between(*plan))
+    changes = list(as_ends(changes_between(*plan), random))
     random.shuffle(changes)
     new_batches = batches(changes)
-    assert len({(batch.removes, batch.level) for batch in new_batches}) == len(new_batches)
+    turns = {(batch.removes, batch.level, batch.ends_overrides) for batch in new_batches}
+    assert len(turns) == len(new_batches)
     for batch in new_batches:
         subjects = [alteration.entity for alteration in batch.alterations]
         assert subjects == sorted(set(subjects), key=sort_key)
@@ -207,7 +211,7 @@ def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
 def test_a_removal_waits_for_exactly_the_withheld_removals_before_it(subject, withheld):
     schedule = SendSchedule([change(subject, 1.0, None)])
     for obstacle in withheld:
-        schedule.settle(Alteration(obstacle, ((str(RATE), None),)), Held(waits_for=(obstacle,)))
+        schedule.withhold(Alteration(obstacle, ((str(RATE), None),)))
     expected = sorted(
         (o for o in withheld if may_match_same(o, subject) and level(o) > level(subject)),
         key=sort_key,
@@ -216,21 +220,46 @@ def test_a_removal_waits_for_exactly_the_withheld_removals_before_it(subject, wi
     assert obstacles == ({subject: tuple(expected[:NAMED_OBSTACLES])} if expected else {})
 
 
-def test_a_removal_waits_for_a_withheld_set_in_whose_place_its_entity_is_removed():
+@pytest.mark.parametrize("after", [None, 20.0])
+def test_a_change_waits_for_a_withheld_set_in_whose_place_an_override_ends(after):
     default = entity(user=DEFAULT)
-    schedule = SendSchedule([change(ALICE, 500.0, None), change(default, 5.0, None)])
-    schedule.hold_for_replaced_set(Alteration(ALICE, ((str(RATE), 10.0),)))
-    alone = SendSchedule([change(ALICE, 500.0, None)])
-    alone.hold_for_replaced_set(Alteration(ALICE, ((str(RATE), 10.0),)))
-    removal = next(batch for batch in schedule.batches if batch.alterations[0].entity == default)
-    assert ALICE in schedule.find_held_entities(removal)[default]
-    assert alone.find_held_entities(alone.batches[0]) == {}
+    end = replace(change(ALICE, 500.0, None), cause=Cause.OVERRIDE_EXPIRED)
+    schedule = SendSchedule([end, change(default, 5.0, after)])
+    schedule.withhold(Alteration(ALICE, ((str(RATE), 10.0),)))
+    obstacles = {
+        subject: waits
+        for batch in schedule.batches
+        for subject, waits in schedule.find_held_entities(batch).items()
+    }
+    assert obstacles == {default: (ALICE,)}
+
+
+@pytest.mark.parametrize("result", [REFUSED, LOST, Applied()])
+@pytest.mark.parametrize("cause", [Cause.SPEC, Cause.OVERRIDE_EXPIRED])
+def test_the_end_of_an_override_waits_for_what_is_unsure_or_ends_an_override(result, cause):
+    default = entity(user=DEFAULT)
+    end = replace(change(ALICE, 500.0, None), cause=Cause.OVERRIDE_EXPIRED)
+    schedule = SendSchedule([replace(change(default, 5.0, 6.0), cause=cause), end])
+    sets, removals = schedule.batches
+    schedule.settle(sets.alterations[0], result)
+    goes_on = result == REFUSED and cause is Cause.SPEC
+    assert schedule.find_held_entities(removals) == ({} if goes_on else {ALICE: (default,)})
+
+
+def test_the_end_of_an_override_waits_for_no_other_key_of_its_entity():
+    default = entity(user=DEFAULT)
+    end = replace(change(ALICE, 500.0, None, SHARE), cause=Cause.OVERRIDE_EXPIRED)
+    schedule = SendSchedule([change(default, 5.0, 6.0), change(ALICE, 5.0, None), end])
+    sets, removals, ends = schedule.batches
+    schedule.settle(sets.alterations[0], REFUSED)
+    assert schedule.find_held_entities(removals) == {ALICE: (default,)}
+    assert schedule.find_held_entities(ends) == {}
 
 
 def test_a_set_does_not_wait_for_a_withheld_removal():
     for subject, obstacle in itertools.product(ENTITIES, repeat=2):
         schedule = SendSchedule([change(subject, 1.0, 2.0)])
-        schedule.settle(Alteration(obstacle, ((str(RATE), None),)), Held(waits_for=(obstacle,)))
+        schedule.withhold(Alteration(obstacle, ((str(RATE), None),)))
         assert schedule.find_held_entities(schedule.batches[0]) == {}
 
 
@@ -297,19 +326,25 @@ def test_the_order_law_holds_with_lagging_brokers_and_stopped_senders(plan, chan
 @settings(max_examples=count_examples(300))
 @given(PLANS, CHANCES, st.randoms())
 def test_the_order_law_holds_with_withheld_changes(plan, chances, random):
-    changes = changes_between(*plan)
+    """In place of some of them overrides end."""
+    changes = as_ends(changes_between(*plan), random)
     withheld = [change for change in changes if random.random() < 0.4]
+    in_place = [
+        replace(change, after=after, cause=Cause.OVERRIDE_EXPIRED)
+        for change in withheld
+        if (after := random.choice((None, 1.0, 2.0, 3.0))) != change.before
+        and random.random() < 0.4
+    ]
 
     def schedule(sent: Sequence[QuotaChange]) -> SendSchedule:
         started = SendSchedule(sent)
         for change in withheld:
-            alteration = Alteration(change.entity, ((str(change.key), change.after),))
-            started.settle(alteration, Held(waits_for=(change.entity,)))
+            started.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
         return started
 
-    sent = [change for change in changes if change not in withheld]
+    sent = [*(change for change in changes if change not in withheld), *in_place]
     log, _ = send_plan(plan[0], sent, chances, schedule=schedule)
-    assert breaches(changes, log) == []
+    assert breaches(changes, log, ends=ends_of(sent)) == []
 
 
 def test_the_test_entities_have_all_eight_levels_of_one_client():
