@@ -144,9 +144,7 @@ def test_a_value_may_count_as_a_failure() -> None:
     assert progress[-1] == FleetProgress(total=3, done=2, active=0, failed=1)
 
 
-def cancelled_after_first(
-    work: Callable[[Notices, ClusterTarget], Awaitable[None]],
-) -> "list[str]":
+def cancelled_after_first(work: Callable[[Notices, ClusterTarget], Awaitable[None]]) -> "list[str]":
     """The errors of a run that is cancelled while it waits."""
 
     async def story() -> list[str]:

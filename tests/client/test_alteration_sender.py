@@ -368,9 +368,7 @@ async def test_an_entity_of_another_type_is_sent_and_validated_by_the_broker() -
             assert state.foreign_entities == ((prefix, ((RATE, 5.0),)),)
             refused = await our.alter_open([OpenAlteration((("group", "g"),), ((RATE, 5.0),))])
             assert refused[("group", "g"),] == Rejected(
-                code=42,
-                name="INVALID_REQUEST",
-                message="Unhandled client quota entity type: group",
+                code=42, name="INVALID_REQUEST", message="Unhandled client quota entity type: group"
             )
 
 

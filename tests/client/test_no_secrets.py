@@ -17,13 +17,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.client import (
-    BearerToken,
-    ClientConfig,
-    QuotaClient,
-    Secret,
-    cluster_info,
-)
+from reconciler.client import BearerToken, ClientConfig, QuotaClient, Secret, cluster_info
 from reconciler.client.network.login import Login
 from reconciler.client.network.requests import ResponseStatus
 from reconciler.client.wire_translation import results_of

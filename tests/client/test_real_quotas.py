@@ -222,9 +222,7 @@ async def test_entity_types_are_strings_that_the_broker_validates_with_its_own_m
     async with QuotaClient(to(empty_kafka(version))) as our:
         refused = await our.alter_open([OpenAlteration(group, ((RATE, 1.0),))])
         assert refused[group] == Rejected(
-            code=42,
-            name="INVALID_REQUEST",
-            message="Unhandled client quota entity type: group",
+            code=42, name="INVALID_REQUEST", message="Unhandled client quota entity type: group"
         )
         for match in ("g", None, ANY):
             with pytest.raises(BrokerError, match="Unsupported entity type group"):

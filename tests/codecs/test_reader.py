@@ -92,11 +92,7 @@ def test_incomplete_or_foreign_documents_are_refused(text, words):
             lambda r: r.fields("a")["a"].entity(),
             "a should be an entity: .*unknown",
         ),
-        (
-            {"a": 1},
-            lambda r: next(next(iter(r.pairs()))[1].items()),
-            r'\["a"\] should be an array',
-        ),
+        ({"a": 1}, lambda r: next(next(iter(r.pairs()))[1].items()), r'\["a"\] should be an array'),
         ([], lambda r: r.fields("a"), "the document should be an object"),
         ([], lambda r: list(r.pairs()), "the document should be an object"),
     ],

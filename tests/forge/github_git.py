@@ -136,10 +136,7 @@ def pull_answer(api: "GitHubApi", request: ApiRequest, account: "Account", numbe
 def _ref(api: "GitHubApi", branch: str) -> dict:
     sha = api.git.branches[branch]
     url = f"{api.url}/git/commits/{sha}"
-    return {
-        "ref": f"refs/heads/{branch}",
-        "object": {"type": "commit", "sha": sha, "url": url},
-    }
+    return {"ref": f"refs/heads/{branch}", "object": {"type": "commit", "sha": sha, "url": url}}
 
 
 def _commit(api: "GitHubApi", sha: str) -> dict:

@@ -59,11 +59,7 @@ def test_a_comment_is_identified_by_its_id_and_a_note_of_gitlab_has_no_address()
     ("fields", "document", "states"),
     [
         (github.FIELDS, GITHUB, {"open": True, "closed": False}),
-        (
-            gitlab.FIELDS,
-            GITLAB,
-            {"opened": True, "locked": True, "closed": False, "merged": False},
-        ),
+        (gitlab.FIELDS, GITLAB, {"opened": True, "locked": True, "closed": False, "merged": False}),
     ],
 )
 def test_a_pull_request_is_open_until_it_is_merged_or_closed(

@@ -9,11 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError, ForgeError, UsageError
 from reconciler.forge.github import GitHub, PullRequestHead, checked_repository, workflow_name
-from reconciler.forge.reviewed_plan import (
-    MAX_PLAN_BYTES,
-    read_artifact,
-    reviewed_plan,
-)
+from reconciler.forge.reviewed_plan import MAX_PLAN_BYTES, read_artifact, reviewed_plan
 from tests.forge.github_api import Refusal, zipped
 
 SHA, OTHER, MERGE = "a" * 40, "b" * 40, "c" * 40

@@ -112,10 +112,7 @@ def test_a_merge_request_is_planned_approved_by_digest_applied_and_watched(
     assert {
         load["location"]["path"]
         for load in json.loads((clone / "kquota-results" / "remarks.json").read_text())
-    } == {
-        "quotas/a.yaml",
-        "quotas/b.yaml",
-    }
+    } == {"quotas/a.yaml", "quotas/b.yaml"}
     assert (
         "[HTML page](https://gitlab.example/team/quotas/-/jobs/1/artifacts/file/kquota-results/plan.html)"
         in note.body

@@ -261,11 +261,7 @@ def test_every_job_of_the_gitlab_example_that_has_a_secret_names_an_environment(
         for name, job in jobs.items()
         if isinstance(job, dict) and "PASSWORD" in str(job.get("variables"))
     }
-    assert with_secrets == {
-        "plan": "kafka-plan",
-        "apply": "kafka-prod",
-        "drift": "kafka-drift",
-    }
+    assert with_secrets == {"plan": "kafka-plan", "apply": "kafka-prod", "drift": "kafka-drift"}
     for job in jobs.values():
         for line in job.get("script", ()) if isinstance(job, dict) else ():
             written = re.findall(r"(?:>|--out |--terraform-report |--code-quality )\s*(\S+)", line)

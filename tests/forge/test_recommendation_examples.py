@@ -148,10 +148,7 @@ def test_the_examples_recommend_by_the_same_command_and_apply_nothing() -> None:
     """Only the path of the result differs; only the last command has the token of the host."""
     recommend = "kquota spark recommend --cluster prod --out proposals --format json"
     by_github = [step for step in GITHUB["steps"] if "run" in step]
-    scripts = {
-        "gitlab": GITLAB["script"][-2:],
-        "github": [step["run"] for step in by_github],
-    }
+    scripts = {"gitlab": GITLAB["script"][-2:], "github": [step["run"] for step in by_github]}
     for host, (first, second) in scripts.items():
         assert recommend in first
         assert second.startswith(f"kquota post recommendations {host} ")

@@ -136,13 +136,7 @@ def test_a_plan_is_commented_merged_by_squash_applied_and_verified(begun_there, 
     assert {
         name: planned.outputs[name]
         for name in ("create", "update", "remove", "drift", "has-changes")
-    } == {
-        "create": "1",
-        "update": "0",
-        "remove": "0",
-        "drift": "0",
-        "has-changes": "true",
-    }
+    } == {"create": "1", "update": "0", "remove": "0", "drift": "0", "has-changes": "true"}
     assert planned.outputs["comment-id"] == str(api.comments[0].id)
     assert broker.users() == {"a": 10485760.0}
 

@@ -38,15 +38,7 @@ def go_program(name: str) -> Path:
 
 def _build(folder: Path) -> None:
     go = program("go", "Go 1.26 or newer")
-    command = [
-        go,
-        "build",
-        "-mod=readonly",
-        "-trimpath",
-        "-o",
-        f"{folder}/",
-        *PROGRAMS.values(),
-    ]
+    command = [go, "build", "-mod=readonly", "-trimpath", "-o", f"{folder}/", *PROGRAMS.values()]
     environment = os.environ | {"GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
     try:
         done = subprocess.run(

@@ -25,9 +25,7 @@ from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.kube.status.client_quota import document_status
 from reconciler.kube.status.eligibility import assess_eligibility
 from reconciler.kube.status.key_status import KeyStatusIndex
-from reconciler.kube.status.quota_cluster import (
-    cluster_status,
-)
+from reconciler.kube.status.quota_cluster import cluster_status
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import entity
@@ -273,13 +271,7 @@ def _rotated() -> dict[str, Any]:
     world = kube_world()
     report = world.run()
     status = cluster_status(
-        obj,
-        report=report,
-        losses={},
-        owned=world.owned,
-        previous={},
-        now=NOW,
-        secret=use,
+        obj, report=report, losses={}, owned=world.owned, previous={}, now=NOW, secret=use
     )
     return {**obj, "status": status}
 

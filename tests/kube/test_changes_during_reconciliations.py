@@ -26,9 +26,7 @@ ACTIONS = st.one_of(
     st.tuples(st.just("abandon"), NAMES),
 )
 STEPS = st.tuples(
-    st.lists(ACTIONS, min_size=1, max_size=2),
-    st.integers(1, 16),
-    st.lists(ACTIONS, max_size=2),
+    st.lists(ACTIONS, min_size=1, max_size=2), st.integers(1, 16), st.lists(ACTIONS, max_size=2)
 )
 
 

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import (
-    CLIENT_QUOTAS,
-    CONFIG_MAPS,
-    QUOTA_CLUSTERS,
-)
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import config_maps, record_store
 from reconciler.kube.records.release import release
 from reconciler.kube.records.stored_records import DOCUMENTS, StoredRecords
@@ -234,9 +230,7 @@ def forget_config_maps(world: World) -> None:
 
 
 @pytest.mark.parametrize("lose", [forget_list, forget_uids, forget_config_maps])
-def test_after_an_upgrade_or_a_restore_records_are_migrated_if_granted(
-    lose: Any,
-) -> None:
+def test_after_an_upgrade_or_a_restore_records_are_migrated_if_granted(lose: Any) -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}, deletionPolicy="Delete"))
     world.put(resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete"))

@@ -8,14 +8,7 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.configuration.namespace_limits import NamespaceLimits
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from tests.kube.run.test_cluster_reconciler import (
-    ALICE,
-    BOB,
-    DELETED,
-    RATE,
-    World,
-    limits,
-)
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, DELETED, RATE, World, limits
 from tests.kube.worlds import resource
 
 YOUNG, OLD = "2024-06-01T00:00:00Z", "2024-01-01T00:00:00Z"

@@ -58,10 +58,7 @@ def act(world: FaultyWorld, action: tuple[Any, ...]) -> None:
             pass
 
 
-@settings(
-    max_examples=count_examples(100),
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=count_examples(100), suppress_health_check=list(HealthCheck))
 @given(st.lists(actions, min_size=4, max_size=24))
 def test_after_any_faults_the_final_state_is_the_declared_one(plan: list[tuple[Any, ...]]) -> None:
     world = FaultyWorld(foreign={entity(user="eve"): 5000.0})

@@ -90,12 +90,7 @@ async def test_objects_are_created_and_read_back(api, kube, namespace):
 async def test_a_status_for_an_older_resource_version_is_a_conflict(api, kube, namespace):
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     version = obj["metadata"]["resourceVersion"]
-    await api.patch_merge(
-        CLIENT_QUOTAS,
-        namespace,
-        "a",
-        {"metadata": {"labels": {"x": "y"}}},
-    )
+    await api.patch_merge(CLIENT_QUOTAS, namespace, "a", {"metadata": {"labels": {"x": "y"}}})
     body = status_of("a", namespace, "one", resourceVersion=version)
     with pytest.raises(KubernetesConflict):
         await api.apply_status(CLIENT_QUOTAS, namespace, "a", body, field_manager=MANAGER)
@@ -105,13 +100,7 @@ async def test_a_status_for_an_older_resource_version_is_a_conflict(api, kube, n
 async def test_a_status_without_its_object_creates_none(api, kube, namespace):
     body = status_of("gone", namespace, "one")
     with pytest.raises(NotFound):
-        await api.apply_status(
-            CLIENT_QUOTAS,
-            namespace,
-            "gone",
-            body,
-            field_manager=MANAGER,
-        )
+        await api.apply_status(CLIENT_QUOTAS, namespace, "gone", body, field_manager=MANAGER)
 
 
 @with_api
@@ -121,11 +110,7 @@ async def test_a_finalizer_is_added_and_removed_by_a_patch_that_tests_the_versio
     obj = await api.create(CLIENT_QUOTAS, namespace, quota("a", namespace))
     version = obj["metadata"]["resourceVersion"]
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
-    add = {
-        "op": "add",
-        "path": "/metadata/finalizers",
-        "value": ["kafka-quotas.io/release"],
-    }
+    add = {"op": "add", "path": "/metadata/finalizers", "value": ["kafka-quotas.io/release"]}
     patched = await api.patch_json(CLIENT_QUOTAS, namespace, "a", [test, add])
     assert patched["metadata"]["finalizers"] == ["kafka-quotas.io/release"]
     with pytest.raises(KubernetesError) as caught:

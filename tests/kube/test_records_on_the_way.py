@@ -11,14 +11,7 @@ from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.ownership import Orphaned, Owner, Recorded
-from tests.kube.run.test_cluster_reconciler import (
-    ALICE,
-    BOB,
-    RATE,
-    SHARE,
-    World,
-    limits,
-)
+from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, SHARE, World, limits
 from tests.kube.worlds import resource
 
 

@@ -272,10 +272,7 @@ class KubeWorld(World):
         self.writes: list[str] = []
         self.happened: list[tuple[str, ResourceEvent]] = []
         super().__init__(
-            patience=1e9,
-            kafka=FakeCluster(state(live or {})),
-            confirm_after=confirm_after,
-            **spec,
+            patience=1e9, kafka=FakeCluster(state(live or {})), confirm_after=confirm_after, **spec
         )
         self.clock = self.kafka.clock
 

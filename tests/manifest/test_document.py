@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.manifest import explanation
 from reconciler.manifest.document import ClientQuota, DocumentDeclined, from_node, from_resource
-from reconciler.manifest.syntax.nodes import (
-    MappingEntry,
-    MappingNode,
-    Node,
-    ScalarNode,
-    from_json,
-)
+from reconciler.manifest.syntax.nodes import MappingEntry, MappingNode, Node, ScalarNode, from_json
 from reconciler.manifest.writer import document_text
 from reconciler.quota.entity import ABSENT, DEFAULT
 from reconciler.quota.policy import DeletionPolicy
@@ -110,8 +104,7 @@ def test_a_correct_document_is_accepted(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "document",
-    [document for _, document, _ in BROKEN if document["kind"] == "ClientQuota"],
+    "document", [document for _, document, _ in BROKEN if document["kind"] == "ClientQuota"]
 )
 def test_a_document_that_breaks_a_rule_is_declined(document: dict[str, Any]) -> None:
     with pytest.raises(DocumentDeclined):

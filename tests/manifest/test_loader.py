@@ -27,11 +27,7 @@ def test_documents_keep_the_order_of_the_files_and_their_places() -> None:
     assert [
         (declaration.document, declaration.path, declaration.line)
         for declaration in loaded.of("prod")
-    ] == [
-        ("ns/x", "b.yaml", 1),
-        ("ns/w", "b.yaml", 6),
-        ("ns/z", "a.yaml", 3),
-    ]
+    ] == [("ns/x", "b.yaml", 1), ("ns/w", "b.yaml", 6), ("ns/z", "a.yaml", 3)]
     assert loaded.file_count == 2
     assert loaded.checked() is loaded
 
@@ -198,10 +194,7 @@ def test_a_document_declares_its_limits_in_every_selected_cluster() -> None:
     loaded = load_files([("f", selecting("x"))], clusters=FLEET).checked()
     assert {
         name: [claim.document for claim in claims] for name, claims in loaded.by_cluster.items()
-    } == {
-        "eu-1": ["ns/x"],
-        "eu-2": ["ns/x"],
-    }
+    } == {"eu-1": ["ns/x"], "eu-2": ["ns/x"]}
     assert not loaded.warnings
 
 

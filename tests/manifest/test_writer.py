@@ -11,24 +11,12 @@ from hypothesis import strategies as st
 from reconciler.errors import QuotaValueError
 from reconciler.manifest.loader import load_files
 from reconciler.manifest.schema_names import ACCEPT
-from reconciler.manifest.writer import (
-    document_text,
-    documents_text,
-    export,
-    number,
-    scalar,
-)
+from reconciler.manifest.writer import document_text, documents_text, export, number, scalar
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.state import Limits, QuotaState
-from tests.manifest.samples import (
-    declarations,
-    entities,
-    labels,
-    limits_for,
-    without_place,
-)
+from tests.manifest.samples import declarations, entities, labels, limits_for, without_place
 
 LIMIT: Limits = (1024.0, None, None, None, None)
 

@@ -6,12 +6,7 @@ from dataclasses import replace
 from reconciler.app.html_page import page_files
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    DriftObserved,
-    Owner,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.ownership import DriftObserved, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guards, check
@@ -206,8 +201,7 @@ def large_look(amount: int) -> ClusterPage:
         )
         if number % 400 == 1:
             desired[-1] = replace(
-                desired[-1],
-                limits=limits_of({RATE: value, Key.CONSUMER_BYTE_RATE: applied}),
+                desired[-1], limits=limits_of({RATE: value, Key.CONSUMER_BYTE_RATE: applied})
             )
             records.append(
                 DriftObserved(entity=subject, key=Key.CONSUMER_BYTE_RATE, at=NOW - 3600 - number)

@@ -6,12 +6,7 @@ from pathlib import Path
 
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    DriftObserved,
-    Owner,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.ownership import DriftObserved, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.results.report import ValidationResult

@@ -23,12 +23,7 @@ from reconciler.render.terminal import plan_text
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest
-from reconciler.usage.impact.result_rows import (
-    EvidenceNote,
-    ImpactRow,
-    Simulation,
-    TierBreach,
-)
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.tier_policy import USUAL, WhatIfPolicy
 from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceBreach
 from reconciler.usage.impact.what_if import row_of, summarize
@@ -129,11 +124,7 @@ def description_of(impact_row, **more) -> str:
             "throttled at least 10 min a day (now never), worst delay at least 2 min 30 s",
             id="lower bound",
         ),
-        pytest.param(
-            SAME,
-            "never throttled, as now",
-            id="same",
-        ),
+        pytest.param(SAME, "never throttled, as now", id="same"),
         pytest.param(
             {**SAME, **HELD_BACK},
             "recorded use was held back: throttled at least as much as now; seen throttled 20 h a day, held back in 83 % of the time",

@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.render.table import (
-    MAX_ALIGNED,
-    Cell,
-    Style,
-    columns_of,
-    fold,
-    fold_lines,
-    table,
-)
+from reconciler.render.table import MAX_ALIGNED, Cell, Style, columns_of, fold, fold_lines, table
 
 WIDTHS = (80, 100, 120, 200)
 WORDS = st.text(alphabet=" ab日é\u0301<=,", max_size=150).map(str.strip)
@@ -31,11 +23,7 @@ def letters(text: str) -> str:
 def test_columns_are_aligned_and_lines_end_without_spaces():
     assert table(
         [["a", Cell(text="1", right=True)], ["bbb", Cell(text="22", right=True)]], heads=["x", "n"]
-    ) == [
-        "x     n",
-        "a     1",
-        "bbb  22",
-    ]
+    ) == ["x     n", "a     1", "bbb  22"]
 
 
 def test_wide_and_combining_characters_count_by_their_width():

@@ -4,11 +4,7 @@ import math
 from dataclasses import replace
 
 from reconciler.app.html_page import joined_files
-from reconciler.evidence.render.report_page import (
-    STYLES,
-    UsePageFiles,
-    use_page,
-)
+from reconciler.evidence.render.report_page import STYLES, UsePageFiles, use_page
 from reconciler.render.html.frame import FRAME
 from reconciler.usage.capacity import BudgetBasis
 from reconciler.usage.demand_bounds import FigureBound

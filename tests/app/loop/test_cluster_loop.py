@@ -8,12 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.app.loop.cluster_loop import (
-    ClusterLoop,
-    LoopIntervals,
-    LoopOutcome,
-    LoopTrigger,
-)
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.errors import AuthenticationError, ConfigError, ConnectError
 from tests.fakes.manual_clock import TurnedClock, settle
 

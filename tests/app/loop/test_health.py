@@ -4,12 +4,7 @@ import asyncio
 
 import pytest
 
-from reconciler.app.loop.cluster_loop import (
-    ClusterLoop,
-    LoopIntervals,
-    LoopOutcome,
-    LoopTrigger,
-)
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.health import (
     GRACE_SECONDS,
     LONGEST_SECONDS,
@@ -85,13 +80,7 @@ def test_a_failed_reconciliation_counts_for_readiness_like_a_successful_one(fail
             stop.set()
             return LoopOutcome(retry=fails, note="no broker answers" if fails else "")
 
-        loop = ClusterLoop(
-            "prod",
-            work=work,
-            pace=LoopIntervals,
-            clock=clock,
-            random=lambda: 0.5,
-        )
+        loop = ClusterLoop("prod", work=work, pace=LoopIntervals, clock=clock, random=lambda: 0.5)
         await loop._pass(LoopTrigger(resync=True))
         return late_loops([loop], clock.now())
 

@@ -128,10 +128,7 @@ def test_a_mailbox_without_capacity_is_rejected() -> None:
 
 STEPS = st.lists(
     st.one_of(
-        st.sampled_from("abcdefgh"),
-        st.floats(0.01, 0.3),
-        st.just("read"),
-        st.just("cancel"),
+        st.sampled_from("abcdefgh"), st.floats(0.01, 0.3), st.just("read"), st.just("cancel")
     ),
     max_size=40,
 )

@@ -10,10 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.base.redaction import remember
-from reconciler.cli.framework.diagnostics import (
-    DiagnosticsHandler,
-    escape_diagnostics,
-)
+from reconciler.cli.framework.diagnostics import DiagnosticsHandler, escape_diagnostics
 from reconciler.cli.main import main
 from tests.cli.consoles import Screen
 

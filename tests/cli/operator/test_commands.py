@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli.framework.logs import (
-    JsonLogFormatter,
-    TextLogFormatter,
-    log_to_stderr,
-)
+from reconciler.cli.framework.logs import JsonLogFormatter, TextLogFormatter, log_to_stderr
 from reconciler.errors import UsageError
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 

@@ -105,12 +105,7 @@ def test_timeouts_of_the_login_are_read_from_the_settings() -> None:
         oidc_settings.retry.first,
         oidc_settings.retry.cap,
         oidc_settings.tries_for,
-    ) == (
-        3.0,
-        0.2,
-        7.0,
-        7.0,
-    )
+    ) == (3.0, 0.2, 7.0, 7.0)
     assert oidc_settings.urlencode
 
 

@@ -233,9 +233,7 @@ async def test_refusals_are_final_and_reported_briefly(
 
 
 @on_loop
-async def test_a_secret_that_the_endpoint_repeats_is_not_in_the_error(
-    endpoint: Endpoint,
-) -> None:
+async def test_a_secret_that_the_endpoint_repeats_is_not_in_the_error(endpoint: Endpoint) -> None:
     basic = base64.b64encode(f"our client:{PLANTED}".encode()).decode()
     words = json.dumps({"error": "x", "error_description": f"you sent {PLANTED} and {basic}"})
     endpoint.answers = [(401, words.encode())]

@@ -2,12 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.client.configuration.references import (
-    ANYTHING,
-    NOTHING,
-    AllowedReferences,
-    resolve,
-)
+from reconciler.client.configuration.references import ANYTHING, NOTHING, AllowedReferences, resolve
 from reconciler.errors import ConfigError
 
 

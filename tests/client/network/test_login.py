@@ -24,10 +24,7 @@ LOGIN = "correct horse"
 @on_loop
 async def test_a_login_precedes_every_other_request() -> None:
     recorder = Recorder()
-    async with (
-        ScriptedBroker(password=LOGIN) as broker,
-        client(broker, recorder=recorder) as our,
-    ):
+    async with ScriptedBroker(password=LOGIN) as broker, client(broker, recorder=recorder) as our:
         await our.describe()
         order = [request.api for request in broker.requests]
         assert order[:4] == ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"]

@@ -22,12 +22,7 @@ from reconciler.errors import (
     WrongCluster,
 )
 from reconciler.quota.filters import exactly
-from reconciler.wire.apis import (
-    ALTER_CLIENT_QUOTAS,
-    API_VERSIONS,
-    DESCRIBE_CLIENT_QUOTAS,
-    METADATA,
-)
+from reconciler.wire.apis import ALTER_CLIENT_QUOTAS, API_VERSIONS, DESCRIBE_CLIENT_QUOTAS, METADATA
 from reconciler.wire.messages import api_versions
 from tests.client.support import ALICE, RATE, Recorder, client, on_loop, setting
 from tests.fakes import scripted_broker as acts

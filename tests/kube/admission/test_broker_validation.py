@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import ClientError, ConfigError
-from reconciler.kube.admission.broker_validation import (
-    KEPT_SECONDS,
-    LiveBrokerValidator,
-)
+from reconciler.kube.admission.broker_validation import KEPT_SECONDS, LiveBrokerValidator
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings

@@ -239,10 +239,7 @@ def test_every_selected_cluster_is_validated_with_its_own_values() -> None:
     assert decided(selecting(clusterLimits=[limits]), broker) == AdmissionDecision()
     assert sorted(
         dict(alteration.operations)["producer_byte_rate"] for alteration in broker.asked
-    ) == [
-        4096.0,
-        1048576.0,
-    ]
+    ) == [4096.0, 1048576.0]
 
 
 def test_a_rejection_by_one_cluster_denies_the_document_and_names_the_cluster() -> None:

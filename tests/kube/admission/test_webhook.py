@@ -16,12 +16,7 @@ import pytest
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission import webhook
 from reconciler.kube.admission.review import MalformedReview, parse
-from reconciler.kube.admission.webhook import (
-    LARGEST_BODY,
-    Certificate,
-    Webhook,
-    serving,
-)
+from reconciler.kube.admission.webhook import LARGEST_BODY, Certificate, Webhook, serving
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.manifest.project.cluster import QuotaCluster, from_spec
@@ -152,15 +147,7 @@ def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, 
 
 @pytest.mark.parametrize(
     "body",
-    [
-        b"",
-        b"{",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b'{"kind": "AdmissionReview"}',
-        b'"x"',
-        b"null",
-    ],
+    [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"kind": "AdmissionReview"}', b'"x"', b"null"],
 )
 def test_malformed_json_is_a_bad_request(
     authority: Authority, files: tuple[Path, Path], body: bytes

@@ -21,10 +21,7 @@ Step = str | int
 
 # ---- right documents ----------------------------------------------------------------------------
 
-NAMES = {
-    "exact": {"exact": "payments"},
-    "prefix": {"prefix": "payments."},
-}
+NAMES = {"exact": {"exact": "payments"}, "prefix": {"prefix": "payments."}}
 FULL_CLUSTER: Mapping[str, Any] = {
     "bootstrapServers": "one:9092,two:9092",
     "properties": {"security.protocol": "SASL_SSL", "request.timeout.ms": 5000},

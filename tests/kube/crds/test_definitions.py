@@ -28,10 +28,7 @@ def test_the_api_server_accepts_the_definition_without_a_warning_condition(
     crd = kube.api.get(path).need()
     assert {
         condition["type"]: condition["status"] for condition in crd["status"]["conditions"]
-    } == {
-        "NamesAccepted": "True",
-        "Established": "True",
-    }
+    } == {"NamesAccepted": "True", "Established": "True"}
     assert crd["status"]["storedVersions"] == ["v1alpha1"]
     (version,) = crd["spec"]["versions"]
     assert version["schema"]["openAPIV3Schema"] == schema_of(kind), "the server changes nothing"

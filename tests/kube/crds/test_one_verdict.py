@@ -39,10 +39,7 @@ FULL_QUOTAS = (
     ),
     quota(entity={"ip": {"name": "10.0.0.1"}}, limits={"connectionCreationRate": 5}),
 )
-FULL = {
-    "ClientQuota": FULL_QUOTAS,
-    "QuotaCluster": (cluster(**documents.FULL_CLUSTER),),
-}
+FULL = {"ClientQuota": FULL_QUOTAS, "QuotaCluster": (cluster(**documents.FULL_CLUSTER),)}
 CLUSTER_SPEC = schema_of("QuotaCluster")["properties"]["spec"]
 JOINED = frozenset(
     name

@@ -59,14 +59,7 @@ def records(world: World) -> OwnershipRecords:
     """The records in the ConfigMaps of the operator's namespace, for the current Kafka cluster."""
     cluster_id = world.kafka.cluster_id
     completed = world.kube.kubectl(
-        "get",
-        "configmaps",
-        "-n",
-        world.place.namespace,
-        "-l",
-        selector(cluster_id),
-        "-o",
-        "json",
+        "get", "configmaps", "-n", world.place.namespace, "-l", selector(cluster_id), "-o", "json"
     )
     config_maps = json.loads(completed.stdout)["items"]
     return read(cluster_id, config_maps).owned

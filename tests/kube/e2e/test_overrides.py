@@ -38,9 +38,7 @@ def rate(world: World, user: str) -> float | None:
     return world.live().get(user, {}).get("producer_byte_rate")
 
 
-def test_an_override_is_in_force_until_it_expires_despite_other_changes(
-    world: World,
-) -> None:
+def test_an_override_is_in_force_until_it_expires_despite_other_changes(world: World) -> None:
     world.cluster()
     operator = world.start()
     for name in ("alice", "bob", "carol"):

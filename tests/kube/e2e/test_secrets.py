@@ -81,9 +81,7 @@ def leaked(world: World, operator: Operator, *more: str) -> set[str]:
     return {word for word in (*PASSWORDS.values(), WRONG, *more) if word in text}
 
 
-def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(
-    secured: World,
-) -> None:
+def test_a_rotated_secret_is_used_without_a_restart_and_a_wrong_one_is_not(secured: World) -> None:
     world = secured
     ca = authority(world.kafka)
     secret(world, ca_crt=ca, username="planner", password=PASSWORDS["planner"])

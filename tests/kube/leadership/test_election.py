@@ -16,11 +16,7 @@ from reconciler.errors import (
     NotFound,
 )
 from reconciler.kube.api.resource_paths import LEASES
-from reconciler.kube.leadership.election import (
-    RELEASED_BY,
-    ElectionSettings,
-    Leader,
-)
+from reconciler.kube.leadership.election import RELEASED_BY, ElectionSettings, Leader
 from tests.fakes.kube_api import FakeKubeApi
 from tests.fakes.manual_clock import TurnedClock, settle
 
@@ -331,11 +327,7 @@ async def test_a_takeover_with_a_lost_response_is_fenced(api, clock):
         LEASES,
         {
             "metadata": {"name": "kquota", "namespace": "kafka"},
-            "spec": {
-                "holderIdentity": "other",
-                "leaseDurationSeconds": 15,
-                "renewTime": "x",
-            },
+            "spec": {"holderIdentity": "other", "leaseDurationSeconds": 15, "renewTime": "x"},
         },
     )
     lost = lose_answers(api, count=1)

@@ -18,19 +18,8 @@ from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.kube.records import config_map_reader
 from reconciler.kube.records.config_map_reader import read, unpacked
 from reconciler.kube.records.config_maps import config_maps, diff
-from reconciler.kube.records.series_layout import (
-    ONE,
-    SeriesLayout,
-    current,
-    name_of_part,
-    part_of,
-)
-from reconciler.kube.records.series_parts import (
-    PART_LIMITS,
-    PartLimits,
-    gzip_of,
-    split,
-)
+from reconciler.kube.records.series_layout import ONE, SeriesLayout, current, name_of_part, part_of
+from reconciler.kube.records.series_parts import PART_LIMITS, PartLimits, gzip_of, split
 from reconciler.kube.records.stored_records import StoredRecords, hash_of, selector
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS

@@ -7,12 +7,7 @@ import pytest
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence, Presence
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    Intent,
-    Owner,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.ownership import Intent, Owner, OwnershipRecords, Recorded
 from reconciler.quota.policy import DeletionPolicy
 from tests.kube.worlds import resource
 
@@ -80,10 +75,7 @@ def test_the_limits_of_a_document_whose_deletion_was_not_observed_are_kept() -> 
 def test_a_document_whose_deletion_was_observed_is_handled_by_its_record() -> None:
     assert owner(presence(deleted=quota())) == (NAME, DeletionPolicy.DELETE)
     assert owner(presence(uid=None)) == (NAME, DeletionPolicy.DELETE)
-    assert owner(presence(quota("u2"), deleted=quota())) == (
-        NAME + DEPARTED,
-        DeletionPolicy.DELETE,
-    )
+    assert owner(presence(quota("u2"), deleted=quota())) == (NAME + DEPARTED, DeletionPolicy.DELETE)
 
 
 @pytest.mark.parametrize(

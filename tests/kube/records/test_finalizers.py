@@ -9,20 +9,10 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.records import finalizers
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    NO_RECORD,
-    Orphaned,
-    Owner,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.ownership import NO_RECORD, Orphaned, Owner, OwnershipRecords, Recorded
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
-from reconciler.quota.results.report import (
-    Preview,
-    Reconciliation,
-    ValidationResult,
-)
+from reconciler.quota.results.report import Preview, Reconciliation, ValidationResult
 
 ALICE = entity(user="alice")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, UsageError
 from reconciler.kube.api.custom_resources import REQUESTED_AT
-from reconciler.kube.api.resource_paths import (
-    CLIENT_QUOTAS,
-    CONFIG_MAPS,
-    QUOTA_CLUSTERS,
-)
+from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

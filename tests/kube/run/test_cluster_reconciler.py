@@ -11,10 +11,7 @@ import pytest
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
 from reconciler.errors import ConnectError, Forbidden, KubernetesUnavailable, WrongCluster
 from reconciler.kube.api.custom_resources import FINALIZER
-from reconciler.kube.api.resource_paths import (
-    CONFIG_MAPS,
-    QUOTA_CLUSTERS,
-)
+from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity

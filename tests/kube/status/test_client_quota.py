@@ -6,11 +6,7 @@ import pytest
 
 from reconciler.errors import AuthenticationError, ConnectError, StalePlan
 from reconciler.kube.api.custom_resources import REQUESTED_AT
-from reconciler.kube.status.client_quota import (
-    GRACE_SECONDS,
-    MOST_ENTITY,
-    document_status,
-)
+from reconciler.kube.status.client_quota import GRACE_SECONDS, MOST_ENTITY, document_status
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.eligibility import assess_eligibility
@@ -35,9 +31,7 @@ def after(report, previous, obj=CREATED, **more):
     return document_status(
         assess_eligibility(obj, CLUSTERS),
         key_statuses=KeyStatusIndex(
-            report,
-            losses={},
-            owned=OwnershipRecords(cluster_id="", is_known=False),
+            report, losses={}, owned=OwnershipRecords(cluster_id="", is_known=False)
         ),
         previous=previous,
         now=NOW + 5000,

@@ -50,10 +50,7 @@ def test_conditions_built_again_are_equal(reason, drifted, conflict):
 def test_reconciling_and_stalled_exist_only_while_true(reason):
     by_type = conditions_by_type(reason)
     assert list(by_type)[:4] == ["Ready", "Drifted", "Conflict", "Paused"]
-    assert ("Reconciling" in by_type, "Stalled" in by_type) == (
-        reason.reconciling,
-        reason.stalled,
-    )
+    assert ("Reconciling" in by_type, "Stalled" in by_type) == (reason.reconciling, reason.stalled)
 
 
 def test_a_condition_without_a_comparison_is_unknown_or_unchanged_if_the_cluster_was_unreachable():

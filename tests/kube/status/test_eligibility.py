@@ -49,11 +49,7 @@ A = resource("a", ALICE, {RATE: 4096})
 
 KINDS = {
     "accepted": (A, cluster(), None),
-    "suspended": (
-        resource("a", ALICE, {RATE: 1}, suspend=True),
-        cluster(),
-        Reason.SUSPENDED,
-    ),
+    "suspended": (resource("a", ALICE, {RATE: 1}, suspend=True), cluster(), Reason.SUSPENDED),
     "suspend is granted": (
         resource("a", ALICE, {RATE: 1}, suspend=True),
         cluster(tenants=tenants("Suspend")),
@@ -95,18 +91,10 @@ KINDS = {
         cluster(tenants=tenants()),
         Reason.NOT_GRANTED,
     ),
-    "outside the scope": (
-        A,
-        cluster(scope=[{"user": {"exact": "bob"}}]),
-        Reason.OUT_OF_SCOPE,
-    ),
+    "outside the scope": (A, cluster(scope=[{"user": {"exact": "bob"}}]), Reason.OUT_OF_SCOPE),
     "no cluster": (A, {}, Reason.CLUSTER_NOT_FOUND),
     "a suspended cluster": (A, cluster(suspend=True), Reason.CLUSTER_SUSPENDED),
-    "on its way out": (
-        terminating(resource("a", ALICE, {RATE: 1})),
-        cluster(),
-        Reason.DELETING,
-    ),
+    "on its way out": (terminating(resource("a", ALICE, {RATE: 1})), cluster(), Reason.DELETING),
     "on its way out and invalid": (
         terminating(resource("a", ALICE, {RATE: 0})),
         cluster(),
@@ -127,14 +115,7 @@ def test_each_document_has_exactly_one_eligibility(case):
     assert standing.reason is reason
     assert standing.obj is obj
     assert (standing.claim is not None) == (reason in {None, Reason.CLUSTER_SUSPENDED})
-    assert standing.freezes == (
-        reason
-        not in {
-            None,
-            Reason.CLUSTER_SUSPENDED,
-            Reason.DELETING,
-        }
-    )
+    assert standing.freezes == (reason not in {None, Reason.CLUSTER_SUSPENDED, Reason.DELETING})
     if reason in {
         Reason.INVALID,
         Reason.NOT_GRANTED,

@@ -5,12 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConnectError
-from reconciler.kube.status.events import (
-    MOST_BYTES,
-    ResourceEvent,
-    releases,
-    transitions,
-)
+from reconciler.kube.status.events import MOST_BYTES, ResourceEvent, releases, transitions
 from reconciler.kube.status.reasons import Reason
 from tests.kube.scenarios import (
     CLUSTERS,

@@ -24,9 +24,7 @@ DOCUMENTS = 60
 
 
 @pytest.mark.parametrize("ends_after", [0, 5, DOCUMENTS])
-def test_documents_are_pending_only_while_the_reconciliation_runs(
-    ends_after: int,
-) -> None:
+def test_documents_are_pending_only_while_the_reconciliation_runs(ends_after: int) -> None:
     world = KubeWorld()
     for number in range(DOCUMENTS):
         name = f"user{number}"

@@ -7,10 +7,7 @@ from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.conditions import condition_of
-from reconciler.kube.status.quota_cluster import (
-    MOST_DRIFT,
-    cluster_status,
-)
+from reconciler.kube.status.quota_cluster import MOST_DRIFT, cluster_status
 from reconciler.quota.entity import entity
 from reconciler.quota.results.report import Reconciliation
 from reconciler.quota.state import QuotaState
@@ -200,12 +197,7 @@ def test_a_rejected_secret_does_not_hide_a_worse_reason():
 
 def test_the_version_line_and_the_next_sync_time_are_shown():
     status = cluster_status(
-        quota_cluster(),
-        report=None,
-        previous={},
-        now=NOW,
-        behaves_as="4.x",
-        next_sync=NOW + 60,
+        quota_cluster(), report=None, previous={}, now=NOW, behaves_as="4.x", next_sync=NOW + 60
     )
     assert status["behavesAs"] == "4.x"
     assert status["nextSyncTime"] == "2023-11-14T22:14:20Z"

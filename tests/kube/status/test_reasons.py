@@ -5,11 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.kube.status.conditions import condition_of
-from reconciler.kube.status.reasons import (
-    PRECEDENCE,
-    Reason,
-    worst,
-)
+from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CLUSTERS, DOCUMENTS
 

@@ -4,12 +4,7 @@ import asyncio
 
 import pytest
 
-from reconciler.kube.watch.watch_order import (
-    BURST_EVENTS,
-    BURST_SECONDS,
-    ORDER_SECONDS,
-    WatchOrder,
-)
+from reconciler.kube.watch.watch_order import BURST_EVENTS, BURST_SECONDS, ORDER_SECONDS, WatchOrder
 from tests.fakes.clock import FakeClock
 
 

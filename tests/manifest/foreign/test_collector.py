@@ -37,9 +37,7 @@ def test_a_written_number_is_exact_and_a_printed_one_is_a_float64():
 def test_declarations_contain_the_line_of_each_limit_and_their_namespace():
     collector = ImportCollector(namespace="platform")
     collector.add(
-        FileLine("f", 3),
-        [ImportedLimit(key="request_percentage", text="5", line=4)],
-        {"user": "a"},
+        FileLine("f", 3), [ImportedLimit(key="request_percentage", text="5", line=4)], {"user": "a"}
     )
     (declaration,) = collector.result().declarations
     assert (declaration.document, declaration.path, declaration.line, declaration.lines) == (

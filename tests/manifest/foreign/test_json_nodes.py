@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ManifestErrors
 from reconciler.manifest.foreign import json_nodes
-from reconciler.manifest.syntax.nodes import (
-    MappingNode,
-    Node,
-    ScalarNode,
-    SequenceNode,
-    find,
-)
+from reconciler.manifest.syntax.nodes import MappingNode, Node, ScalarNode, SequenceNode, find
 
 values = st.recursive(
     st.none()

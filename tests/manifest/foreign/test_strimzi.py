@@ -82,10 +82,7 @@ def test_a_user_without_authentication_or_with_scram_keeps_its_name():
         (user("{producerByteRate: [1]}"), "expected a scalar"),
         (user("{producerByteRate: -5}"), "must be greater than 0"),
         (user("{requestPercentage: 1}", labels="[]"), "expected a mapping"),
-        (
-            user("{requestPercentage: 1}", "  authentication: {type: {}}\n"),
-            "expected a scalar",
-        ),
+        (user("{requestPercentage: 1}", "  authentication: {type: {}}\n"), "expected a scalar"),
         (user("{requestPercentage: 1}").replace("name: a", "title: a"), "name is missing"),
         (user("{requestPercentage: 1}").replace("name: a", "name: yes"), "'yes' is not a string"),
     ],

@@ -2,13 +2,7 @@
 
 import pytest
 
-from reconciler.manifest.project.cluster import (
-    EVERYTHING,
-    Grant,
-    bounds_of,
-    from_spec,
-    seconds,
-)
+from reconciler.manifest.project.cluster import EVERYTHING, Grant, bounds_of, from_spec, seconds
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.grants import TenantGrant
 from reconciler.quota.keys import Key

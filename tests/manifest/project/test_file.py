@@ -124,12 +124,7 @@ def test_guards_and_bounds_of_cluster_and_project_are_combined() -> None:
         guards.max_removed_percent,
         guards.max_change_factor,
         guards.max_exception_factor,
-    ) == (
-        3,
-        12.5,
-        4.0,
-        30.0,
-    )
+    ) == (3, 12.5, 4.0, 30.0)
     assert guards.newly_unlimited is NewlyUnlimited.REFUSE
     assert not guards.protect_defaults
     assert cluster.guard_window == 600.0

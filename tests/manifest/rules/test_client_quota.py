@@ -7,11 +7,7 @@ import pytest
 import yaml
 
 from reconciler.manifest.explanation import broken
-from reconciler.manifest.rules.client_quota import (
-    QUOTA_RULES,
-    StaticRule,
-    canonical_ip,
-)
+from reconciler.manifest.rules.client_quota import QUOTA_RULES, StaticRule, canonical_ip
 from reconciler.manifest.rules.cluster import CLUSTER_RULES, seconds_of
 from tests.manifest.samples import FORMS, cluster, quota, selecting
 from tools.file_schemas import CRDS

@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.manifest.syntax.nodes import (
-    find,
-    from_json,
-    key_place,
-    place,
-    to_json,
-    walk,
-)
+from reconciler.manifest.syntax.nodes import find, from_json, key_place, place, to_json, walk
 from reconciler.manifest.syntax.scalars import AmbiguousScalar
 from tests.manifest.syntax.test_yaml_parser import reading
 

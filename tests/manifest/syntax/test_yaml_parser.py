@@ -45,12 +45,7 @@ REFUSED = {
     "an unclosed quote": ('a: "b\n', 2, 1, "not YAML"),
     "a tab as indent": ("a:\n\tb: c\n", 2, 1, "not YAML"),
     "two values on a line": ("a: b: c\n", 1, 5, "not YAML"),
-    "a control character": (
-        "a: b\nc: \x07d\n",
-        2,
-        4,
-        r"U+0007 is not allowed in YAML; write \x07",
-    ),
+    "a control character": ("a: b\nc: \x07d\n", 2, 4, r"U+0007 is not allowed in YAML; write \x07"),
     "a next-line character": ("a: b\x85c\n", 1, 5, r"write \x85 in double quotes"),
     "a line separator": ("a: b\nc: d\u2028e\n", 2, 5, r"write \u2028 in double quotes"),
     "a lone carriage return": ("a: b\rc: d\n", 1, 5, "U+000D"),

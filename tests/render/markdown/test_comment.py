@@ -14,12 +14,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Rejected, Unknown
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import (
-    PairOutcome,
-    PairVisibility,
-    RunOrigin,
-    ValidationResult,
-)
+from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.render.markdown.comment import CommentContext, cluster_option
 from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from tests.render.previews import RATE, empty, result

@@ -12,12 +12,7 @@ from reconciler.quota.planner.desired_state import DeclarationConflict, merge
 from reconciler.quota.planner.impact import Direction
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
-from reconciler.quota.results.report import (
-    PairOutcome,
-    PairVisibility,
-    RunOrigin,
-    ValidationResult,
-)
+from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
 from reconciler.render.markdown.comment import CommentContext
 from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
@@ -247,10 +242,7 @@ def test_at_most_ten_clients_with_a_different_limit_are_named():
     full = sample()
     assert full.impact is not None
     many = tuple(
-        replace(
-            affected,
-            principal=replace(affected.principal, user=f"user-{at}"),
-        )
+        replace(affected, principal=replace(affected.principal, user=f"user-{at}"))
         for at, affected in enumerate(full.impact.affected * 5)
     )
     text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))

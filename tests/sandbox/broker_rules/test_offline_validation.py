@@ -22,9 +22,7 @@ def test_each_entity_is_validated_by_the_rules_of_the_version_line() -> None:
         PLACE: refused,
     }
     assert validate(PROFILES["3.9"], alterations)[ALICE] == Rejected(
-        code=42,
-        name="INVALID_REQUEST",
-        message="Quota producer_byte_rate must be greater than 0",
+        code=42, name="INVALID_REQUEST", message="Quota producer_byte_rate must be greater than 0"
     )
 
 
