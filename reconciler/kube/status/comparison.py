@@ -16,22 +16,19 @@ CONDITIONS: Final = frozenset({"Ready", "Drifted", "Conflict", "Paused", "Reconc
 _NAMED_BY: Final = ("type", "key", "name")
 
 
-def unchanged(
-    before: Mapping[str, Any], after: Mapping[str, Any], *, refresh: float = REFRESH_SECONDS
-) -> bool:
+def unchanged(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether writing ``after`` in place of ``before`` would show nothing new.
 
     Args:
         before: The status as the API server has it.
         after: The computed status.
-        refresh: Seconds by which sync times may differ.
     """
     if before == after:
         return True  # The common case: thousands of documents in sync, compared at C speed.
     for name in _REFRESHED:
         previous_value, current_value = before.get(name), after.get(name)
         if (previous_value is None) != (current_value is None) or not _near(
-            previous_value, current_value, refresh
+            previous_value, current_value
         ):
             return False
     return _bare(_without_foreign_conditions(before)) == _bare(after)
@@ -54,14 +51,14 @@ def _without_foreign_conditions(status: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def _near(first_value: object, second_value: object, tolerance: float) -> bool:
+def _near(first_value: object, second_value: object) -> bool:
     if first_value is None or first_value == second_value:
         return True
     first_time, second_time = seconds_of(str(first_value)), seconds_of(str(second_value))
     return (
         first_time is not None
         and second_time is not None
-        and abs(second_time - first_time) < tolerance
+        and abs(second_time - first_time) < REFRESH_SECONDS
     )
 
 
