@@ -109,10 +109,14 @@ def _exit(console: Console, status: "RequestStatus", timeout: float, *, detailed
             "run kubectl get lease to see the leader, and kquota operator check for problems"
         )
         return ExitCode.ERROR
-    ready = status.condition("Ready")
+    from reconciler.kube.api.custom_resources import condition_of, status_of
+
+    resource_status = status_of(status.obj)
+    ready = condition_of(resource_status, "Ready")
     if ready.get("status") != "True":
         return ExitCode.REFUSED if ready.get("reason") in _REFUSED else ExitCode.ERROR
-    return ExitCode.CHANGES if detailed and status.has_true_condition("Drifted") else ExitCode.DONE
+    has_drifted = condition_of(resource_status, "Drifted").get("status") == "True"
+    return ExitCode.CHANGES if detailed and has_drifted else ExitCode.DONE
 
 
 def _show(console: Console, subject: str, status: "RequestStatus", output: str) -> None:

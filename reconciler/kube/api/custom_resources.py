@@ -43,6 +43,15 @@ def status_of(obj: Obj) -> Obj:
     return status if type(status) is dict or isinstance(status, Mapping) else {}
 
 
+def condition_of(status: Obj, kind: str) -> Obj:
+    """Return one condition of a status, empty if it is absent."""
+    conditions_value = status.get("conditions")
+    for condition in conditions_value if isinstance(conditions_value, list) else ():
+        if isinstance(condition, Mapping) and condition.get("type") == kind:
+            return condition
+    return {}
+
+
 def name_of(obj: Obj) -> str:
     """Return the name, "" if there is none."""
     return str(metadata_of(obj).get("name", ""))

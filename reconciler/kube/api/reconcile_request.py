@@ -35,16 +35,6 @@ class RequestStatus:
             else []
         )
 
-    def condition(self, kind: str) -> Mapping[str, Any]:
-        """Return one condition; empty if it was never written."""
-        return next(
-            (condition for condition in self.conditions if condition.get("type") == kind), {}
-        )
-
-    def has_true_condition(self, kind: str) -> bool:
-        """Whether a condition is ``True``."""
-        return self.condition(kind).get("status") == "True"
-
 
 async def request(
     api: KubernetesApi, resource: ApiResource, namespace: str | None, name: str, *, clock: Clock

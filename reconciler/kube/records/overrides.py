@@ -14,19 +14,24 @@ from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, KquotaError, NotFound, UsageError
 from reconciler.kube.api import reconcile_request
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, entity_of, is_terminating, spec_of, status_of
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    condition_of,
+    entity_of,
+    is_terminating,
+    spec_of,
+    status_of,
+)
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.watch.projection import projections
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import FIELDS, Key, same_value
+from reconciler.quota.keys import RULES, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair
 from reconciler.reconcile.observation import check_overrides
 from reconciler.render.units import limit
-
-_FIELD_OF: Final = {key: name for name, key in FIELDS.items()}
 
 _WITHOUT_EFFECT: Final = frozenset({"Conflict", "Frozen"})
 """Causes in a status of documents whose declared value is not in effect."""
@@ -171,7 +176,9 @@ async def differences(
             expected_values = [declared, override.before]
         if not any(same_value(override.key, live, expected) for expected in expected_values):
             pair = f"{override.key} of {entity_text(override.entity)}"
-            reason = item.get("message") or _ready(documents[0]).get("message")
+            reason = item.get("message") or condition_of(status_of(documents[0]), "Ready").get(
+                "message"
+            )
             sentences.append(
                 f"{pair} is {limit(override.key, live)}, not {limit(override.key, expected_values[0])}"
                 + (f": {escaped(str(reason))}" if reason else "")
@@ -198,7 +205,7 @@ def _declaring(documents: Sequence[Obj], key: Key) -> Sequence[Obj]:
     return [
         document
         for document in documents
-        if _FIELD_OF[key] in spec_of(document).get("limits", {}) and _shows_live(document, key)
+        if RULES[key].field in spec_of(document).get("limits", {}) and _shows_live(document, key)
     ]
 
 
@@ -210,7 +217,7 @@ def _shows_live(document: Obj, key: Key) -> bool:
     items = _items(document, key)
     if any("applied" in item for item in items):
         return True
-    if _ready(document).get("reason") == "NotGranted":
+    if condition_of(status_of(document), "Ready").get("reason") == "NotGranted":
         return False
     return not items or any("live" in item or item.get("cause") != "Frozen" for item in items)
 
@@ -219,11 +226,6 @@ def _items(document: Obj, key: Key) -> Sequence[Mapping[str, Any]]:
     """Return the status entries of a key."""
     items = status_of(document).get("keys") or ()
     return [item for item in items if isinstance(item, dict) and item.get("key") == key.value]
-
-
-def _ready(document: Obj) -> Mapping[str, Any]:
-    conditions = status_of(document).get("conditions") or ()
-    return next((row for row in conditions if row.get("type") == "Ready"), {})
 
 
 def _with_overrides(stored: StoredRecords, new_overrides: Sequence[Override]) -> StoredRecords:

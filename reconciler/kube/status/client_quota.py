@@ -15,12 +15,13 @@ from reconciler.base.escaping import escaped
 from reconciler.kube.api.custom_resources import (
     Obj,
     cluster_name_of,
+    condition_of,
     entity_of,
     generation_of,
     requested_at,
     time_text,
 )
-from reconciler.kube.status.conditions import bounded, condition_of, conditions
+from reconciler.kube.status.conditions import bounded, conditions
 from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.key_status import KeyStatus, KeyStatusIndex
 from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst

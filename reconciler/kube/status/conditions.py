@@ -101,15 +101,6 @@ def _since(
     return time_text(now)
 
 
-def condition_of(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return one condition of a status, empty if it is absent."""
-    conditions_value = status.get("conditions")
-    for condition in conditions_value if isinstance(conditions_value, list) else ():
-        if isinstance(condition, Mapping) and condition.get("type") == kind:
-            return condition
-    return {}
-
-
 def bounded(text: str, max_characters: int = MOST_CHARACTERS) -> str:
     """Return the text, control characters escaped, cut to ``max_characters`` with the number of omitted characters."""
     text = escaped_lines(text)

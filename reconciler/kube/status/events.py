@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from reconciler.base.escaping import escaped_lines
-from reconciler.kube.api.custom_resources import Obj, namespace_of
-from reconciler.kube.status.conditions import condition_of
+from reconciler.kube.api.custom_resources import Obj, condition_of, namespace_of
 from reconciler.kube.status.reasons import NAMED, Reason
 
 MOST_BYTES: Final = 1024

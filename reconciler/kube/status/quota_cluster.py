@@ -12,6 +12,7 @@ from typing import Any, Final
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
+    condition_of,
     generation_of,
     requested_at,
     spec_of,
@@ -20,13 +21,7 @@ from reconciler.kube.api.custom_resources import (
 )
 from reconciler.kube.configuration.cluster_references import refused_references
 from reconciler.kube.configuration.credentials import SecretState
-from reconciler.kube.status.conditions import (
-    ReconcileFailure,
-    bounded,
-    condition_of,
-    conditions,
-    trouble_of,
-)
+from reconciler.kube.status.conditions import ReconcileFailure, bounded, conditions, trouble_of
 from reconciler.kube.status.key_status import violation_text
 from reconciler.kube.status.reasons import Reason, worst
 from reconciler.quota.drift_tracker import DriftObservation

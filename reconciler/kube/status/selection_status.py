@@ -3,8 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.kube.api.custom_resources import Obj, generation_of, requested_at, status_of
-from reconciler.kube.status.conditions import condition_of, conditions
+from reconciler.kube.api.custom_resources import (
+    Obj,
+    condition_of,
+    generation_of,
+    requested_at,
+    status_of,
+)
+from reconciler.kube.status.conditions import conditions
 from reconciler.kube.status.reasons import NAMED, Reason, worst
 from reconciler.kube.watch.projection import parts_of
 

@@ -6,13 +6,8 @@ from hypothesis import strategies as st
 
 from reconciler import errors
 from reconciler.base.escaping import escaped_lines
-from reconciler.kube.status.conditions import (
-    MOST_CHARACTERS,
-    bounded,
-    condition_of,
-    conditions,
-    trouble_of,
-)
+from reconciler.kube.api.custom_resources import condition_of
+from reconciler.kube.status.conditions import MOST_CHARACTERS, bounded, conditions, trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

@@ -3,10 +3,9 @@
 import pytest
 
 from reconciler.errors import ConfigError, ConnectError
-from reconciler.kube.api.custom_resources import REQUESTED_AT
+from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.comparison import unchanged
-from reconciler.kube.status.conditions import condition_of
 from reconciler.kube.status.quota_cluster import MOST_DRIFT, cluster_status
 from reconciler.quota.entity import entity
 from reconciler.quota.results.report import Reconciliation

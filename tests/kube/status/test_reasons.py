@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.kube.status.conditions import condition_of
+from reconciler.kube.api.custom_resources import condition_of
 from reconciler.kube.status.reasons import PRECEDENCE, Reason, worst
 from tests.kube.crd_schema import faults
 from tests.kube.scenarios import CLUSTERS, DOCUMENTS

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.kube.status.conditions import condition_of, conditions
+from reconciler.kube.api.custom_resources import condition_of
+from reconciler.kube.status.conditions import conditions
 from reconciler.kube.status.reasons import Reason
 from reconciler.kube.status.selection_status import MOST_CLUSTERS, selection_status
 from tests.manifest.samples import selecting
