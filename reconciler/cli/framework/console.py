@@ -306,9 +306,11 @@ class ProgressLine:
 class ConsoleNotices:
     """Prints notices; implements ``app.notices.Notices``. A context manager, which erases the progress bar at the end."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(
+        self, console: Console, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._console = console
-        self._line = ProgressLine(console)
+        self._line = ProgressLine(console, monotonic=monotonic)
         self.note, self.warning, self.hint = console.note, console.warning, console.hint
 
     def __enter__(self) -> Self:
