@@ -1,5 +1,6 @@
 """Which project file and brokers a command uses: parent folders, variables of the environment, --command-config."""
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from reconciler.app.clusters.project_files import search_path
 from tests.cli.brokers import SandboxThread
 from tests.cli.projects import CLUSTER, PROJECT, project, quota
 from tests.git.commits import git
+from tests.servers.certs import Authority
 
 VARIABLES = ("KQUOTA_PROJECT", "KQUOTA_CLUSTER", "KQUOTA_BOOTSTRAP_SERVERS")
 NOWHERE = "127.0.0.1:1"
@@ -136,6 +138,50 @@ def test_contradictory_variables_are_an_error_that_names_them(kquota, folder, mo
     assert ran.code == 1
     assert "KQUOTA_BOOTSTRAP_SERVERS" in ran.err
     assert "KQUOTA_PROJECT" in ran.err
+
+
+@pytest.mark.parametrize("command", ["apply --yes quotas", "plan quotas", "drift", "describe"])
+def test_brokers_in_a_variable_do_not_replace_a_project_that_is_found(
+    kquota, folder, sandbox, monkeypatch, command
+):
+    """Its guards, policy and expected cluster id would be left out silently, and another cluster be written."""
+    project(folder, NOWHERE, quota("a"))
+    (folder / ".git").mkdir()
+    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", sandbox.bootstrap)
+    for place in (folder, folder / "quotas"):
+        monkeypatch.chdir(place)
+        ran = kquota(*command.split())
+        assert ran.code == 1
+        assert "KQUOTA_BOOTSTRAP_SERVERS names brokers" in ran.err
+        assert "kquota.yaml is a project" in ran.err
+    assert sandbox.values() == {}
+    assert not (folder / ".kquota").exists()
+    assert kquota("describe", "--bootstrap-server", sandbox.bootstrap).code == 0
+
+
+@pytest.mark.parametrize("how", ["properties", "propertiesFile"])
+def test_a_file_in_the_settings_is_relative_to_the_project_file(
+    kquota, folder, monkeypatch, tmp_path_factory, how
+):
+    """A file of the same name in the current folder would be another authority."""
+    authority = Authority.make(tmp_path_factory.mktemp("authority"))
+    settings = {"security.protocol": "SSL", "ssl.truststore.location": "ca.pem"}
+    more = f"  properties: {json.dumps(settings)}\n"
+    if how == "propertiesFile":
+        (folder / "client.properties").write_text(
+            "".join(f"{name}={value}\n" for name, value in settings.items())
+        )
+        more = "  propertiesFile: client.properties\n"
+    project(folder, NOWHERE, quota("a"), more=more)
+    (folder / ".git").mkdir()
+    text = authority.certificate_file.read_text()
+    (folder / "quotas" / "ca.pem").write_text(text)
+    monkeypatch.chdir(folder / "quotas")
+    ran = kquota("describe", "--timeout", "1s")
+    assert "ssl.truststore.location: ../ca.pem: cannot be read" in ran.err
+    (folder / "ca.pem").write_text(text)
+    (folder / "quotas" / "ca.pem").unlink()
+    assert "Connection refused" in kquota("describe", "--timeout", "1s").err
 
 
 def test_a_command_config_is_added_to_the_settings_of_the_project(kquota, folder, sandbox):

@@ -122,8 +122,10 @@ class ClusterTarget:
             )
         from reconciler.client import ANYTHING, ClientConfig
 
-        properties_by_name = dict(self._file_properties()) | dict(self.settings.properties)
-        properties_by_name |= self._command_properties(notices)
+        properties_by_name = {
+            name: place_of(self.root, value) if _is_file(name, value) else value
+            for name, value in (*self._file_properties().items(), *self.settings.properties.items())
+        } | dict(self._command_properties(notices))
         config = ClientConfig.from_mapping(
             properties_by_name | dict(overriding(None, self.options.timeout)),
             location=f"{self.project.path}, cluster {self.name}",
@@ -160,6 +162,11 @@ class ClusterTarget:
         return {pair.key: pair.value for pair in pairs}
 
 
+def _is_file(name: str, value: str) -> bool:
+    """Whether a client property names a file, which is relative to the project file as every other path in it."""
+    return name.endswith(".location") and not value.startswith("${")
+
+
 def place_of(root: Path, address: str) -> str:
     """Resolve an address of a project file: a folder is relative to the project's base folder; "" stays empty.
 
@@ -178,12 +185,14 @@ def targets(
         untrusted: Whether targets without a trusted configuration are allowed, because nothing is contacted.
 
     Raises:
-        UsageError: No cluster was given, or a project has several and none was chosen.
+        UsageError: No cluster was given, a project has several and none was chosen, or a variable names brokers beside
+            a project.
         ConfigError: The chosen cluster is unknown.
         ManifestErrors: The project file is invalid.
         GitError: The revision of ``--config-from`` cannot be read.
     """
     if cluster_options.by_address or _is_without_project(cluster_options):
+        _check_variable(cluster_options)
         return (_by_address(cluster_options),)
     is_trusted = True
     files: TrustedFiles | None = None
@@ -310,13 +319,27 @@ def _text(path: Path) -> str:
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no project file {path}",
-            hint="pass one with --project; kquota.yaml is searched in this folder and in parent"
-            " folders that you own, up to the root of the git work tree",
+            hint="kquota init writes one, --project names another; kquota.yaml is searched in this folder and in"
+            " parent folders that you own, up to the root of the git work tree",
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _check_variable(where: TargetRequest) -> None:
+    """Check that brokers in an environment variable hide no project with its guards, policy and expected cluster id.
+
+    Raises:
+        UsageError: They do, and neither was typed.
+    """
+    if "bootstrap_server" in where.from_environment and (path := project_path(where)).exists():
+        raise UsageError(
+            f"KQUOTA_BOOTSTRAP_SERVERS names brokers, and {path} is a project: it is not clear which of them is meant",
+            hint="--cluster NAME uses the project, --bootstrap-server HOST:PORT uses brokers without its guards and"
+            " expected cluster id; or unset the variable",
+        )
 
 
 def _is_without_project(where: TargetRequest) -> bool:
