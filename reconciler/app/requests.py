@@ -169,9 +169,11 @@ class PullRequestChoice:
     author: str
 
     def __post_init__(self) -> None:
-        if bool(self.sha) != bool(self.head_repo):
+        if self.head_repo and not self.sha:
+            raise UsageError("--head-repo needs --sha, the commit in that repository")
+        if self.sha and not self.head_repo and self.pull is None:
             raise UsageError(
-                "--sha and --head-repo must be used together: a commit may be in several repositories"
+                "--sha needs --pull or --head-repo: a commit may be in several repositories"
             )
 
 

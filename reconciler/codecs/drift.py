@@ -26,13 +26,20 @@ def drift_document(
     cluster_id: str,
     now: float,
     aliases: Iterable[IpAlias] = (),
+    records_known: bool = True,
 ) -> dict[str, Json]:
-    """Return the document; ``aliases`` are other spellings of owned addresses."""
+    """Return the document.
+
+    Args:
+        aliases: Other spellings of owned addresses.
+        records_known: Whether there were records to compare with.
+    """
     return {
         "kind": KIND,
         "format": FORMAT,
         "clusterId": cluster_id,
         "checkedAt": instant(now),
+        "recordsKnown": records_known,
         "drift": [finding_row(finding) for finding in findings],
         "expiredOverrides": [_expired_row(expired) for expired in expired_overrides],
         "twins": [alias_row(alias) for alias in aliases],
@@ -61,6 +68,7 @@ def read_drift(text: str, *, location: str) -> DriftReport:
     return DriftReport(
         cluster_id=top["clusterId"].text(),
         checked_at=top["checkedAt"].text(),
+        is_known="recordsKnown" not in top or top["recordsKnown"].boolean(),
         findings=tuple(finding for finding in findings if not finding.ignored),
         expired_overrides=top["expiredOverrides"].rows(_read_expired)
         if "expiredOverrides" in top

@@ -110,6 +110,10 @@ class GitHub(HostedRepository):
         super().__init__(client, f"/repos/{checked_repository(repository)}")
         self._author = author
 
+    def owns(self, head: PullRequestHead) -> bool:
+        """Whether the head is in this repository and not in a fork."""
+        return self.path.casefold() == f"/repos/{head.repository}".casefold()
+
     async def own_name(self) -> str:
         """Return the account that the token writes as."""
         if not self._author:

@@ -21,15 +21,22 @@ async def reviewed_plan(
 ) -> str:
     """Return ``plan.json`` from an artifact of the run of exactly this pull request and head.
 
-    Its content may come from a fork, so it proves nothing: ``apply`` makes the plan again and compares.
+    An author of a branch may change the workflow, so the content proves nothing: ``apply`` makes the plan again and
+    compares. A run of a fork has neither a cluster nor a reviewer who may trust what it wrote, so none counts.
 
     Args:
         workflow: File name of the workflow.
 
     Raises:
-        ForgeError: There is no such run or artifact.
+        ForgeError: There is no such run or artifact, or the head is in a fork.
         ConfigError: The artifact has another content.
     """
+    if not host.owns(head):
+        raise ForgeError(
+            f"pull request {number} is from the fork {head.repository}, whose plan is not verified, so there is no"
+            " reviewed plan",
+            hint="plan the merged commit, review that plan, and apply it with `kquota apply --expect-digest DIGEST`",
+        )
     run = await _run_of(host, number, head, workflow)
     path = f"{host.path}/actions/runs/{run}/artifacts"
     async for artifact_json in host.client.items(path, query={"name": artifact}, field="artifacts"):

@@ -54,6 +54,24 @@ def test_drift_is_reported_once_for_many_runs_and_then_its_end(kquota, applied, 
     assert is_signed(Got(path="", headers=began.headers, body=began.body), key=KEY, now=time)
 
 
+def test_lost_records_are_no_recovery(kquota, applied, sandbox, inbox):
+    """What was applied is not known then, so the end of drift is not either."""
+    drifted(sandbox)
+    assert kquota(*WEBHOOK).code == 0
+    records = applied / ".kquota/inventory.json"
+    content = records.read_bytes()
+    records.unlink()
+    for output in ((), ("--format", "json")):
+        ran = kquota(*WEBHOOK, *output)
+        assert ran.code == 0
+        assert "there are no ownership records of prod, so drift cannot be determined" in ran.err
+    assert [post.json["event"] for post in inbox.posts] == ["began"]
+    records.write_bytes(content)
+    drifted(sandbox, 10485760.0)
+    assert kquota(*WEBHOOK).code == 0
+    assert [post.json["event"] for post in inbox.posts] == ["began", "ended"]
+
+
 def test_each_receiver_gets_its_own_format(kquota, applied, sandbox, inbox, monkeypatch):
     (applied / "events").write_text(inbox.url("/events") + "\n")
     monkeypatch.setenv("SLACK", inbox.url("/slack"))

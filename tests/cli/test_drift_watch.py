@@ -152,6 +152,21 @@ def test_drift_is_observed_reported_and_ended_and_the_process_exits_0(
     assert "stopped" in watch.err.read_text()
 
 
+def test_drift_does_not_end_while_the_records_are_lost(applied, sandbox):
+    passes = 'kquota_passes_total{cluster="prod",reason="",result="in_order"}'
+    with Watch(applied, "--confirm-after", "1") as watch:
+        seed(sandbox, 5000.0)
+        watch.drifted(1.0)
+        (applied / ".kquota/inventory.json").unlink()
+        watch.waits_for(lambda: "no ownership records" in watch.err.read_text(), "a warning")
+        before = watch.metric(passes) or 0
+        watch.waits_for(lambda: (watch.metric(passes) or 0) > before + 2, "three observations")
+        assert watch.metric('kquota_pairs{cluster="prod",state="drifted"}') == 1.0
+        assert watch.stop() == 0
+    assert "restored" not in watch.out.read_text()
+    assert watch.err.read_text().count("there are no ownership records of prod") == 1
+
+
 def test_a_single_observation_does_not_confirm_drift(applied, sandbox):
     with Watch(applied, "--confirm-after", "1000") as watch:
         seed(sandbox, 5000.0)

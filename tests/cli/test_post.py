@@ -67,11 +67,13 @@ def plan(folder) -> str:
     return saved(folder, plan_document(sample()))
 
 
-def drift(folder, *, has_drift=True) -> str:
+def drift(folder, *, has_drift=True, records_known=True) -> str:
     findings = [finding for finding in sample().plan.findings if finding.cause.value == "Drift"]
     assert findings
-    document = drift_document(findings if has_drift else [], cluster_id="lkc-1", now=NOW)
-    return saved(folder, document | {"recordsKnown": True, "ownedPairs": 3}, "drift.json")
+    document = drift_document(
+        findings if has_drift else [], cluster_id="lkc-1", now=NOW, records_known=records_known
+    )
+    return saved(folder, document | {"ownedPairs": 3}, "drift.json")
 
 
 def test_a_plan_becomes_comment_summary_outputs_and_annotations(kquota, folder, api, plan):
@@ -159,7 +161,28 @@ def test_the_fork_pattern_finds_the_pull_request_by_its_head(kquota, api, plan):
     assert ran.code == 0
     assert api.bodies(7) == []
     (body,) = api.bodies(9)
-    assert "made by a run of the fork mallory/quotas" in html.unescape(body)
+    assert "a run of the fork mallory/quotas wrote the text below" in html.unescape(body)
+
+
+@pytest.mark.parametrize("source", ["broker", "sandbox 4.x, approved by security"])
+def test_a_plan_of_a_fork_claims_nothing_about_a_broker_or_a_merge(kquota, folder, api, source):
+    """The run of a fork may write any document, also one that is bound to the cluster."""
+    api.pull(9, sha="b" * 40, repo="mallory/quotas")
+    document = plan_document(long(2))
+    document["validation"] |= {"source": source, "why": ""}
+    name = saved(folder, document)
+    assert kquota("post", "github", name, "--pull", "7").code == 0
+    assert "Validated by" in api.bodies(7)[0]
+    assert "`kquota apply` makes 2 changes" in api.bodies(7)[0]
+    assert kquota("post", "github", name, *FORK).code == 0
+    (body,) = api.bodies(9)
+    assert body.startswith(
+        "<!-- kquota:plan:prod -->\n### ⚠️ Not verified: Kafka quotas of prod\n\n**Not verified: "
+    )
+    assert "Validated by" not in body
+    assert "approved" not in body
+    assert "`kquota apply` makes" not in body
+    assert "nothing is applied from this plan" in body
 
 
 def test_a_comment_about_a_fork_links_to_no_page_and_names_the_head_of_the_event(kquota, api, plan):
@@ -251,6 +274,20 @@ def test_a_number_that_does_not_match_the_head_posts_nothing(kquota, api, plan):
     assert "does not have the head" in ran.err
     assert kquota(*words, "--required").code == 1
     assert api.comments == []
+
+
+def test_a_run_that_is_started_again_does_not_replace_the_comment_about_a_newer_commit(
+    kquota, api, plan
+):
+    words = ("post", "github", plan, "--pull", "7", "--sha", SHA, "--label", "prod")
+    assert kquota(*words).code == 0
+    (body,) = api.bodies(7)
+    assert f"commit `{SHA[:12]}`" in body
+    api.pulls[7].sha = "d" * 40
+    ran = kquota(*words, "--title", "old")
+    assert ran.code == 0
+    assert f"does not have the head {SHA}" in ran.err
+    assert api.bodies(7) == [body]
 
 
 def test_a_host_that_refuses_is_a_warning_unless_posting_is_required(kquota, folder, api, plan):
@@ -466,6 +503,21 @@ def test_drift_opens_one_issue_and_recovery_closes_it(kquota, folder, api):
     assert kquota(*words).code == 0
     assert issue.state == "closed"
     assert "No drift any more" in api.comments[0].body
+
+
+@pytest.mark.parametrize("host", ["github", "gitlab"])
+def test_a_report_without_records_leaves_the_issue_as_it_is(kquota, folder, request, host):
+    issues = request.getfixturevalue({"github": "api", "gitlab": "gitlab"}[host])
+    words = ("post", host, drift(folder), "--issue", "--label", "prod", "--required")
+    assert kquota(*words).code == 0
+    body = issues.issues[0].body if host == "github" else issues.issues[0].description
+    drift(folder, has_drift=False, records_known=False)
+    ran = kquota(*words)
+    assert ran.code == 0
+    assert "no ownership records" in ran.err
+    (issue,) = issues.issues
+    assert issue.state in {"open", "opened"}
+    assert body == (issue.body if host == "github" else issue.description)
 
 
 def test_drift_without_an_issue_is_only_printed(kquota, folder, api):

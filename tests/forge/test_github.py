@@ -131,6 +131,15 @@ def test_a_newer_run_of_another_pull_request_with_the_same_head_commit_was_not_r
     assert at_github(reviewed) == (7, "old")
 
 
+def test_the_plan_of_a_run_of_a_fork_was_not_reviewed(merged, at_github):
+    """A fork may change its workflow, and so write a plan that is bound to the cluster."""
+    merged.pulls[7].head_repo = "mallory/quotas"
+    merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="x")}, repo="mallory/quotas")
+    with pytest.raises(ForgeError, match="from the fork mallory/quotas") as caught:
+        at_github(reviewed)
+    assert "--expect-digest" in caught.value.hint
+
+
 def test_a_pull_request_listed_by_the_run_is_sufficient(merged, at_github):
     merged.run("plan.yml", SHA, artifacts={"p": zipped(plan_json="new")}, pulls=(6, 7))
     assert at_github(reviewed) == (7, "new")

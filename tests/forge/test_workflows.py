@@ -515,7 +515,7 @@ def test_a_fork_is_planned_without_a_cluster_and_commented_by_the_privileged_wor
     ran = bench.comment_on_fork(api.pulls[9], planned.artifacts["kquota-plan-prod"])
     assert ran.ok, ran.log
     (body,) = api.bodies(9)
-    assert "made by a run of the fork mallory/quotas" in visible_text(body)
+    assert "a run of the fork mallory/quotas wrote the text below" in visible_text(body)
     assert "user=b" in body
 
 

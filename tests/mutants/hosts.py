@@ -104,8 +104,29 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a fork's plan looks like one of the repository",
         file="reconciler/app/post/content.py",
-        old="_plan_content(bare, _warn_of_fork(content.preview, fork), marker",
-        new="_plan_content(bare, content.preview, marker",
+        old="_plan(bare, text, location, marker, fork=fork)",
+        new="_plan(bare, text, location, marker)",
+        tests=("tests/cli/test_post.py",),
+    ),
+    Fault(
+        what="the plan of a run of a fork counts as reviewed",
+        file="reconciler/forge/reviewed_plan.py",
+        old="    if not host.owns(head):\n",
+        new="    if not head.repository:\n",
+        tests=("tests/forge/test_github.py",),
+    ),
+    Fault(
+        what="drift counts as ended where the records are lost",
+        file="reconciler/app/drift/service.py",
+        old="        if not self.is_known:\n            return None\n",
+        new="",
+        tests=("tests/cli/test_drift_notify.py",),
+    ),
+    Fault(
+        what="a report without records closes the issue about drift",
+        file="reconciler/app/post/threads.py",
+        old="    if not incident.is_known:\n",
+        new="    if not incident:\n",
         tests=("tests/cli/test_post.py",),
     ),
     Fault(

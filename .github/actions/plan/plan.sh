@@ -11,9 +11,12 @@ if [[ -n ${CLUSTER} ]]; then words+=(--cluster "${CLUSTER}"); fi
 if [[ -n ${SINCE} ]]; then words+=(--since "${SINCE}"); fi
 if [[ -n ${CONFIG_FROM} ]]; then
   git cat-file -e "${CONFIG_FROM}^{commit}" 2>/dev/null || {
-    echo "::error::the base ${CONFIG_FROM} is not in this clone; give actions/checkout fetch-depth: 0"
+    echo "the base ${CONFIG_FROM} is not in this clone; give actions/checkout fetch-depth: 0" >"${folder}/err"
+    echo "::error::$(cat "${folder}/err")"
+    failure plan 1 "${folder}/err" >"${folder}/plan.json"
     output exit-code 1
-    exit 1
+    output plan "${folder}/plan.json"
+    exit 0
   }
   words+=(--config-from "${CONFIG_FROM}")
   git cat-file -e "${CONFIG_FROM}:./${PROJECT}" 2>/dev/null || {

@@ -58,11 +58,17 @@ async def watch_drift(
     reader = Notifier([receiver], remind_after=notification_request.remind_after)
     notifications = DriftNotifications(notices, notification_request, targets[0].root, clock)
 
+    unknown: set[str] = set()
+
     async def notify(reconciliation: Reconciliation) -> None:
-        drift = cluster_drift(reconciliation)
+        name, drift = reconciliation.cluster, cluster_drift(reconciliation)
         if drift is not None:
+            unknown.discard(name)
             _ = await reader.notify(drift, now=reconciliation.ended_at)
             _ = await notifications.notify(drift, reconciliation.ended_at)
+        elif reconciliation.error is None and name not in unknown:
+            unknown.add(name)
+            notices.warning(_unknown_drift(name))
 
     watchers = [
         DriftWatcher(notices, target, watching, clock=clock, on_reconciled=notify, metrics=metrics)
@@ -89,15 +95,23 @@ async def watch_drift(
 
 
 def cluster_drift(reconciliation: Reconciliation) -> ClusterDrift | None:
-    """Return the drift of a reconciliation; ``None`` if it failed."""
-    if reconciliation.error is not None or reconciliation.preview is None:
+    """Return the drift of a reconciliation; ``None`` if it failed, or if there are no records to compare with.
+
+    No drift would mean that drift which was reported has ended.
+    """
+    plan = None if reconciliation.preview is None else reconciliation.preview.plan
+    if reconciliation.error is not None or plan is None or not plan.removals_known:
         return None
     return drift_of(
         reconciliation.cluster,
-        reconciliation.preview.plan.cluster_id,
+        plan.cluster_id,
         reconciliation.observations,
         reconciliation.expired_overrides,
     )
+
+
+def _unknown_drift(cluster: str) -> str:
+    return f"there are no ownership records of {cluster}, so drift cannot be determined"
 
 
 async def _run_loops(loops: Mapping[str, ClusterLoop], watchers: Sequence[DriftWatcher]) -> None:
@@ -133,9 +147,16 @@ class ObservedDrift:
         return is_changed or bool(self.prepared.plan.ip_aliases or self.expired)
 
     @property
-    def cluster_drift(self) -> ClusterDrift:
-        """The drift for receivers of notifications; one observation confirms it."""
+    def is_known(self) -> bool:
+        """Whether there are records to compare with; without them no drift means nothing."""
+        return self.prepared.observation.owned.is_known
+
+    @property
+    def cluster_drift(self) -> ClusterDrift | None:
+        """The drift for receivers of notifications; one observation confirms it. ``None`` = it is not known."""
         prepared = self.prepared
+        if not self.is_known:
+            return None
         tracker = DriftTracker(confirm_after=1).after(
             prepared.plan,
             now=prepared.observation.at,
@@ -182,4 +203,6 @@ async def observe_drift(
         broker = broker_text(target, runtime)
         for alias in prepared.plan.ip_aliases:
             notices.warning(alias.shadow_message.replace(ADDRESS, broker))
+    if not observation.owned.is_known:
+        notices.warning(_unknown_drift(target.display_name))
     return ObservedDrift(target=target, prepared=prepared)

@@ -160,14 +160,14 @@ class DriftWatcher:
     async def _observe_drift(self, ports: ReconcilePorts) -> Reconciliation:
         notes = not self._watching.read_only
         reconciliation = await observe_drift(ports, self._options, cluster=self.name, notes=notes)
+        plan = None if reconciliation.preview is None else reconciliation.preview.plan
         # Drift that will be corrected is counted by the correcting reconciliation: once per observation, not twice.
-        corrects = reconciliation.preview and (
-            reconciliation.preview.plan.drift or reconciliation.expired_overrides
-        )
+        corrects = plan is not None and (plan.drift or reconciliation.expired_overrides)
         is_counted = not (self._watching.correct and corrects)
-        if reconciliation.error is None and reconciliation.preview is not None and is_counted:
+        # Without records there is nothing to compare with: drift that was confirmed has not ended.
+        if reconciliation.error is None and plan is not None and plan.removals_known and is_counted:
             self._runner.tracker = self._runner.tracker.after(
-                reconciliation.preview.plan,
+                plan,
                 now=reconciliation.started_at,
                 first_seen=reconciliation.drift_since,
             )

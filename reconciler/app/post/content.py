@@ -43,6 +43,7 @@ class DriftIssue:
     title: str
     body: Callable[[int], str]
     recovered: str | None
+    is_known: bool  # whether the report says if there is drift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +116,9 @@ def _foreign(
     """
     kind = kind_of(text, location)
     if kind == plan_codec.KIND:
-        content = _plan(request, text, location, marker)
-        assert content.preview is not None  # noqa: S101 - it is a plan
         # A page from a fork may contain any script, so the comment does not link to it.
         bare = replace(request, artifact_url="")
-        return _plan_content(bare, _warn_of_fork(content.preview, fork), marker, content.recorded)
+        return _plan(bare, text, location, marker, fork=fork)
     if kind == failure_codec.KIND:
         failed = failure_codec.read_failure(text, location=location)
         if failed.command == "plan":
@@ -131,49 +130,15 @@ def _foreign(
     )
 
 
-def _warn_of_fork(preview: Preview, fork: str) -> Preview:
-    """Add a warning to a plan from a fork, whose content is not verified."""
-    warning = f"made by a run of the fork {fork}, so what it says about the cluster and the broker was not verified"
-    return replace(preview, warnings=(warning, *preview.warnings))
-
-
 # ---- one function per kind ---------------------------------------------------------------------
 
 
-def _plan(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
+def _plan(
+    request: PostRequest, text: str, location: str, marker: Marker, *, fork: str = ""
+) -> PostContent:
     preview = read_preview(text, location=location)
     recorded = recorded_use(read_simulation(text, location=location), preview)
-    return _plan_content(request, preview, marker, recorded)
-
-
-def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
-    rows, plans = fleet_plans_codec.read_plans(text, location=location)
-    fleet = PostedFleet(
-        rows=rows,
-        plans=tuple(
-            PostedPlan(
-                cluster=plan.cluster,
-                preview=plan.preview,
-                recorded=recorded_use(plan.simulation, plan.preview),
-            )
-            for plan in plans
-        ),
-    )
-    context = _context(request, marker)
-
-    def body(limit: int, max_rows: int) -> str:
-        comment = fleet_markdown(fleet, limit=limit, max_rows=max_rows, context=context)
-        return _within(comment, limit, marker)
-
-    return PostContent(
-        request=request, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
-    )
-
-
-def _plan_content(
-    request: PostRequest, preview: Preview, marker: Marker, recorded: RecordedUse | None
-) -> PostContent:
-    context = _context(request, marker)
+    context = replace(_context(request, marker), fork=fork)
 
     def body(limit: int, max_rows: int) -> str:
         text = plan_markdown(
@@ -200,6 +165,30 @@ def _plan_content(
         outputs=outputs,
         preview=preview,
         recorded=recorded,
+    )
+
+
+def _plans(request: PostRequest, text: str, location: str, marker: Marker) -> PostContent:
+    rows, plans = fleet_plans_codec.read_plans(text, location=location)
+    fleet = PostedFleet(
+        rows=rows,
+        plans=tuple(
+            PostedPlan(
+                cluster=plan.cluster,
+                preview=plan.preview,
+                recorded=recorded_use(plan.simulation, plan.preview),
+            )
+            for plan in plans
+        ),
+    )
+    context = _context(request, marker)
+
+    def body(limit: int, max_rows: int) -> str:
+        comment = fleet_markdown(fleet, limit=limit, max_rows=max_rows, context=context)
+        return _within(comment, limit, marker)
+
+    return PostContent(
+        request=request, marker=marker, body=body, is_quiet=fleet.is_quiet, outputs=fleet.outputs
     )
 
 
@@ -240,6 +229,7 @@ def _drift(request: PostRequest, text: str, location: str, marker: Marker) -> Po
         title=request.title or drift_issue.issue_title(request.label, report),
         body=body,
         recovered=None if report.rows else drift_issue.recovered_markdown(report, details=details),
+        is_known=report.is_known,
     )
     finding_count = len(report.rows)
     outputs = {"drift": str(finding_count), "has-drift": str(bool(finding_count)).lower()}

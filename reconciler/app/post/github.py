@@ -125,7 +125,9 @@ async def _pull(repository: host.GitHub, place: PullRequestChoice) -> int:
     if not place.sha:
         assert place.pull is not None  # noqa: S101 - checked before
         return place.pull
-    head = host.PullRequestHead(repository=place.head_repo, sha=place.sha, branch=place.head_branch)
+    head = host.PullRequestHead(
+        repository=place.head_repo or place.repo, sha=place.sha, branch=place.head_branch
+    )
     if place.pull is None:
         return await repository.pull_of(head)
     await repository.check_pull(place.pull, head)

@@ -49,9 +49,14 @@ async def update_comment(
 async def update_incident(
     notices: TextReceiver, content: PostContent, tracker: Tracker, *, limit: int
 ) -> IssueResult:
-    """Open, update or close the issue about drift."""
+    """Open, update or close the issue about drift; leave it if the report had no records to compare with."""
     incident = content.incident
     assert incident is not None  # noqa: S101 - checked by the caller
+    if not incident.is_known:
+        notices.warning(
+            "the report had no ownership records to compare with, so the issue about drift is left as it is"
+        )
+        return IssueResult(action="nothing", issue=None)
     result = await update_issue(
         tracker,
         content.marker,

@@ -253,8 +253,8 @@ def _once(
 
     async def work(notices: "Notices", target: "ClusterTarget") -> ObservedDrift:
         observation = await observe_drift(notices, target, read_only=read_only)
-        at = observation.prepared.observation.at
-        if not await notifications.notify(observation.cluster_drift, at):
+        drift, at = observation.cluster_drift, observation.prepared.observation.at
+        if drift is not None and not await notifications.notify(drift, at):
             not_delivered.add(target.name)
         return observation
 
@@ -289,10 +289,6 @@ def _text(console: Console, observation: "ObservedDrift", *, verbose: bool) -> N
     from reconciler.render.units import count
 
     target, observed = observation.target, observation.prepared.observation
-    if not observed.owned.is_known:
-        console.warning(
-            f"there are no ownership records of {target.display_name}, so drift cannot be determined"
-        )
     console.fact(
         f"{escaped(target.display_name)}: {count(observed.owned.pair_count, 'managed quota key')}"
     )
@@ -318,11 +314,9 @@ def _json(console: Console, observations: "Sequence[ObservedDrift]", *, alone: b
             cluster_id=observation.prepared.plan.cluster_id,
             now=observation.prepared.observation.at,
             aliases=observation.prepared.plan.ip_aliases,
+            records_known=observation.is_known,
         )
-        | {
-            "recordsKnown": observation.prepared.observation.owned.is_known,
-            "ownedPairs": observation.prepared.observation.owned.pair_count,
-        }
+        | {"ownedPairs": observation.prepared.observation.owned.pair_count}
         for observation in observations
     ]
     if alone:

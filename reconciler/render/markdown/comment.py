@@ -45,6 +45,7 @@ class CommentContext:
     commit: str = ""  # commit to show, instead of the one in the document
     run_url: str = ""  # address of the run; checked by the caller
     artifact_url: str = ""  # address of the uploaded page or outcome; checked by the caller
+    fork: str = ""  # the fork whose run wrote the document; "" = the repository itself
     file: str = "outcome.json"  # name of the document that was read; used in commands
 
 
@@ -58,6 +59,14 @@ def verdict_line(
         title += f" ({context.label})"
     marker = [context.marker] if context.marker else []
     return [*marker, f"### {icon.value} {prose(f'{words}: {title}')}", ""]
+
+
+def fork_banner(fork: str) -> list[str]:
+    """Return the lines above what a run of a fork wrote; none for the repository itself."""
+    if not fork:
+        return []
+    author = f"**Not verified: a run of the fork {prose(fork)} wrote the text below.**"
+    return [f"{author} It may say anything; only its run and its files are evidence.", ""]
 
 
 def cluster_option(cluster: str) -> str | None:

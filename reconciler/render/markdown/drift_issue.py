@@ -35,6 +35,8 @@ class DriftReport:
     checked_at: str
     findings: tuple[Finding, ...]  # the differences, in document order, without ignored pairs
     expired_overrides: tuple[ExpiredOverride, ...] = ()
+    # Whether there were records to compare with; without them no finding does not mean that there is no drift.
+    is_known: bool = True
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ def issue_title(label: str, report: DriftReport) -> str:
 
 
 def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, details: str) -> str:
-    """Return the text of the issue.
+    """Return the text of the issue, or of a summary where there is no drift.
 
     Args:
         head: Hidden lines at its begin.
@@ -72,6 +74,10 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
         f"**Cluster {markdown(report.cluster_id)}: {_summary(report)}.**",
         "",
         f"Looked at {prose(report.checked_at)}. {details}".rstrip(),
+    ]
+    if not report.rows:
+        return "\n".join(opening) + "\n"
+    opening += [
         "",
         "| entity | key | expected | | live | since | document | override |",
         "|-|-|-:|-|-:|-|-|-|",
@@ -87,6 +93,8 @@ def issue_markdown(report: DriftReport, *, head: str, limit_characters: int, det
 
 
 def _summary(report: DriftReport) -> str:
+    if not report.is_known:
+        return "there are no ownership records, so drift cannot be determined"
     parts = [
         f"{count(number, noun)} {words}"
         for number, noun, words in (
@@ -95,7 +103,7 @@ def _summary(report: DriftReport) -> str:
         )
         if number
     ]
-    return ", ".join(parts)
+    return ", ".join(parts) or "no drift"
 
 
 def recovered_markdown(report: DriftReport, *, details: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.base.escaping import html, prose
-from reconciler.render.markdown.comment import fitting, size
+from reconciler.render.markdown.comment import fitting, fork_banner, size
 
 MAX_LINES: Final = 200
 MAX_LINE: Final = 2000
@@ -64,11 +64,7 @@ def failure_markdown(
         details: A Markdown link to the run, or "".
     """
     sentence = f"**{SENTENCES[failure.command]}** {_MEANS.get(failure.exit_code, '')}".rstrip()
-    banner = (
-        f"**Not verified: a run of the fork {prose(failure.fork)} wrote the text below.**"
-        " It may say anything; only its run and its files are evidence."
-    )
-    above = [marker, f"### ⛔ {prose(title)}", "", *([banner, ""] if failure.fork else [])]
+    above = [marker, f"### ⛔ {prose(title)}", "", *fork_banner(failure.fork)]
     opening = [*above, sentence, "", "<pre>"]
     closing = ["</pre>", "", details]
     # An empty line would not end the block here, but what looks empty reads better as nothing.

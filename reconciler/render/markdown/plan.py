@@ -30,6 +30,7 @@ from reconciler.render.markdown.comment import (
     fit_rows,
     fitting,
     footer,
+    fork_banner,
     verdict_line,
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
@@ -65,8 +66,11 @@ def plan_markdown(
         recorded: The effect by recorded use; ``None`` = not requested.
     """
     comment_context = context or CommentContext()
+    is_verified = not comment_context.fork
     refusals, attention = _refusals(preview, recorded), _attention(preview, recorded)
-    icon, words = _verdict(preview, refusals=bool(refusals), attention=bool(attention))
+    icon, words = _verdict(
+        preview, refusals=bool(refusals), attention=bool(attention), is_verified=is_verified
+    )
     head = verdict_line(
         icon,
         words,
@@ -74,7 +78,8 @@ def plan_markdown(
         cluster=preview.origin.cluster,
         cluster_id=preview.plan.cluster_id,
     )
-    head.append(prose(_summary(preview)))
+    head += fork_banner(comment_context.fork)
+    head.append(prose(_summary(preview, is_verified=is_verified)))
     for title, lines in (("Refused", refusals), ("Needs attention", attention)):
         if lines:
             head += ["", f"**{title}**", "", *_within(bullets(lines), limit // 4)]
@@ -84,7 +89,7 @@ def plan_markdown(
         if recorded is None
         else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
     )
-    footer_lines = [*used, "", *_separate(_further(preview))]
+    footer_lines = [*used, "", *_separate(_further(preview, is_verified=is_verified))]
     footer_lines += footer(
         comment_context,
         f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
@@ -108,15 +113,19 @@ def plan_markdown(
 # ---- the verdict and its reasons -----------------------------------------------------------------
 
 
-def _verdict(preview: Preview, *, refusals: bool, attention: bool) -> tuple[Icon, str]:
+def _verdict(
+    preview: Preview, *, refusals: bool, attention: bool, is_verified: bool
+) -> tuple[Icon, str]:
     if refusals:
         return Icon.REFUSED, "Refused"
+    if not is_verified:
+        return Icon.ATTENTION, "Not verified"
     if attention:
         return Icon.ATTENTION, "Needs attention"
     return Icon.READY, "Ready" if preview.plan.changes else "Nothing to do"
 
 
-def _summary(preview: Preview) -> str:
+def _summary(preview: Preview, *, is_verified: bool) -> str:
     numbers = counts(preview)
     parts = [
         f"{numbers[name]:,} to {name}" for name in ("create", "update", "remove") if numbers[name]
@@ -126,7 +135,8 @@ def _summary(preview: Preview) -> str:
         if parts
         else "No changes"
     )
-    return f"{summary}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {_validation(preview)}"
+    validation = _validation(preview) if is_verified else "No broker is known to have validated it."
+    return f"{summary}; {count(numbers['inSync'], 'declared limit')} in sync; policy {preview.policy}. {validation}"
 
 
 def _validation(preview: Preview) -> str:
@@ -222,12 +232,12 @@ def _change_row(change: QuotaChange, effect: Effect | None) -> str:
 # ---- below the table -----------------------------------------------------------------------------
 
 
-def _further(preview: Preview) -> list[str]:
+def _further(preview: Preview, *, is_verified: bool) -> list[str]:
     """Return one line each: clients with a different limit, counts, the effect of a merge, how to plan again."""
     return [
         *_affected_clients(preview),
         *_counted_findings_text(preview),
-        f"**On merge**: {_on_merge(preview)}",
+        f"**On merge**: {_on_merge(preview, is_verified=is_verified)}",
         f"**Plan again**: {_plan_again(preview)}",
     ]
 
@@ -267,7 +277,9 @@ def _counted_findings_text(preview: Preview) -> list[str]:
     return [f"**Only counted here**: {', '.join(parts)}."] if parts else []
 
 
-def _on_merge(preview: Preview) -> str:
+def _on_merge(preview: Preview, *, is_verified: bool) -> str:
+    if not is_verified:
+        return "nothing is applied from this plan. Plan the base branch after the merge, and apply by that digest."
     if not preview.plan.changes:
         return "nothing is written to the cluster."
     if preview.errored or preview.violations:

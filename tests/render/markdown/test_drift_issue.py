@@ -40,6 +40,21 @@ def test_the_issue_shows_the_applied_value_the_live_value_and_the_start_of_drift
     assert "Cluster `lkc-1`: 1 live value different from the last applied value" in new_text
 
 
+@pytest.mark.parametrize(
+    ("records_known", "sentence"),
+    [
+        (True, "no drift"),
+        (False, "there are no ownership records, so drift cannot be determined"),
+    ],
+)
+def test_a_summary_without_drift_says_so_and_has_no_table(records_known, sentence):
+    document = drift_document((), cluster_id="lkc-1", now=NOW, records_known=records_known)
+    new_text = text(read_drift(dump(document), location="drift.json"))
+    assert f"**Cluster `lkc-1`: {sentence}.**" in new_text
+    assert "|" not in new_text
+    assert "--correct-drift" not in new_text
+
+
 EXPIRED = ExpiredOverride(
     override=Override(
         entity=entity(user="z"),
