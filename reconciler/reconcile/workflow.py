@@ -260,9 +260,15 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Obse
 def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
     warnings: list[str] = []
     if not plan.removals_known:
+        cluster = f"cluster {plan.cluster_id}" if plan.cluster_id else "this cluster"
         warnings.append(
-            "removals cannot be known: this cluster has no ownership records; apply writes them"
+            f"removals cannot be known: {cluster} has no ownership records; apply writes them"
         )
+        if plan.cluster_id and options.origin.cluster and not options.expected_cluster_id:
+            warnings.append(
+                f"expectedClusterId of {options.origin.cluster} is not set, and nothing was applied to cluster"
+                f" {plan.cluster_id} before: check that this is the cluster that is meant"
+            )
     if not plan.complete:
         warnings.append("not every document was read, so nothing is removed")
     warnings.extend(blocked_limits(plan))

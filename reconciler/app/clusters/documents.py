@@ -11,7 +11,7 @@ from reconciler.app.clusters.project_files import name_in, project_path, read_tr
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
-from reconciler.manifest.files import FileTexts, read_paths
+from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
 from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, conflict_problems, load_files
 from reconciler.manifest.project.file import FILE_NAME, Project, parse
 from reconciler.manifest.project.selection import for_cluster
@@ -134,6 +134,17 @@ def read_texts(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:
         max_files=reading.max_files,
         max_file_bytes=reading.max_file_bytes,
     )
+
+
+def read_first_texts(target: ClusterTarget) -> FileTexts | None:
+    """Return the texts of the project's manifests; ``None`` if it has none yet: no pattern matches a file.
+
+    If only some patterns match no file, it is a problem as in other commands.
+    """
+    manifests = target.project_cluster.manifests
+    texts = read_texts(target, ()) if manifests else FileTexts(files=(), problems=())
+    unmatched = {unmatched_problem(pattern) for pattern in manifests}
+    return None if not texts.files and set(texts.problems) == unmatched else texts
 
 
 def _with_stdin(target: ClusterTarget, paths: Sequence[str]) -> FileTexts:

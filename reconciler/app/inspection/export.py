@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from reconciler.app.clusters.documents import load_loosely
+from reconciler.app.clusters.documents import load_loosely, read_first_texts
 from reconciler.app.clusters.runtime import connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
@@ -16,7 +16,6 @@ from reconciler.base.text_files import write_new
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.manifest import writer
 from reconciler.manifest.export.files import Split, Team, file_names
-from reconciler.manifest.files import FileTexts
 from reconciler.manifest.writer import ExportResult, OmittedQuota
 from reconciler.quota.entity_forms import parts_text
 from reconciler.quota.planner.desired_state import Declaration
@@ -159,11 +158,10 @@ def manifest_folder(target: ClusterTarget) -> Path:
 
 
 def declarations_of(target: ClusterTarget) -> tuple[Declaration, ...]:
-    """Return the project's declarations; none if its manifests do not exist yet.
+    """Return the project's declarations; none if it has no manifests yet.
 
     Raises:
         ManifestErrors: A document is invalid.
     """
-    if not any((target.root / path).exists() for path in target.project_cluster.manifests):
-        return load_loosely(target, (), FileTexts(files=(), problems=())).declarations
-    return load_loosely(target, ()).checked().declarations
+    texts = read_first_texts(target)
+    return () if texts is None else load_loosely(target, (), texts).checked().declarations

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.app.clusters.documents import load_loosely, merge_documents, read_texts
+from reconciler.app.clusters.documents import load_loosely, merge_documents, read_first_texts
 from reconciler.app.clusters.targets import ClusterTarget, targets
 from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
@@ -20,7 +20,6 @@ from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,
     documents,
 )
-from reconciler.manifest.files import unmatched_problem
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.desired_state import Declaration
@@ -179,10 +178,8 @@ def declared(notices: TextReceiver, target: ClusterTarget) -> DeclaredDocuments:
     if not manifests:
         notices.note(f"{target.name}: the project names no manifests, so nothing is declared yet")
         return nothing
-    texts = read_texts(target, ())
-    if not texts.files and set(texts.problems) == {
-        unmatched_problem(pattern) for pattern in manifests
-    }:
+    texts = read_first_texts(target)
+    if texts is None:
         notices.warning(
             f"{target.name}: no manifest is at {', '.join(manifests)}, so nothing is declared yet"
         )

@@ -113,6 +113,12 @@ def test_quotas_that_are_out_of_scope_or_ignored_are_not_exported(kquota, projec
     assert "quotas/defaults.yaml" not in files(project)
 
 
+def test_an_empty_folder_of_manifests_declares_nothing_yet(kquota, project, sandbox):
+    (project / "quotas" / "example.yaml").unlink()
+    assert kquota("adopt").code == 0
+    assert "quotas/users.yaml" in files(project)
+
+
 def test_under_sync_nothing_is_adopted(kquota, project, sandbox):
     text = (project / "kquota.yaml").read_text()
     (project / "kquota.yaml").write_text(
