@@ -145,6 +145,9 @@ def quote_it(text: str) -> str:
 
 
 _ENTITY: Final = ("spec", "entity")
+_NULL: Final = (
+    "the value is missing; write it on the same line, or below with more blanks before it"
+)
 _NULL_SLOT: Final = "null is not the default; write {name: ...} or {default: true}"
 
 _Sentences = Iterator[tuple[tuple[int, int], str]]
@@ -220,10 +223,8 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
         yield location, f"{path_text(at)}: {quote_it(node.text)}"
         return
     if isinstance(node, ScalarNode) and node.plain and meaning(node.text) is None:
-        yield (
-            location,
-            f"{path_text(at)}: {_NULL_SLOT if at[:2] == _ENTITY else 'the value is missing'}",
-        )
+        is_slot = at[: len(_ENTITY)] == _ENTITY and at != _ENTITY
+        yield location, f"{path_text(at)}: {_NULL_SLOT if is_slot else _NULL}"
         return
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:

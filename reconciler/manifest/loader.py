@@ -16,6 +16,7 @@ from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJEC
 from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import MappingNode, Node, SequenceNode, key_place
 from reconciler.manifest.syntax.yaml_parser import DocumentText
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
@@ -238,7 +239,8 @@ def _foreign(path: str, root: Node, kind: str | None, api_version: str | None) -
         )
     elif str(api_version).startswith(f"{GROUP}/"):
         close = difflib.get_close_matches(str(kind), [QUOTA, "ClientQuotaList"], n=1)
-        words = f"kind {kind!r} is unknown" + (f"; did you mean {close[0]}?" if close else "")
+        advice = f"did you mean {close[0]}?" if close else f"a manifest has kind {QUOTA}"
+        words = f"kind {kind!r} is unknown; {advice}"
     else:
         words = f"kind {kind!r} of {api_version} is not a manifest; only ClientQuota documents are allowed here"
     return Problem(path, line, column, words)
@@ -259,6 +261,7 @@ def conflict_problems(desired: DesiredState) -> list[Problem]:
     """Return each conflict as problems at all its places."""
     problems: list[Problem] = []
     for conflict in desired.conflicts:
+        subject = entity_text(conflict.entity)
         for claim in conflict.claims:
             claim_places = ", ".join(
                 f"{declared_claim.document} at {declared_claim.place(conflict.key)}"
@@ -266,6 +269,6 @@ def conflict_problems(desired: DesiredState) -> list[Problem]:
                 if declared_claim is not claim
             )
             place = claim.place(conflict.key)
-            words = f"{claim.document} and {claim_places} both declare {conflict.key} of one entity"
+            words = f"{claim.document} and {claim_places} both declare {conflict.key} of {subject}"
             problems.append(Problem(claim.path, int(place.rpartition(":")[2]), 1, words))
     return problems

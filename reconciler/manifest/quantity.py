@@ -37,6 +37,9 @@ _GRAMMAR: Final = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
 )
 
+_WITH_UNIT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgtpKMGTP])(i?)[bB]?(?:/s|ps)?")
+"""A number as people write byte rates."""
+
 MANIFEST_PATTERN: Final = (
     r"^((0|[1-9][0-9]{0,18})"
     r"|(0|[1-9][0-9]{0,14})(\.(5|25|75|125|375|625|875))?(Ki|Mi|Gi|Ti|Pi|Ei)"
@@ -59,14 +62,23 @@ def parse(text: str) -> Fraction:
     """
     match = _GRAMMAR.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
-        raise QuotaValueError(
-            f"{text[:MAX_LENGTH]!r} is not a quantity; write a whole number, or a number with "
-            "Ki, Mi, Gi, Ti, Pi, Ei, m, k, M, G, T, P or E"
-        )
+        raise QuotaValueError(f"{text[:MAX_LENGTH]!r} is not a quantity; write {_spellings(text)}")
     digits, suffix, exponent = match.groups()
     power = int(exponent or "0")
     scale = Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
     return Fraction(digits) * _FACTORS[suffix or ""] * scale
+
+
+def _spellings(text: str) -> str:
+    """Return what may be written in place of a number with a unit, such as ``10MB`` or ``10 MiB/s``."""
+    match = _WITH_UNIT.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if match is None:
+        return "a whole number, or a number with Ki, Mi, Gi, Ti, Pi, Ei, m, k, M, G, T, P or E"
+    number, letter, is_binary = match[1], match[2].upper(), match[3]
+    if is_binary:
+        return f"{number}{letter}i"
+    decimal = "k" if letter == "K" else letter
+    return f"{number}{decimal} (powers of 1000) or {number}{letter}i (powers of 1024)"
 
 
 def parse_integer(text: str) -> int:

@@ -45,6 +45,12 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         10,
         "null is not the default",
     ),
+    "fields beside the entity": (
+        HEAD + "  entity:\n  limits: {producerByteRate: 5}\n",
+        7,
+        10,
+        "the value is missing; write it on the same line, or below",
+    ),
     "null name": (
         HEAD + "  entity:\n    user: {name: ~}\n  limits: {producerByteRate: 5}\n",
         8,
@@ -161,7 +167,7 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
         USER + "    producerByteRate: 10MB\n",
         10,
         23,
-        "is not a quantity; write a whole number, or a number with",
+        "is not a quantity; write 10M (powers of 1000) or 10Mi (powers of 1024)",
     ),
     "no float64": (
         USER + "    producerByteRate: 9007199254740993\n",

@@ -101,6 +101,12 @@ STRANGERS = {
         7,
         "did you mean ClientQuota?",
     ),
+    "an unknown kind": (
+        "apiVersion: kafka-quotas.io/v1alpha1\nkind: Topic\n",
+        2,
+        7,
+        "kind 'Topic' is unknown; a manifest has kind ClientQuota",
+    ),
     "a list without items": ("apiVersion: v1\nkind: List\n", 1, 1, "items is missing"),
     "an unknown field of a list": (
         "apiVersion: v1\nkind: List\nitems: []\nitem: []\n",

@@ -77,6 +77,25 @@ def test_an_invalid_quantity_is_refused(text: str) -> None:
         parse(text)
 
 
+@given(
+    st.integers(1, 10**6),
+    st.sampled_from("kKmMgGtTpP"),
+    st.sampled_from(["B", "b", "iB", "ib", "B/s", "iB/s", "bps", " i", " "]),
+)
+def test_a_number_with_a_unit_is_refused_with_spellings_that_are_accepted(
+    number: int, letter: str, unit: str
+) -> None:
+    text = f"{number} {letter}{unit.strip()}" if " " in unit else f"{number}{letter}{unit}"
+    with pytest.raises(QuotaValueError) as caught:
+        parse(text)
+    advice = caught.value.message.partition("; write ")[2]
+    spellings = [word for word in advice.split() if word[0].isdigit() and word[-1].isalpha()]
+    power = "KMGTP".index(letter.upper()) + 1
+    binary, decimal = number * 1024**power, number * 1000**power
+    expected = [binary] if "i" in unit else [decimal, binary]
+    assert [parse_integer(spelling) for spelling in spellings] == expected
+
+
 def test_a_fraction_is_refused_as_a_whole_number_with_its_value() -> None:
     with pytest.raises(QuotaValueError, match=r"0\.3Ki is 307\.2"):
         parse_integer("0.3Ki")

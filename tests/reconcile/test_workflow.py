@@ -27,7 +27,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Cause, DriftMode, Policy
-from reconciler.quota.results.report import PairVisibility
+from reconciler.quota.results.report import PairVisibility, RunOrigin
 from reconciler.reconcile import NewOverride, apply, prepare
 from reconciler.reconcile.workflow import FRESH_SECONDS
 from tests.fakes.cluster import LANDED, LATE, LOST
@@ -576,6 +576,18 @@ def test_without_records_removals_are_unknown():
     assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
     world = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
     assert world.plan(TWO).preview.warnings == ()
+
+
+def test_a_project_whose_addresses_lead_to_another_cluster_is_warned_unless_it_names_its_cluster():
+    """Nothing was applied there, and without an expected id nothing refuses it."""
+    origin = RunOrigin(cluster="prod")
+    (_, unpinned) = World().plan(TWO, origin=origin).preview.warnings
+    assert "expectedClusterId of prod is not set" in unpinned
+    assert "fake-cluster" in unpinned
+    pinned = World().plan(TWO, origin=origin, expected_cluster_id="fake-cluster")
+    assert len(pinned.preview.warnings) == 1
+    applied = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
+    assert applied.plan(TWO, origin=origin).preview.warnings == ()
 
 
 @pytest.mark.parametrize(

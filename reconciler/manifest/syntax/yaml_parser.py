@@ -167,13 +167,12 @@ def read(
         problems.append(Problem(path, *place, str(error.problem)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        words = ": ".join(part for part in (error.context, error.problem) if part)
         problems.append(
             Problem(
                 path,
                 piece.line + (mark.line if mark else 0),
                 mark.column + 1 if mark else 0,
-                f"not YAML: {words}",
+                f"not YAML: {_syntax_words(error, piece)}",
             )
         )
     except yaml.YAMLError as error:
@@ -181,6 +180,21 @@ def read(
     finally:
         budget.spend(reading.count)
     return []
+
+
+def _syntax_words(error: yaml.MarkedYAMLError, piece: DocumentText) -> str:
+    """Return what is wrong, with the line on which the construct begins that does not end as it should."""
+    context, mark, begin = error.context, error.problem_mark, error.context_mark
+    lines = piece.text.split("\n")
+    if (
+        mark is not None
+        and mark.line < len(lines)
+        and lines[mark.line].startswith("\t", mark.column)
+    ):
+        return "a tab is before the text; only blanks may indent it"
+    if context and mark is not None and begin is not None and begin.line != mark.line:
+        context = f"{context} from line {piece.line + begin.line}"
+    return ": ".join(part for part in (context, error.problem) if part)
 
 
 def _forbidden(piece: DocumentText, path: str, at: int) -> Problem:
@@ -292,8 +306,12 @@ class _NodeBuilder:
                 self._refuse(event.start_mark, "merge keys are not used in manifests")
             elif key.text in entries:
                 first = entries[key.text].key.line
+                # Two documents without a marker between them look like one with every key twice.
+                is_next_document = not depth and key.text == "apiVersion"
+                advice = "; a line --- separates documents" if is_next_document else ""
                 self._refuse(
-                    event.start_mark, f"key {key.text!r} is given twice, first on line {first}"
+                    event.start_mark,
+                    f"key {key.text!r} is given twice, first on line {first}{advice}",
                 )
             else:
                 entries[key.text] = MappingEntry(key, value)
