@@ -319,8 +319,8 @@ def _text(path: Path) -> str:
     except FileNotFoundError as error:
         raise UsageError(
             f"there is no project file {path}",
-            hint="kquota init writes one, --project names another; kquota.yaml is searched in this folder and in"
-            " parent folders that you own, up to the root of the git work tree",
+            hint="pass one with --project; kquota.yaml is searched in this folder and in parent folders that you own,"
+            " up to the root of the git work tree. `kquota init` writes one",
         ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8") from error
