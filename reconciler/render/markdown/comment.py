@@ -114,6 +114,17 @@ def fitting(lines: Iterable[str], room: int) -> list[str]:
     return visible_lines
 
 
+def shorten(lines: Sequence[str], room: int) -> list[str]:
+    """Return the lines that fit: names may be long, and a text above the limit of a host cannot be posted."""
+    visible_lines = fitting(lines, room)
+    more = (
+        ["- … and more; the plan document has all of it."]
+        if len(visible_lines) < len(lines)
+        else []
+    )
+    return [*visible_lines, *more]
+
+
 def fit_rows(
     head: Sequence[str],
     table: Sequence[str],

@@ -28,9 +28,9 @@ from reconciler.render.markdown.comment import (
     cluster_option,
     commit_text,
     fit_rows,
-    fitting,
     footer,
     fork_banner,
+    shorten,
     verdict_line,
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
@@ -82,7 +82,7 @@ def plan_markdown(
     head.append(prose(_summary(preview, is_verified=is_verified)))
     for title, lines in (("Refused", refusals), ("Needs attention", attention)):
         if lines:
-            head += ["", f"**{title}**", "", *_within(bullets(lines), limit // 4)]
+            head += ["", f"**{title}**", "", *shorten(bullets(lines), limit // 4)]
     changes = selected_changes(preview, max_rows=max_rows, exclusive=False)
     used = (
         []
@@ -323,7 +323,7 @@ def outcome_markdown(
         f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, comment_context)}"
     )
     if outcome.failure:
-        head += ["", *_within([prose(outcome.failure)], limit // 4)]
+        head += ["", *shorten([prose(outcome.failure)], limit // 4)]
     if not outcome.recorded:
         head += [
             "",
@@ -391,14 +391,3 @@ def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
 
 def _separate(lines: Sequence[str]) -> list[str]:
     return [part for line in lines for part in (line, "")][:-1]
-
-
-def _within(lines: Sequence[str], room: int) -> list[str]:
-    """Return the lines that fit: names may be long, and a text above the limit of a host cannot be posted."""
-    visible_lines = fitting(lines, room)
-    more = (
-        ["- … and more; the plan document has all of it."]
-        if len(visible_lines) < len(lines)
-        else []
-    )
-    return [*visible_lines, *more]
