@@ -52,7 +52,7 @@ def _metadata(*, namespaced: bool) -> Schema:
             "minLength": 1,
             "maxLength": 253,
             "pattern": DNS_SUBDOMAIN,
-        },
+        }
     }
     if namespaced:
         properties["namespace"] = {

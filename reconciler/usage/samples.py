@@ -119,8 +119,7 @@ def cadence(scrape_ms: int, max_gap_ms: int | None = None) -> Cadence:
     """
     step = scrape_ms if scrape_ms <= 0 else -(-LEAST_STEP_MS // scrape_ms) * scrape_ms
     return Cadence(
-        step_ms=step,
-        max_gap_ms=min(5 * step, MAX_GAP_MS) if max_gap_ms is None else max_gap_ms,
+        step_ms=step, max_gap_ms=min(5 * step, MAX_GAP_MS) if max_gap_ms is None else max_gap_ms
     )
 
 

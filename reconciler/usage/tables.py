@@ -193,9 +193,7 @@ DESIRED_ENTRY: Final = _table(
 """One pair that a document declares; ``halted``: the document is suspended or unusable, so it claims nothing. ``deletion_policy`` "" = unset."""
 
 DESIRED_DOCUMENT: Final = _table(
-    "desired_document",
-    "cluster_id:text document:text frozen:truth day:day",
-    "cluster_id document",
+    "desired_document", "cluster_id:text document:text frozen:truth day:day", "cluster_id document"
 )
 """Every existing document, including unusable ones (``frozen``)."""
 

@@ -10,12 +10,7 @@ import pytest
 
 from reconciler import RELEASED, __version__
 from reconciler.base import installation as extras
-from reconciler.base.installation import (
-    PROJECT,
-    WHEEL,
-    install_commands,
-    install_hint,
-)
+from reconciler.base.installation import PROJECT, WHEEL, install_commands, install_hint
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "reconciler").rglob("*.py"))

@@ -81,8 +81,7 @@ def test_an_invalid_escape_is_an_error_with_its_line(bad: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "value"),
-    [("k=é".encode(), "é"), (b"\xef\xbb\xbfk=1", "1"), (b"k=\xe9", "é")],
+    ("content", "value"), [("k=é".encode(), "é"), (b"\xef\xbb\xbfk=1", "1"), (b"k=\xe9", "é")]
 )
 def test_files_are_read_as_utf8_or_else_latin1(tmp_path, content: bytes, value: str) -> None:
     path = tmp_path / "p"

@@ -73,9 +73,7 @@ FIGURES = (
         bars=dict.fromkeys(COUNTS, 0.1),
     ),
     CurveFigure(
-        name="deletion",
-        work="one deletion (policy Delete), wall",
-        bars=dict.fromkeys(COUNTS, 2.0),
+        name="deletion", work="one deletion (policy Delete), wall", bars=dict.fromkeys(COUNTS, 2.0)
     ),
     CurveFigure(
         name="deletion_cpu", work=f"one deletion and {AFTER_SECONDS:g} s, CPU of the operator"

@@ -136,10 +136,7 @@ class RawConnection(AbstractContextManager["RawConnection"]):
         return sasl_authenticate.decode_response(2, self.ask(SASL_AUTHENTICATE, 2, body))
 
     def alter(
-        self,
-        *alterations: Alteration,
-        validate_only: bool = False,
-        version: int = 1,
+        self, *alterations: Alteration, validate_only: bool = False, version: int = 1
     ) -> AlterClientQuotasResponse:
         """One AlterClientQuotas request, empty ones included."""
         if alterations:

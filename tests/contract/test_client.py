@@ -181,10 +181,7 @@ def test_a_denied_principal_is_informed_of_the_missing_right(empty: Target) -> N
     with pytest.raises(AuthorizationError, match="AlterConfigs"):
         ask(config(empty, "planner"), lambda client: client.alter([alteration]))
     with pytest.raises(AuthorizationError, match="AlterConfigs"):
-        ask(
-            config(empty, "planner"),
-            lambda client: client.alter([alteration], validate_only=True),
-        )
+        ask(config(empty, "planner"), lambda client: client.alter([alteration], validate_only=True))
     with pytest.raises(AuthorizationError, match="DescribeConfigs"):
         ask(config(empty, "alice"), lambda client: client.describe())
 

@@ -140,8 +140,7 @@ def test_every_value_of_every_key_has_the_same_verdict(oracle: tuple[RulesOracle
 
 @given(filters_=st.lists(st.tuples(st.lists(component, max_size=3), st.booleans()), min_size=5))
 def test_the_filters_select_the_same_as_the_metadata_image(
-    oracle: tuple[RulesOracle, str],
-    filters_: list[tuple[list[tuple[str, int, str | None]], bool]],
+    oracle: tuple[RulesOracle, str], filters_: list[tuple[list[tuple[str, int, str | None]], bool]]
 ) -> None:
     java, line = oracle
     java.reset()

@@ -191,11 +191,7 @@ def test_the_addresses_are_those_of_the_listener_that_received_the_request(targe
 def test_a_broker_is_not_a_controller(target: Target) -> None:
     if target.expected(OFFERED)["DescribeCluster"][1] < 1:
         return
-    answers = {
-        1: (0, None),
-        2: (114, NO_CONTROLLER),
-        3: (115, "Unsupported endpoint type 3"),
-    }
+    answers = {1: (0, None), 2: (114, NO_CONTROLLER), 3: (115, "Unsupported endpoint type 3")}
     with target.connect() as connection:
         for endpoint, expected in answers.items():
             body = describe_cluster.encode_request(

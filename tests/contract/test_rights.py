@@ -143,10 +143,7 @@ def test_scram_users_require_the_right_to_describe(target: Target) -> None:
         verdicts = {user.name: (user.error_code, user.error_message) for user in answer.users}
         assert verdicts == {
             "alice": (0, ""),
-            "nobody": (
-                91,
-                "Attempt to describe a user credential that does not exist: nobody",
-            ),
+            "nobody": (91, "Attempt to describe a user credential that does not exist: nobody"),
             "bob": (
                 92,
                 "Cannot describe SCRAM credentials for the same user twice in a single request: bob",

@@ -5,12 +5,7 @@ from pathlib import Path
 
 from reconciler.cli.options.plan import limit_options
 from reconciler.manifest.project.file import parse
-from reconciler.quota.planner.guards import (
-    ALLOWED_WITH,
-    Guard,
-    Guards,
-    NewlyUnlimited,
-)
+from reconciler.quota.planner.guards import ALLOWED_WITH, Guard, Guards, NewlyUnlimited
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 ROWS = [

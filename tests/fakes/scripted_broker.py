@@ -231,12 +231,7 @@ class ScriptedBroker:
         await self.stop()
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(
-            self._serve,
-            "127.0.0.1",
-            self.port,
-            ssl=self.tls,
-        )
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

@@ -227,11 +227,7 @@ def _target_up(
             _chunk(
                 len(day.ts),
                 {"broker_id": str(broker), **common},
-                {
-                    "ts_ms": day.ts,
-                    "dt_ms": lengths[broker].astype(np.int32),
-                    "up": day.up[broker],
-                },
+                {"ts_ms": day.ts, "dt_ms": lengths[broker].astype(np.int32), "up": day.up[broker]},
             )
             for broker in range(fleet.brokers)
         )

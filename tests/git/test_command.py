@@ -56,9 +56,7 @@ def test_a_failure_contains_the_last_message_of_git(tmp_path: Path):
         run(tmp_path, ("cat-file", "-t", "0" * 39 + "x"))
 
 
-def test_a_committed_folder_that_looks_like_a_bare_repository_is_not_used_as_one(
-    tmp_path: Path,
-):
+def test_a_committed_folder_that_looks_like_a_bare_repository_is_not_used_as_one(tmp_path: Path):
     """Its settings would determine how the records are fetched: `core.sshCommand` is any program."""
     clone, witness = repository(tmp_path / "clone"), tmp_path / "executed"
     planted = clone / "infra"

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from reconciler.base.durable_files import BLOCK_BYTES, DurableFiles
 from reconciler.codecs.audit_log import apply_entry, pair_name
 from reconciler.errors import InventoryError
-from reconciler.inventory.audit_log import (
-    FileAuditLog,
-    read_entries,
-)
+from reconciler.inventory.audit_log import FileAuditLog, read_entries
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.keys import Key

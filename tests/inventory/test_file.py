@@ -18,12 +18,7 @@ from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    DriftObserved,
-    Owner,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.ownership import DriftObserved, Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from tests.fakes.clock import FakeClock
 from tests.inventory.samples import ALICE, CHANGES

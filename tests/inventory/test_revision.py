@@ -6,12 +6,7 @@ from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory, derive_records
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import (
-    Owner,
-    OwnershipRecord,
-    OwnershipRecords,
-    Recorded,
-)
+from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords, Recorded
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules

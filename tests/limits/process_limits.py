@@ -59,9 +59,7 @@ async def measured(
         assert process.returncode == 0, stderr.decode()
         used = json.loads(into.read_text())
     return Measured(
-        stdout=stdout.decode(errors="replace"),
-        stderr=stderr.decode(errors="replace"),
-        **used,
+        stdout=stdout.decode(errors="replace"), stderr=stderr.decode(errors="replace"), **used
     )
 
 

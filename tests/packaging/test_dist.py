@@ -68,9 +68,7 @@ USES = {
         output="cannot listen on 192.0.2.1:1",
     ),
     "usage": Use(
-        words=("kquota", "spark", "expire", "--lake", "lake"),
-        code=0,
-        output="No expired data.",
+        words=("kquota", "spark", "expire", "--lake", "lake"), code=0, output="No expired data."
     ),
     "spark": Use(
         # A cache whose path has a blank gets no class-data archive; its creation takes longer than one start.

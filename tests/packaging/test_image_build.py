@@ -103,13 +103,7 @@ class Layout:
         variables = dict(line.split("=", 1) for line in self.config["Env"]) | more
         chroot = jars.program("chroot", "coreutils")
         answer = subprocess.run(
-            [
-                chroot,
-                f"--userspec={self.config['User']}",
-                str(self.root),
-                program,
-                *arguments,
-            ],
+            [chroot, f"--userspec={self.config['User']}", str(self.root), program, *arguments],
             capture_output=True,
             text=True,
             check=False,

@@ -3,11 +3,7 @@
 import pytest
 
 from reconciler.quota.entity import DEFAULT, entity
-from reconciler.quota.ip_aliases import (
-    find_ip_aliases,
-    is_named_ip,
-    spellings_of,
-)
+from reconciler.quota.ip_aliases import find_ip_aliases, is_named_ip, spellings_of
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 

@@ -186,8 +186,7 @@ def test_an_orphaned_pair_that_is_kept_waits_for_no_document(policy, fate):
 
 
 @pytest.mark.parametrize(
-    "lacking",
-    [{"exclusive": False}, {"scope": ()}, {"complete": False}, {"sync_confirmed": False}],
+    "lacking", [{"exclusive": False}, {"scope": ()}, {"complete": False}, {"sync_confirmed": False}]
 )
 def test_unmanaged_pairs_are_removed_only_with_every_permission(lacking):
     full = COLUMNS["Sync+excl"]

@@ -36,10 +36,7 @@ def warnings_of(*documents: Declaration, live: QuotaState | None = None) -> list
         (entity(user="User:alice"), "without `User:`"),
         (entity(user="*"), "no wildcards"),
         (entity(user="<default>"), "the default user is {default: true}"),
-        (
-            entity(user=DEFAULT, client_id="<default>"),
-            "the default client-id is {default: true}",
-        ),
+        (entity(user=DEFAULT, client_id="<default>"), "the default client-id is {default: true}"),
         (entity(user="team-*"), "no wildcards"),
         (entity(user="alice", client_id="app-*"), "client-id 'app-*'"),
         (entity(user="CN=alice, OU=team"), "no blank after a comma"),

@@ -10,10 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.codecs.outcome import outcome_document, read_undo
 from reconciler.errors import InventoryError
-from reconciler.inventory.audit_log import (
-    StreamAuditLog,
-    read_entries,
-)
+from reconciler.inventory.audit_log import StreamAuditLog, read_entries
 from reconciler.quota.entity_forms import entity_json
 from reconciler.quota.results.report import RunOrigin
 from reconciler.reconcile import apply, prepare, rollback_orders

@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.ownership import (
-    IntentEnded,
-    OverrideEnded,
-    Owner,
-    RecordDropped,
-    Recorded,
-)
+from reconciler.quota.ownership import IntentEnded, OverrideEnded, Owner, RecordDropped, Recorded
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause

@@ -20,12 +20,7 @@ from hypothesis import strategies as st
 from reconciler.errors import KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import Entity
-from reconciler.quota.ownership import (
-    SETTLING_SECONDS,
-    IntentStarted,
-    OwnershipRecords,
-    Pair,
-)
+from reconciler.quota.ownership import SETTLING_SECONDS, IntentStarted, OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.reconcile import apply, prepare

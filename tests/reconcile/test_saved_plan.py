@@ -396,10 +396,7 @@ UNEDITED = ((Cause.SPEC, True), (Cause.PRUNE, False), (Cause.CREATE, True))
     [
         ({"policy": Policy.OBSERVE}, ["Observe writes nothing"] * 3),
         ({"policy": Policy.CREATE_ONLY}, ["changes no limit that is live"] * 2),
-        (
-            {"scope": (EntityPattern(user=NamePattern(exact="bob")),)},
-            ["outside of the scope"],
-        ),
+        ({"scope": (EntityPattern(user=NamePattern(exact="bob")),)}, ["outside of the scope"]),
         (
             {
                 "ignore": (

@@ -169,11 +169,6 @@ def _of(number: int) -> tuple[Group, ...]:
 
 
 RUNS: tuple[Run, ...] = tuple(
-    Run(
-        number=number,
-        version=version,
-        level=level,
-        groups=_of(number),
-    )
+    Run(number=number, version=version, level=level, groups=_of(number))
     for number, (version, level) in enumerate(_VERSIONS, start=1)
 )

@@ -11,13 +11,7 @@ import pytest
 
 from tests.servers import ping
 from tests.servers.fault_proxy import FaultProxy
-from tests.servers.faults import (
-    DESCRIBE_CLIENT_QUOTAS,
-    Action,
-    Fault,
-    shift_correlation,
-    throttle,
-)
+from tests.servers.faults import DESCRIBE_CLIENT_QUOTAS, Action, Fault, shift_correlation, throttle
 
 BODY = struct.pack(">ih", 0, 0) + b"the answer"
 

@@ -11,12 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.app.loop.cluster_loop import (
-    ClusterLoop,
-    LoopIntervals,
-    LoopOutcome,
-    LoopTrigger,
-)
+from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, loop_outcome_of
 from reconciler.app.loop.removal_window import RemovalWindow
 from reconciler.client.client_config import Address, ClientConfig

@@ -24,14 +24,7 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection, check
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.policy import (
-    Cause,
-    DeletionPolicy,
-    DriftMode,
-    IgnoreRule,
-    Policy,
-    Rules,
-)
+from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.quota.results.report import PairOutcome
 from reconciler.quota.state import QuotaState, limits_of
 from tests.quota.log_model import CHANCES, CROWD, as_ends, changes_between, drive, states

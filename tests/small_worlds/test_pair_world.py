@@ -9,12 +9,7 @@ import pytest
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Unknown
-from reconciler.quota.ownership import (
-    Intent,
-    IntentEnded,
-    RecordChange,
-    Recorded,
-)
+from reconciler.quota.ownership import Intent, IntentEnded, RecordChange, Recorded
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy, Rules
 from reconciler.quota.results.report import PairOutcome

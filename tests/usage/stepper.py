@@ -100,12 +100,7 @@ class Truth:
 
 
 def demand(
-    seed: int,
-    seconds: int,
-    mean: float,
-    volatility: float,
-    *,
-    correlation: float = 0.98,
+    seed: int, seconds: int, mean: float, volatility: float, *, correlation: float = 0.98
 ) -> list[float]:
     """Bytes per second, second by second: a lognormal walk with the given mean; seeded."""
     chance = random.Random(seed)

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.usage.capacity import (
-    BucketUse,
-    FairShare,
-    budget,
-    committed_ppm,
-    shares,
-)
+from reconciler.usage.capacity import BucketUse, FairShare, budget, committed_ppm, shares
 from reconciler.usage.tags import bucket_of
 
 A, B, C = (bucket_of(name) for name in "abc")
@@ -53,10 +47,7 @@ def test_sufficient_capacity_has_no_excess():
     assert [
         share.excess
         for share in shares([BucketUse(bucket=A, rate=3), BucketUse(bucket=B, rate=4)], 7)
-    ] == [
-        0,
-        0,
-    ]
+    ] == [0, 0]
     assert shares([], 0) == ()
 
 

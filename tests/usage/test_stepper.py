@@ -74,9 +74,7 @@ def forecasts(step_s: int) -> dict:
     }
 
 
-def test_for_unseen_settings_totals_agree_within_five_percent_and_nine_of_ten_separately(
-    truths,
-):
+def test_for_unseen_settings_totals_agree_within_five_percent_and_nine_of_ten_separately(truths):
     off = total = 0
     for step_s in STEPS:
         step_forecasts = forecasts(step_s)

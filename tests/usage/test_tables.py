@@ -52,7 +52,6 @@ def test_displayed_rows_have_the_columns_of_their_table(table: Table, row: type)
 
 def test_plan_rows_have_the_columns_of_the_core() -> None:
     named = {"entity": "entity_json", "key": "quota_key"}
-    assert [
-        *(named.get(field.name, field.name) for field in fields(PlanRow)),
-        "day",
-    ] == list(PLAN_ROW.names)
+    assert [*(named.get(field.name, field.name) for field in fields(PlanRow)), "day"] == list(
+        PLAN_ROW.names
+    )

@@ -19,12 +19,7 @@ from reconciler.usage.impact.result_rows import (
     Simulation,
     verdicts_of,
 )
-from reconciler.usage.impact.tier_policy import (
-    USUAL,
-    ElasticHandling,
-    TierRule,
-    WhatIfPolicy,
-)
+from reconciler.usage.impact.tier_policy import USUAL, ElasticHandling, TierRule, WhatIfPolicy
 from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance
 from reconciler.usage.impact.what_if import portions, summarize, tenants, unread
 from reconciler.usage.recommendation.limit_sizes import GOLD
@@ -88,10 +83,7 @@ def test_a_tenant_has_its_worst_broker_and_the_number_of_brokers():
     )
     assert [
         (tenant.worst.broker_id, tenant.brokers, tenant.throttled) for tenant in tenant_rows
-    ] == [
-        ("3", 3, 2),
-        ("", 0, 0),
-    ]
+    ] == [("3", 3, 2), ("", 0, 0)]
 
 
 @given(st.integers(0, 100_000))

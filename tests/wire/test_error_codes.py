@@ -1,9 +1,4 @@
-from reconciler.wire.error_codes import (
-    ERROR_CODES,
-    NOT_CONTROLLER,
-    REQUEST_TIMED_OUT,
-    error_code,
-)
+from reconciler.wire.error_codes import ERROR_CODES, NOT_CONTROLLER, REQUEST_TIMED_OUT, error_code
 
 
 def test_every_code_from_minus_one_on_is_known() -> None:

@@ -206,8 +206,7 @@ RESPONSES: dict[tuple[int, str], object] = {
     ),
     (60, "full"): _CLUSTER,
     (60, "fenced"): _CLUSTER._replace(
-        endpoint_type=2,
-        brokers=(_CLUSTER.brokers[0]._replace(is_fenced=True), _CLUSTER.brokers[1]),
+        endpoint_type=2, brokers=(_CLUSTER.brokers[0]._replace(is_fenced=True), _CLUSTER.brokers[1])
     ),
 }
 
@@ -231,10 +230,7 @@ ALTERATIONS = (
     ((("user", "zoë"),), ()),
 )
 
-RESULTS = (
-    ((("user", "u"),), 0, None),
-    ((("client-id", None), ("user", "zoë")), 42, "bad"),
-)
+RESULTS = (((("user", "u"),), 0, None), ((("client-id", None), ("user", "zoë")), 42, "bad"))
 
 
 def name_of(vector: dict[str, object]) -> str:

@@ -38,9 +38,7 @@ from reconciler.wire.messages import (
     metadata,
     sasl_handshake,
 )
-from reconciler.wire.messages.describe_client_quotas import (
-    DescribeClientQuotasResponse,
-)
+from reconciler.wire.messages.describe_client_quotas import DescribeClientQuotasResponse
 from reconciler.wire.varints import encode_varint
 from tests.wire.samples import LAYOUT
 
@@ -88,12 +86,7 @@ REFUSED: list[tuple[str, Callable[[], object], type[KquotaError], str]] = [
     ),
     ("varint of six bytes", v1(b"\x80\x80\x80\x80\x80\x01"), DecodeError, "five bytes"),
     ("null type", v1(b"\x02\x02\x00" + bytes(20)), DecodeError, "null where"),
-    (
-        "null key",
-        v1(b"\x02\x02" + USER1 + b"\x02\x00" + bytes(20)),
-        DecodeError,
-        "null where",
-    ),
+    ("null key", v1(b"\x02\x02" + USER1 + b"\x02\x00" + bytes(20)), DecodeError, "null where"),
     ("null entity", v1(b"\x02\x00\x01\x00\x00"), DecodeError, "an array is null"),
     ("null values", v1(b"\x02\x02" + USER1 + b"\x00\x00\x00"), DecodeError, "an array is null"),
     (
@@ -207,10 +200,7 @@ HOSTILE: list[tuple[str, bytes]] = [
     ("zeros", V1 + b"\xff\xff\x01" + bytes(33_000)),
     ("many empty values", V1 + b"\x02\x02" + USER1 + b"\xff\x7f" + bytes(170_000)),
     ("many empty parts", V1 + b"\x02\x81\x4e" + b"\x01\x01\x00" * 10_000),
-    (
-        "many values",
-        V1 + b"\x02\x02" + USER1 + encode_varint(2_001) + RATE1 * 2_000 + b"\x00\x00",
-    ),
+    ("many values", V1 + b"\x02\x02" + USER1 + encode_varint(2_001) + RATE1 * 2_000 + b"\x00\x00"),
     ("many empty results", bytes(4) + b"\x91\x4e" + b"\x00\x00\x00\x01\x00" * 10_000 + b"\x00"),
     ("many empty alterations", b"\x91\x4e" + b"\x01\x01\x00" * 10_000 + b"\x00\x00"),
     ("many tags", tagged(200, 100)),

@@ -57,10 +57,7 @@ def test_every_truncation_and_every_trailing_byte_is_refused(
     with contextlib.suppress(EncodeError):
         request = module.encode_request(version, draw.draw(REQUESTS[api.name]))
         response = module.encode_response(version, draw.draw(RESPONSES[api.name]))
-        for body, decode in (
-            (request, module.decode_request),
-            (response, module.decode_response),
-        ):
+        for body, decode in ((request, module.decode_request), (response, module.decode_response)):
             for size in range(len(body)):
                 with pytest.raises(DecodeError):
                     decode(version, body[:size])

@@ -9,11 +9,7 @@ from reconciler.wire.apis import (
     METADATA,
     SASL_HANDSHAKE,
 )
-from reconciler.wire.messages.api_versions import (
-    ApiRange,
-    ApiVersionsResponse,
-    Feature,
-)
+from reconciler.wire.messages.api_versions import ApiRange, ApiVersionsResponse, Feature
 from reconciler.wire.version_selection import (
     OfferedVersions,
     choose,

@@ -11,28 +11,13 @@ from reconciler.app.recorded_use.selection import SelectedCluster, WindowOptions
 from reconciler.base.clock import SystemClock
 from reconciler.base.text_files import read_text
 from reconciler.errors import LakeError, TelemetryError, UsageError
-from reconciler.evidence.ingest import (
-    apply_log,
-    file_import,
-    server_import,
-    snapshot_import,
-)
-from reconciler.evidence.ingest.dialects import (
-    cluster_sources,
-    label_matchers,
-    parser,
-)
-from reconciler.evidence.ingest.dialects.cluster_sources import (
-    BrokerIdRule,
-    ClusterSource,
-)
+from reconciler.evidence.ingest import apply_log, file_import, server_import, snapshot_import
+from reconciler.evidence.ingest.dialects import cluster_sources, label_matchers, parser
+from reconciler.evidence.ingest.dialects.cluster_sources import BrokerIdRule, ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
-from reconciler.evidence.output.ingest_report import (
-    ClusterIngestSummary,
-    IngestSummary,
-)
+from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
 from reconciler.evidence.store import publisher
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
@@ -245,11 +230,7 @@ def _from_files(
     dialects, name = _dialects(work.dialect)
     window = work.window.span(clock, 2**62) if work.window.is_given else file_import.ALWAYS
     files = file_import.FileImportRequest(
-        paths=work.files,
-        dialects=dialects,
-        dialect=name,
-        window=window,
-        rebuild=work.rebuild,
+        paths=work.files, dialects=dialects, dialect=name, window=window, rebuild=work.rebuild
     )
     return file_import.read(lake, work.sources, files, clock=clock, progress=progress)
 

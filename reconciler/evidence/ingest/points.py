@@ -17,11 +17,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ScrapeTarget,
     broker_id,
 )
-from reconciler.evidence.ingest.dialects.definitions import (
-    ABOUT_QUOTAS,
-    Dialect,
-    SeriesMeaning,
-)
+from reconciler.evidence.ingest.dialects.definitions import ABOUT_QUOTAS, Dialect, SeriesMeaning
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.series import RecordedSeries
 from reconciler.usage.samples import DAY_MS
@@ -134,13 +130,7 @@ class PointCollector:
         read_ms: Time of reading; points more than :data:`AHEAD_MS` later are dropped.
     """
 
-    def __init__(
-        self,
-        clusters: ClusterMatcher,
-        dialect: Dialect,
-        *,
-        read_ms: int,
-    ) -> None:
+    def __init__(self, clusters: ClusterMatcher, dialect: Dialect, *, read_ms: int) -> None:
         self.counts = DropCounts()
         self._clusters = clusters
         self._dialect = dialect

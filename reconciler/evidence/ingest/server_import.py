@@ -8,10 +8,7 @@ from typing import Final
 
 from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import LakeError, TelemetryError
-from reconciler.evidence.ingest.dialects.cluster_sources import (
-    ClusterMatcher,
-    ClusterSource,
-)
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterMatcher, ClusterSource
 from reconciler.evidence.ingest.dialects.definitions import Dialect, DialectTable
 from reconciler.evidence.ingest.points import PointCollector, Points, seen_labels
 from reconciler.evidence.ingest.range_fetcher import (
@@ -23,11 +20,7 @@ from reconciler.evidence.ingest.range_fetcher import (
     discovered,
 )
 from reconciler.evidence.ingest.readers.http_config import HttpConfig
-from reconciler.evidence.ingest.readers.prometheus import (
-    BOUNDS,
-    PrometheusClient,
-    PrometheusLimits,
-)
+from reconciler.evidence.ingest.readers.prometheus import BOUNDS, PrometheusClient, PrometheusLimits
 from reconciler.evidence.ingest.sample_days import (
     OVERLAP_MS,
     REFETCH_MS,

@@ -113,10 +113,7 @@ def text(summary: IngestSummary) -> str:
             f"limits: {count(summary.snapshots, 'new snapshot')}, {count(summary.applies, 'new apply', 'new applies')}{ignored_text}"
         )
     if summary.counts:
-        lines += [
-            "files:",
-            *_count_lines(summary.counts.by_name(), _examples(summary.counts)),
-        ]
+        lines += ["files:", *_count_lines(summary.counts.by_name(), _examples(summary.counts))]
     for cluster in summary.clusters:
         lines += _cluster_lines(cluster)
     return "\n".join(lines) + "\n"

@@ -158,8 +158,7 @@ def bar_chart(
     if mark is not None:  # first, so that texts are drawn over it
         x = start_x + mark * room
         parts.insert(
-            0,
-            f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>',
+            0, f'<line class="c-limit" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{height - 4}"/>'
         )
     return _svg(title, layout, height, parts)
 

@@ -36,12 +36,7 @@ from reconciler.render.units import PER_BROKER
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.reports.client import ClientReport
-from reconciler.usage.reports.usage import (
-    CapacityRow,
-    UsageCurve,
-    UsageReport,
-    UsageRow,
-)
+from reconciler.usage.reports.usage import CapacityRow, UsageCurve, UsageReport, UsageRow
 from reconciler.usage.samples import MILLION
 
 STYLES: Final = ("page.css", "tables.css", "use.css", "print.css")
@@ -157,11 +152,7 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
     has_several_clusters = _several(rows)
 
     def bar(
-        length_ms: int | None,
-        row: ImpactRow,
-        css: str,
-        sign: str = "",
-        worst_ms: int | None = None,
+        length_ms: int | None, row: ImpactRow, css: str, sign: str = "", worst_ms: int | None = None
     ) -> Bar:
         daily, most = per_day_ms(length_ms, row.covered_ms), per_day_ms(worst_ms, row.covered_ms)
         per_day = between_per_day_text(length_ms, worst_ms, row.covered_ms)
@@ -175,11 +166,7 @@ def _before_after(rows: Sequence[ImpactRow]) -> str:
             bars=[
                 bar(row.before_throttled_ms, row, "c-now", present_sign(row)),
                 bar(
-                    row.after_throttled_ms,
-                    row,
-                    "c-then",
-                    BOUNDS[row.bound],
-                    row.worst_throttled_ms,
+                    row.after_throttled_ms, row, "c-then", BOUNDS[row.bound], row.worst_throttled_ms
                 ),
             ],
         )

@@ -19,12 +19,7 @@ from reconciler.quota.entity_forms import read_canonical
 from reconciler.render.recorded_use import RecordedUse, ToleranceViolation, UseRow
 from reconciler.render.units import age, count
 from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
-from reconciler.usage.impact.result_rows import (
-    EvidenceNote,
-    ImpactRow,
-    Simulation,
-    TierBreach,
-)
+from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation, TierBreach
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import TenantImpact, tenants
 from reconciler.usage.samples import DAY_MS, KEY_OF, MILLION, QuotaType

@@ -23,18 +23,8 @@ from reconciler.usage.impact.bucket_mapping import (
     MappedBucket,
     regroup,
 )
-from reconciler.usage.impact.recorded_limits import (
-    KeyLimitHistory,
-    RecordedLimits,
-    past,
-)
-from reconciler.usage.samples import (
-    KEY_OF,
-    QuotaType,
-    ValueState,
-    limit_state,
-    limit_units,
-)
+from reconciler.usage.impact.recorded_limits import KeyLimitHistory, RecordedLimits, past
+from reconciler.usage.samples import KEY_OF, QuotaType, ValueState, limit_state, limit_units
 from reconciler.usage.tags import Bucket, GroupKind, KeyLimits, book, bucket_of, limit_of
 
 NOT_MEASURED: Final = "the brokers had no quota of this kind, so they recorded no use"

@@ -5,11 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.usage.capacity import BudgetBasis
-from reconciler.usage.impact.result_rows import (
-    EvidenceNote,
-    RecommendationRow,
-    Simulation,
-)
+from reconciler.usage.impact.result_rows import EvidenceNote, RecommendationRow, Simulation
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
 

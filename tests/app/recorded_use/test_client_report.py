@@ -86,9 +86,7 @@ def test_a_cluster_without_a_name_gives_no_document(capsys: pytest.CaptureFixtur
     ],
 )
 def test_options_that_name_no_client_cluster_or_time_are_refused(
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    reason: str,
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], reason: str
 ) -> None:
     assert client(*words) == 1
     assert reason in capsys.readouterr().err

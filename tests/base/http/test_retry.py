@@ -8,14 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.base.backoff import EXACT, Backoff
-from reconciler.base.http.retry import (
-    POLICIES,
-    Exhausted,
-    Failure,
-    Peer,
-    RetryPolicy,
-    with_retries,
-)
+from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
 from reconciler.errors import KquotaError
 from tests.fakes.clock import FakeClock
 
@@ -104,11 +97,7 @@ def test_each_retry_is_reported_before_its_pause() -> None:
 @pytest.mark.parametrize("peer", Peer)
 @given(
     results=st.lists(
-        st.builds(
-            failed,
-            again=st.booleans(),
-            wait=st.none() | st.floats(0, 100),
-        ),
+        st.builds(failed, again=st.booleans(), wait=st.none() | st.floats(0, 100)),
         min_size=1,
         max_size=20,
     )

@@ -106,15 +106,7 @@ def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_
         + QUOTA.format(name="cy", labels="{}"),
     )
     ran = kquota(
-        "spark",
-        "recommend",
-        "--lake",
-        folder / "lake",
-        "--out",
-        "new",
-        *WINDOW,
-        "--format",
-        "json",
+        "spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW, "--format", "json"
     )
     assert ran.code == 0, ran.err
     recommendations = {row["user"]: row for row in json.loads(ran.out)["recommendations"]}
@@ -149,15 +141,7 @@ def test_recommendations_of_a_lake_equal_those_of_the_core_and_are_written_into_
             QUOTA.format(name=user, labels="{kafka-quotas.io/sizing: pinned}") for user in users
         )
     )
-    again = kquota(
-        "spark",
-        "recommend",
-        "--lake",
-        folder / "lake",
-        "--out",
-        "new",
-        *WINDOW,
-    )
+    again = kquota("spark", "recommend", "--lake", folder / "lake", "--out", "new", *WINDOW)
     assert again.code == 0, again.err
     assert "removed new/prod.yaml: no recommendations remain" in again.err
     assert not (folder / "new" / "prod.yaml").exists()

@@ -8,10 +8,7 @@ import pytest
 
 from reconciler.app.recorded_use import recommendation
 from reconciler.errors import ManifestErrors
-from reconciler.evidence.output.recommended_documents import (
-    DeclaredDocuments,
-    documents,
-)
+from reconciler.evidence.output.recommended_documents import DeclaredDocuments, documents
 from reconciler.manifest.loader import load_files
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.policy import DeletionPolicy

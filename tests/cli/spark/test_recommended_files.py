@@ -6,12 +6,7 @@ import pytest
 
 from reconciler.app.recorded_use import recommendation
 from reconciler.app.recorded_use.recommendation import RecommendOptions, task_of
-from reconciler.app.recorded_use.recommended_files import (
-    MARK,
-    WrittenFiles,
-    places,
-    put,
-)
+from reconciler.app.recorded_use.recommended_files import MARK, WrittenFiles, places, put
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.errors import UsageError

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.evidence.ingest.drop_reasons import (
-    EXAMPLES,
-    PARTIAL,
-    DropCounts,
-    DropReason,
-)
+from reconciler.evidence.ingest.drop_reasons import EXAMPLES, PARTIAL, DropCounts, DropReason
 from tests.evidence.ingest.telemetry_docs import ADVICE
 
 PAGE = Path(__file__).parents[3] / "docs" / "recorded-use-operations.md"
@@ -44,20 +39,14 @@ def test_merging_adds_the_counts_of_each_reason(
 
 
 @given(COUNTED)
-def test_a_result_is_partial_if_data_could_not_be_read(
-    counted: dict[DropReason, int],
-) -> None:
+def test_a_result_is_partial_if_data_could_not_be_read(counted: dict[DropReason, int]) -> None:
     assert DropCounts(counted).partial is bool(PARTIAL & set(counted))
 
 
 def test_a_zero_count_is_not_stored_and_a_missing_count_is_zero() -> None:
     counts = DropCounts()
     counts.add(DropReason.RETRIES, 0)
-    assert (len(counts), counts[DropReason.RETRIES], DropReason.RETRIES in counts) == (
-        0,
-        0,
-        False,
-    )
+    assert (len(counts), counts[DropReason.RETRIES], DropReason.RETRIES in counts) == (0, 0, False)
 
 
 def test_lines_explain_each_reason_and_the_first_places_are_stored() -> None:

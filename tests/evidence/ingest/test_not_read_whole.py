@@ -53,8 +53,7 @@ def broken_lines(text):
 
 
 @pytest.mark.parametrize(
-    ("harm", "word"),
-    [(broken_lines, "bad_line"), (lambda text: text[:-300], "truncated")],
+    ("harm", "word"), [(broken_lines, "bad_line"), (lambda text: text[:-300], "truncated")]
 )
 def test_days_of_a_partial_file_are_marked_until_it_is_read_completely(tmp_path, harm, word):
     where, path = lake(), written(tmp_path, "a.om")

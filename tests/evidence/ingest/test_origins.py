@@ -8,9 +8,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ScrapeTarget,
 )
 from reconciler.evidence.ingest.points import PointCollector
-from reconciler.evidence.ingest.readers.series import (
-    RecordedSeries,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries
 from tests.evidence.ingest.point_rows import (
     DAY,
     PACE,

@@ -15,9 +15,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import AHEAD_MS, SLOT_MS, PointCollector, Points, SeriesNames
-from reconciler.evidence.ingest.readers.series import (
-    RecordedSeries,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries
 from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
@@ -117,10 +115,7 @@ def test_repeated_points_are_counted_and_the_larger_of_different_values_is_kept(
     assert (
         collector.counts[DropReason.DUPLICATES],
         collector.counts[DropReason.CONTRADICTIONS],
-    ) == (
-        2,
-        2,
-    )
+    ) == (2, 2)
 
 
 def test_a_collector_returns_its_points_once() -> None:

@@ -12,11 +12,7 @@ from reconciler.errors import TelemetryError, TelemetryUnavailable
 from reconciler.evidence.ingest import range_fetcher
 from reconciler.evidence.ingest.dialects import label_matchers, parser
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.range_fetcher import (
-    DiscoveredSeries,
-    FetchedChunk,
-    SeriesSelector,
-)
+from reconciler.evidence.ingest.range_fetcher import DiscoveredSeries, FetchedChunk, SeriesSelector
 from reconciler.evidence.ingest.readers.prometheus import (
     BOUNDS,
     PrometheusClient,

@@ -7,15 +7,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.samples import cadence
-from tests.evidence.ingest.point_rows import (
-    START,
-    STEP,
-    broker,
-    column,
-    day,
-    gauge,
-    times,
-)
+from tests.evidence.ingest.point_rows import START, STEP, broker, column, day, gauge, times
 
 AT = times(8)
 LIMITED = QuotaState(limits={entity(user="bob"): limits_of({Key.PRODUCER_BYTE_RATE: 1000.0})})

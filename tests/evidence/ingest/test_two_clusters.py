@@ -13,11 +13,7 @@ from reconciler.evidence.ingest.dialects.cluster_sources import ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropReason
 from reconciler.evidence.ingest.file_import import FileImportRequest, FileImportResult
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, SampleDays
-from reconciler.evidence.ingest.server_import import (
-    FetchWindow,
-    ServerImportOptions,
-    fetched,
-)
+from reconciler.evidence.ingest.server_import import FetchWindow, ServerImportOptions, fetched
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from tests.fakes.clock import FakeClock

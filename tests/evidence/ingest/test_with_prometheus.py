@@ -10,10 +10,7 @@ import pytest
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest import range_fetcher
 from reconciler.evidence.ingest.dialects import label_matchers, parser
-from reconciler.evidence.ingest.dialects.cluster_sources import (
-    ClusterMatcher,
-    ClusterSource,
-)
+from reconciler.evidence.ingest.dialects.cluster_sources import ClusterMatcher, ClusterSource
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.points import PointCollector
 from reconciler.evidence.ingest.range_fetcher import FetchedChunk, SeriesSelector

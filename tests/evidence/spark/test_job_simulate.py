@@ -20,10 +20,7 @@ from reconciler.evidence.spark.usage import (
     impact_summary,
     report_rows,
 )
-from reconciler.evidence.spark.usage.candidate_plans import (
-    CandidateLimits,
-    SimulationRequest,
-)
+from reconciler.evidence.spark.usage.candidate_plans import CandidateLimits, SimulationRequest
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.usage.demand_bounds import FigureBound

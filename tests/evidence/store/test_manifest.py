@@ -8,12 +8,7 @@ from hypothesis import given
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import json_files, manifest
-from reconciler.evidence.store.manifest import (
-    Manifest,
-    UnitFile,
-    counts_of,
-    states_of_all,
-)
+from reconciler.evidence.store.manifest import Manifest, UnitFile, counts_of, states_of_all
 from reconciler.usage.tables import SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE
 from tests.evidence.store import rows
 

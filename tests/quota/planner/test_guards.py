@@ -391,11 +391,7 @@ def test_bounds_do_not_apply_to_removals():
 
 @pytest.mark.parametrize(
     "subject",
-    [
-        entity(user=DEFAULT),
-        entity(user="alice", client_id=DEFAULT),
-        entity(client_id=DEFAULT),
-    ],
+    [entity(user=DEFAULT), entity(user="alice", client_id=DEFAULT), entity(client_id=DEFAULT)],
 )
 @pytest.mark.parametrize(("before", "after"), [(None, 1e6), (1e6, 2e6), (1e6, None)])
 def test_defaults_are_protected_against_any_change(subject, before, after):

@@ -51,9 +51,7 @@ def test_a_narrow_range_approves_the_values_within_it(value, approved):
         replace(NARROW, entities=EVERYTHING),
     ],
 )
-def test_a_range_wide_enough_for_a_unit_slip_or_without_a_pattern_approves_nothing(
-    loose,
-):
+def test_a_range_wide_enough_for_a_unit_slip_or_without_a_pattern_approves_nothing(loose):
     assert not loose.approves(2e6)
 
 

@@ -313,11 +313,7 @@ class ProcessWatch:
             revision = await self._deliver(news, plural, namespaces, events)
 
     async def _deliver(
-        self,
-        news: Sequence[ApiEvent],
-        plural: str,
-        namespaces: Sequence[str],
-        events: EventBuffer,
+        self, news: Sequence[ApiEvent], plural: str, namespaces: Sequence[str], events: EventBuffer
     ) -> int:
         """Report events, with pauses while the watch crawls; return the revision of the last one."""
         network = self._network

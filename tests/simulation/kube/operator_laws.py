@@ -21,14 +21,7 @@ from tests.simulation.kube.resources import (
     is_terminating,
     values_of,
 )
-from tests.simulation.laws import (
-    LATE_SECONDS,
-    STALE_SECONDS,
-    LawBroken,
-    Laws,
-    Run,
-    recorded_value,
-)
+from tests.simulation.laws import LATE_SECONDS, STALE_SECONDS, LawBroken, Laws, Run, recorded_value
 
 VIEW_SECONDS = 600.0
 """Maximum age of the document version that a value is written for: watches lag and requests are retried."""

@@ -357,11 +357,7 @@ async def run_operator(
         )
         connection = connect(world, process, lease_clock, patience=ONE_TRY)
         lease_candidate = Candidate(
-            connection,
-            slower,
-            clock=lease_clock,
-            report=report,
-            is_writing=writes.are_under_way,
+            connection, slower, clock=lease_clock, report=report, is_writing=writes.are_under_way
         )
         world.candidates[process.name] = lease_candidate
         return lease_candidate

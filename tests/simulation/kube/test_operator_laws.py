@@ -27,13 +27,7 @@ from tests.simulation.kube.operator_laws import (
     OperatorLaws,
 )
 from tests.simulation.kube.operator_world import OperatorWorld
-from tests.simulation.kube.resources import (
-    FINALIZER,
-    NAME_OF,
-    TEAM,
-    client_quota,
-    declarations,
-)
+from tests.simulation.kube.resources import FINALIZER, NAME_OF, TEAM, client_quota, declarations
 from tests.simulation.laws import LawBroken, names_of
 from tests.simulation.scenario import scenario_of
 

@@ -216,10 +216,7 @@ def test_addresses_have_their_own_buckets():
     regrouping = regroup(before, after, [bucket_of(ip="10.0.0.1")])
     assert {
         (mapping.bucket.ip, mapping.answer, mapping.limit) for mapping in regrouping.mapped
-    } == {
-        ("10.0.0.1", Identifiability.EXACT, 9.0),
-        ("10.0.0.2", Identifiability.NO_DATA, 1.0),
-    }
+    } == {("10.0.0.1", Identifiability.EXACT, 9.0), ("10.0.0.2", Identifiability.NO_DATA, 1.0)}
     everyone = book(QuotaState(limits={entity(ip=DEFAULT): limits_of({key: 5.0})}), key)
     (mapping,) = regroup(book(QuotaState(), key), everyone, []).mapped
     assert (mapping.bucket.kind, mapping.any_name, mapping.answer) == (

@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
-from reconciler.usage.impact.bucket_mapping import (
-    HISTORY_BREAKS,
-    Identifiability,
-)
+from reconciler.usage.impact.bucket_mapping import HISTORY_BREAKS, Identifiability
 from reconciler.usage.impact.query import FOREIGN_ENTITIES, impact_query
 from reconciler.usage.impact.recorded_limits import (
     MOST_WAYS,

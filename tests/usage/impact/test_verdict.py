@@ -8,12 +8,7 @@ from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.fetches import UNSTATED, FetchSize
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactRequest
-from reconciler.usage.impact.verdict import (
-    ImpactVerdict,
-    Tolerance,
-    ToleranceBreach,
-    compared,
-)
+from reconciler.usage.impact.verdict import ImpactVerdict, Tolerance, ToleranceBreach, compared
 from reconciler.usage.impact.what_if import breaches, row_of
 from reconciler.usage.samples import DAY_MS, Censored, QuotaType
 from reconciler.usage.tags import bucket_of

@@ -24,11 +24,7 @@ Moment = tuple[int, int, int, int | None, int | None]
 
 
 def moment(
-    served: int,
-    *,
-    broker: int | None = None,
-    replication: int | None = 0,
-    dt: int = 1_000,
+    served: int, *, broker: int | None = None, replication: int | None = 0, dt: int = 1_000
 ) -> Moment:
     return dt, served, served, broker, replication
 
@@ -36,16 +32,9 @@ def moment(
 def load(moments: Sequence[Moment], capacity: int | None) -> BrokerLoad:
     numbers = [[NOT_RECORDED if number is None else number for number in row] for row in moments]
     columns = np.array(numbers, np.int64).reshape(-1, 5).T
-    names = (
-        "dt_ms",
-        "served_units",
-        "recorded_units",
-        "broker_units",
-        "replication_units",
-    )
+    names = ("dt_ms", "served_units", "recorded_units", "broker_units", "replication_units")
     return load_of(
-        BrokerMoments(**dict(zip(names, columns, strict=True))),
-        BrokerCapacity(units=capacity),
+        BrokerMoments(**dict(zip(names, columns, strict=True))), BrokerCapacity(units=capacity)
     )
 
 

@@ -10,9 +10,7 @@ STEP, GAP = 10, 50
 
 readings = st.lists(
     st.tuples(
-        st.integers(1, 100),
-        st.integers(0, 10**13),
-        st.sampled_from([NOT_RECORDED, 0, 5, 900]),
+        st.integers(1, 100), st.integers(0, 10**13), st.sampled_from([NOT_RECORDED, 0, 5, 900])
     ),
     min_size=1,
     max_size=40,

@@ -149,11 +149,7 @@ def test_throttling_without_a_known_limit_still_has_its_time() -> None:
     assert (row.is_known, row.limit_units, row.target_units) == (False, None, 575)
 
 
-@given(
-    st.integers(1, 10**12),
-    st.floats(1.0001, 50),
-    st.floats(10, 12),
-)
+@given(st.integers(1, 10**12), st.floats(1.0001, 50), st.floats(10, 12))
 def test_a_smaller_limit_than_the_least_would_have_delayed_the_same_rate(
     limit, times, window_s
 ) -> None:

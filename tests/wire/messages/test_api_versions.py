@@ -43,10 +43,7 @@ def test_a_rejection_by_an_old_broker_contains_no_range() -> None:
 
 @pytest.mark.parametrize(("version", "names"), [(3, ["a"]), (4, ["a", "zero"])])
 def test_features_from_level_0_are_shown_from_version_4_on(version: int, names: list[str]) -> None:
-    features = (
-        Feature(name="a", lowest=1, highest=2),
-        Feature(name="zero", lowest=0, highest=1),
-    )
+    features = (Feature(name="a", lowest=1, highest=2), Feature(name="zero", lowest=0, highest=1))
     body = api_versions.encode_response(
         version, ApiVersionsResponse(error_code=0, apis=(), features=features)
     )

@@ -2,11 +2,7 @@ import pytest
 
 from reconciler.errors import EncodeError
 from reconciler.wire.messages import describe_configs
-from reconciler.wire.messages.describe_configs import (
-    BROKER,
-    ConfigResource,
-    DescribeConfigsRequest,
-)
+from reconciler.wire.messages.describe_configs import BROKER, ConfigResource, DescribeConfigsRequest
 
 
 def test_documentation_requires_version_3() -> None:

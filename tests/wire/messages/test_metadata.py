@@ -2,12 +2,7 @@ import pytest
 
 from reconciler.errors import EncodeError
 from reconciler.wire.messages import metadata
-from reconciler.wire.messages.metadata import (
-    MetadataRequest,
-    MetadataResponse,
-    RequestTopic,
-    Topic,
-)
+from reconciler.wire.messages.metadata import MetadataRequest, MetadataResponse, RequestTopic, Topic
 
 
 def test_an_empty_list_means_all_topics_in_version_0_and_none_later() -> None:

@@ -1,8 +1,5 @@
 from reconciler.wire.messages import sasl_handshake
-from reconciler.wire.messages.sasl_handshake import (
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
+from reconciler.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 def test_both_versions_have_the_same_classic_layout() -> None:

@@ -20,22 +20,12 @@ from reconciler.evidence.ingest.assembly.broker_readings import (
     readings,
 )
 from reconciler.evidence.ingest.assembly.censored_samples import censored
-from reconciler.evidence.ingest.assembly.limit_history import (
-    LimitHistory,
-    LimitSnapshot,
-)
+from reconciler.evidence.ingest.assembly.limit_history import LimitHistory, LimitSnapshot
 from reconciler.evidence.ingest.assembly.sample_grid import SampleGrid, grid
 from reconciler.evidence.ingest.drop_reasons import DropCounts
 from reconciler.evidence.ingest.points import Points
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.usage.samples import (
-    CONTROLLER,
-    DAY_MS,
-    MAX_UNITS,
-    MILLION,
-    Cadence,
-    half_up,
-)
+from reconciler.usage.samples import CONTROLLER, DAY_MS, MAX_UNITS, MILLION, Cadence, half_up
 from reconciler.usage.series import spans
 from reconciler.usage.tables import BROKER_SAMPLE, TARGET_UP, USAGE_SAMPLE, Measure
 

@@ -13,12 +13,7 @@ from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import Measure
 
 ABOUT_QUOTAS: Final = frozenset(
-    {
-        Measure.RATE,
-        Measure.RATE_TOTAL,
-        Measure.THROTTLE,
-        Measure.THROTTLE_TOTAL,
-    }
+    {Measure.RATE, Measure.RATE_TOTAL, Measure.THROTTLE, Measure.THROTTLE_TOTAL}
 )
 """Measures of a bucket; all others are of a broker."""
 

@@ -15,12 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from reconciler.evidence.spark.limits.effective_limits import (
-    Batches,
-    key_of,
-    limit_of_tags,
-    tags,
-)
+from reconciler.evidence.spark.limits.effective_limits import Batches, key_of, limit_of_tags, tags
 from reconciler.evidence.spark.limits.entities import is_known
 from reconciler.evidence.spark.limits.limit_index import (
     ClusterLimits,

@@ -19,11 +19,7 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError, SparkError
 from reconciler.evidence.spark.runtime import class_archive, jvm
-from reconciler.evidence.spark.runtime.masters import (
-    is_connect,
-    local_cores,
-    submitted,
-)
+from reconciler.evidence.spark.runtime.masters import is_connect, local_cores, submitted
 from reconciler.evidence.spark.runtime.package_shipment import shipped
 
 ANSWER_SECONDS: Final = 15

@@ -12,21 +12,11 @@ from pyspark.sql.types import StructType
 
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.evidence.spark.tables.schemas import struct
-from reconciler.evidence.spark.usage.impact_query import (
-    ASKED,
-    BUCKET,
-    FLIPPED,
-    NOTE,
-    UNEXPLAINED,
-)
+from reconciler.evidence.spark.usage.impact_query import ASKED, BUCKET, FLIPPED, NOTE, UNEXPLAINED
 from reconciler.evidence.spark.usage.report_rows import severity, tally, value_of
 from reconciler.usage.impact.query import ImpactQuery
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
-from reconciler.usage.impact.tier_policy import (
-    ELASTIC,
-    ElasticHandling,
-    WhatIfPolicy,
-)
+from reconciler.usage.impact.tier_policy import ELASTIC, ElasticHandling, WhatIfPolicy
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import (
     CONSUMERS,

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 import obstore
-from obstore.store import (
-    AzureStore,
-    GCSStore,
-    HTTPStore,
-    LocalStore,
-    MemoryStore,
-    S3Store,
-)
+from obstore.store import AzureStore, GCSStore, HTTPStore, LocalStore, MemoryStore, S3Store
 
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store.files import address, local_files, storage_errors

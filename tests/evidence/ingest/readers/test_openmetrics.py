@@ -164,9 +164,7 @@ def test_gzip_is_unpacked_and_a_cut_file_is_truncated(tmp_path: Path) -> None:
         assert counts[DropReason.TRUNCATED] == truncated
 
 
-def test_a_file_without_samples_is_an_error_unless_it_declares_itself_empty(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_samples_is_an_error_unless_it_declares_itself_empty(tmp_path: Path) -> None:
     assert read(tmp_path, "# EOF\n") == ([], {})
     with pytest.raises(TelemetryError, match=r"no sample.*metrics\.txt:1"):
         read(tmp_path, "<html>\n</html>\n")

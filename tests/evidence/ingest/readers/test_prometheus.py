@@ -21,9 +21,7 @@ from reconciler.evidence.ingest.readers.prometheus import (
     ResponseTooSlow,
     series_of,
 )
-from reconciler.evidence.ingest.readers.series import (
-    RecordedSeries,
-)
+from reconciler.evidence.ingest.readers.series import RecordedSeries
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault, error
 
@@ -72,9 +70,7 @@ def raw(
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_span_includes_its_start_and_excludes_its_end_for_every_version(
-    closed: bool,
-) -> None:
+def test_a_span_includes_its_start_and_excludes_its_end_for_every_version(closed: bool) -> None:
     """Ranges of Prometheus 3 exclude their start; those of 2 include it."""
     (series,), _, _ = raw(filled(closed=closed))
     assert (series.name, dict(series.labels)) == ("m", {"instance": "b1", "user": "ü"})

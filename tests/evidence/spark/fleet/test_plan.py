@@ -12,11 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.fleet import plan as native
-from reconciler.evidence.spark.fleet.plan_inputs import (
-    ClusterPlanInput,
-    PlanFrames,
-    sides,
-)
+from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text

@@ -154,9 +154,7 @@ class Conf:
 
 
 @pytest.mark.integration
-def test_jobs_use_the_session_of_their_caller_and_keep_it_open(
-    spark: SparkSession,
-) -> None:
+def test_jobs_use_the_session_of_their_caller_and_keep_it_open(spark: SparkSession) -> None:
     for _ in range(2):
         with session.opened(session.SessionSettings(brief=True)) as shared:
             assert shared.sparkContext is spark.sparkContext

@@ -33,9 +33,7 @@ def rows(spark: SparkSession, schema: str, values: list[tuple[object, ...]], **c
     return frame.select("*", *(column.alias(name) for name, column in columns.items())).collect()
 
 
-def test_a_bucket_and_its_bounds_equal_those_of_the_table(
-    spark: SparkSession,
-) -> None:
+def test_a_bucket_and_its_bounds_equal_those_of_the_table(spark: SparkSession) -> None:
     x = fn.col("x")
     results = rows(
         spark,
