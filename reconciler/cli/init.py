@@ -9,6 +9,7 @@ import reconciler
 from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FOLDER
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _POLICIES: Final = ("Observe", "Upsert")
 @option(
     "--dir FOLDER",
     "Folder of the project; the current one if unset.",
-    click.Path(file_okay=False, path_type=Path),
+    FOLDER,
     name="folder",
     default=Path(),
     show_default=False,

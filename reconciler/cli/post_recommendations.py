@@ -1,6 +1,5 @@
 """``kquota post recommendations``: a pull request with the documents of ``spark recommend``; nothing is applied."""
 
-from pathlib import Path
 from typing import Final
 
 import click
@@ -22,7 +21,7 @@ from reconciler.cli.options.code_host import (
     repository_option,
     required_option,
 )
-from reconciler.cli.options.shared import FILE, OptionPack
+from reconciler.cli.options.shared import FILE, FOLDER, OptionPack
 
 HELP: Final = """Keep a pull request with recommended limits up to date; nothing is applied.
 
@@ -68,7 +67,7 @@ def _request_options(api: HostApi) -> OptionPack:
             option(
                 "--folder DIR",
                 "Folder of `spark recommend --out`, from the root of the repository; missing = nothing is recommended.",
-                click.Path(file_okay=False, path_type=Path),
+                FOLDER,
                 required=True,
             ),
             label_option("branch and pull request"),

@@ -10,7 +10,7 @@ from reconciler.app.requests import ExportLayout, PlanLimits, RecordSource, Targ
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices, ProgressLine
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import OptionPack, out_option, where_options
+from reconciler.cli.options.shared import FOLDER, OptionPack, out_option, where_options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ layout_options: Final = OptionPack(
 
 
 def _out_dir_option(text: str) -> Callable[[Any], Any]:
-    return option("--out-dir FOLDER", text, click.Path(file_okay=False, path_type=Path))
+    return option("--out-dir FOLDER", text, FOLDER)
 
 
 @command(help=HELP)

@@ -10,6 +10,7 @@ import click
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import FOLDER
 from reconciler.errors import UsageError
 from reconciler.manifest.foreign.tools import TOOLS, ClusterFormat, read_files
 
@@ -53,7 +54,7 @@ Afterwards, kquota plan shows whether the cluster matches the files."""
 @option(
     "--out-dir DIR",
     "Folder for one file per document; existing files are not changed  [default: standard output].",
-    click.Path(file_okay=False, path_type=Path),
+    FOLDER,
 )
 @flag("--partial", "Exit 0 although some quotas cannot be written as manifests.")
 @click.pass_obj

@@ -17,6 +17,7 @@ from reconciler.cli.options.value_types import DURATION
 F = TypeVar("F", bound=Callable[..., Any])
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
+FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 
 
 _OVERRULED: Final[Mapping[str, Sequence[str]]] = {

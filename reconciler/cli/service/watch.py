@@ -10,7 +10,7 @@ from reconciler.app.requests import MetricsRequest
 from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, serving_options
+from reconciler.cli.options.shared import FILE, FOLDER, serving_options
 from reconciler.cli.options.value_types import DURATION
 
 HELP: Final = """Keep every cluster of a project as declared on a branch: fetch, plan and apply until stopped.
@@ -58,7 +58,7 @@ Example:
 @option(
     "--state-dir DIR",
     "Folder of the mirror, the records and the audit log  [default under systemd: its StateDirectory].",
-    click.Path(file_okay=False, path_type=Path),
+    FOLDER,
     required=True,
     envvar=["KQUOTA_STATE_DIR", "STATE_DIRECTORY"],
 )

@@ -82,12 +82,7 @@ def plan(
     report: FleetReport = run_work(
         "plan",
         lambda spark, lake, settings, progress: jobs.planned(
-            spark,
-            lake,
-            inputs,
-            to_ms=to_ms,
-            max_rows=settings,
-            progress=progress,
+            spark, lake, inputs, to_ms=to_ms, max_rows=settings, progress=progress
         ),
         lake,
         running,

@@ -10,7 +10,7 @@ from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, format_option
+from reconciler.cli.options.shared import FILE, FOLDER, format_option
 from reconciler.cli.spark.options import (
     clusters_options,
     engine_option,
@@ -125,7 +125,7 @@ Example:
 @option(
     "--out DIR",
     "Folder for the documents, one file per cluster; it must not be a folder of manifests.",
-    click.Path(file_okay=False, path_type=Path),
+    FOLDER,
     name="out_folder",
 )
 @most_option(200, "Maximum number of rows to print.")

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from reconciler.app.recorded_use.selection import (
-    ClusterSelection,
-    WindowOptions,
-)
+from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
 from reconciler.base.clock import SystemClock
 from reconciler.cli.framework.commands import command, option
@@ -44,13 +41,7 @@ class ReportRequest:
     running: SparkOptions
     showing: ReportOutput
 
-    def run(
-        self,
-        console: Console,
-        job: str,
-        *,
-        has_capacity: bool = True,
-    ) -> ExitCode:
+    def run(self, console: Console, job: str, *, has_capacity: bool = True) -> ExitCode:
         """Run a job and show its report.
 
         Args:
