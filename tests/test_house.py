@@ -14,7 +14,6 @@ ADVISED_LENGTH = 400
 LONGER_MODULES = {
     "reconciler/errors.py": 453,
     "reconciler/kube/status/reasons.py": 442,
-    "reconciler/usage/impact/query.py": 402,
 }
 """A ratchet: the modules that are longer than advised, and their lengths. Only lower a length."""
 SKIPPED_WORDS = ("Manager", "Helper", "Util", "Base")
