@@ -135,16 +135,10 @@ class ClusterConnections:
                 raise error
             await self._step_back(used, error)
             location = used.node if used is not None else error.node
-            emit(
-                self._events.retry,
-                Retried(
-                    api=ask.api.name,
-                    node=location,
-                    attempt=tries,
-                    pause=pause,
-                    reason=error.message,
-                ),
+            event = Retried(
+                api=ask.api.name, node=location, attempt=tries, pause=pause, reason=error.message
             )
+            emit(self._events.retry, event)
             await self._clock.sleep(pause)
 
     async def open(self, first_requests: RequestSeconds, deadline: Deadline) -> bool:
@@ -275,25 +269,17 @@ class ClusterConnections:
                 await self._clock.sleep(choice.wait)
             attempts.tries += 1
             seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
-            emit(
-                self._events.connecting,
-                Connecting(
-                    node=listed_text(choice.addresses), attempt=attempts.tries, seconds=seconds
-                ),
+            attempt_event = Connecting(
+                node=listed_text(choice.addresses), attempt=attempts.tries, seconds=seconds
             )
+            emit(self._events.connecting, attempt_event)
             try:
                 return await self._set_up(choice.addresses, seconds)
             except ClientError as error:
-                emit(
-                    self._events.retry,
-                    Retried(
-                        api="",
-                        node=error.node,
-                        attempt=attempts.tries,
-                        pause=0.0,
-                        reason=error.message,
-                    ),
+                event = Retried(
+                    api="", node=error.node, attempt=attempts.tries, pause=0.0, reason=error.message
                 )
+                emit(self._events.retry, event)
                 attempts.note(error, choice.addresses)
                 self._judge(error, attempts)
 

@@ -316,15 +316,13 @@ class Connection:
             case sessions.SessionClosed():
                 self._end(event)
             case sessions.SessionAuthenticated(lifetime_ms=lifetime):
-                emit(
-                    self._events.authenticated,
-                    Authenticated(
-                        node=self.node,
-                        mechanism=self._config.sasl.mechanism if self._config.sasl else "",
-                        lifetime=lifetime / 1000,
-                        again=self._login_task is not None,
-                    ),
+                login_event = Authenticated(
+                    node=self.node,
+                    mechanism=self._config.sasl.mechanism if self._config.sasl else "",
+                    lifetime=lifetime / 1000,
+                    again=self._login_task is not None,
                 )
+                emit(self._events.authenticated, login_event)
             case sessions.WorkNeeded(work=work):
                 task = asyncio.get_running_loop().create_task(self._work(work))
                 self._steps.add(task)
@@ -343,22 +341,18 @@ class Connection:
         now = self._clock.monotonic()
         self._used = now
         waiting = self._replies.pop(reply.correlation_id, None)
-        emit(
-            self._events.response,
-            ResponseReceived(
-                node=self.node,
-                api=reply.api.name,
-                seconds=now - self._sent_at.pop(reply.correlation_id, now),
-                bytes=len(reply.body),
-            ),
+        event = ResponseReceived(
+            node=self.node,
+            api=reply.api.name,
+            seconds=now - self._sent_at.pop(reply.correlation_id, now),
+            bytes=len(reply.body),
         )
+        emit(self._events.response, event)
         if reply.throttle_time_ms > 0:
-            emit(
-                self._events.throttled,
-                Throttled(
-                    node=self.node, api=reply.api.name, seconds=reply.throttle_time_ms / 1000
-                ),
+            throttle_event = Throttled(
+                node=self.node, api=reply.api.name, seconds=reply.throttle_time_ms / 1000
             )
+            emit(self._events.throttled, throttle_event)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 

@@ -33,15 +33,13 @@ async def connect(
     opened, target = await dial(addresses, config)
     connection.address = target.address
     transport = await open_transport(opened, target, context, connection)
-    emit(
-        events.connected,
-        Connected(
-            node=connection.node,
-            address=transport.peer,
-            tls=transport.tls,
-            seconds=clock.monotonic() - started,
-        ),
+    event = Connected(
+        node=connection.node,
+        address=transport.peer,
+        tls=transport.tls,
+        seconds=clock.monotonic() - started,
     )
+    emit(events.connected, event)
     try:
         await connection.begin(transport)
     except KquotaError as error:
