@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from reconciler.notify import ClusterDrift, DriftedPair, DriftEvent, Message
+from reconciler.notify.message import ClusterDrift, DriftedPair, DriftEvent, Message
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 

@@ -10,8 +10,8 @@ import pytest
 from reconciler.base.http.client import HttpClient
 from reconciler.base.http.retry import POLICIES, Peer
 from reconciler.errors import ConfigError, NotifyError
-from reconciler.notify import endpoint
 from reconciler.notify.delivery import deliver
+from reconciler.notify.endpoint import endpoint
 from reconciler.notify.shapes import MessageShape, request_of
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, KEY, NOW, PATH, Answer, Receiver, is_signed, message

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import QuotaValueError
-from reconciler.notify import DriftEvent, Message, document, drift_of
-from reconciler.notify.message import MOST_PAIRS
+from reconciler.notify.message import MOST_PAIRS, DriftEvent, Message, document, drift_of
 from reconciler.notify.message_text import headline, lines
 from reconciler.quota.drift_tracker import DriftObservation
 from reconciler.quota.entity import entity

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import ConfigError
-from reconciler.notify import (
-    DriftEvent,
+from reconciler.notify.message import DriftEvent
+from reconciler.notify.notification_state import (
     NotificationState,
     notification_state_text,
     read_notification_state,

@@ -3,8 +3,10 @@
 import asyncio
 
 from reconciler.errors import NotifyError
-from reconciler.notify import DriftEvent, Notifier, endpoint
 from reconciler.notify.delivery import HttpReceiver
+from reconciler.notify.endpoint import endpoint
+from reconciler.notify.message import DriftEvent
+from reconciler.notify.notifier import Notifier
 from reconciler.notify.shapes import SHAPES, MessageShape
 from tests.fakes.clock import FakeClock
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Answer, Receiver, drift, is_signed

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.app.requests import NOTIFICATION_SHAPES
-from reconciler.notify import DriftEvent, endpoint
+from reconciler.notify.endpoint import endpoint
+from reconciler.notify.message import DriftEvent
 from reconciler.notify.message_text import LONGEST_NAME, MOST_LINES, headline, lines
 from reconciler.notify.shapes import SHAPES, MessageShape, request_of
 from tests.notify.receivers import ALICE, BOB, KEY, NOW, Got, is_signed, message, named

@@ -14,8 +14,9 @@ from reconciler.errors import ConfigError, KquotaError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.base.protocols import Clock
-    from reconciler.notify import ClusterDrift, Notifier
     from reconciler.notify.delivery import HttpReceiver
+    from reconciler.notify.message import ClusterDrift
+    from reconciler.notify.notifier import Notifier
 
 MOST_BYTES: Final = 16 * 1024
 """Maximum bytes of a file with an address or a key."""
@@ -69,7 +70,8 @@ class DriftNotifications:
     def _make_notifier(
         self, notification_request: NotificationRequest, clock: "Clock"
     ) -> "Notifier":
-        from reconciler.notify import NotificationState, Notifier, read_notification_state
+        from reconciler.notify.notification_state import NotificationState, read_notification_state
+        from reconciler.notify.notifier import Notifier
 
         state = NotificationState()
         if self._file.exists():
@@ -89,7 +91,7 @@ class DriftNotifications:
 
     def _write(self) -> None:
         from reconciler.base.text_files import write_text
-        from reconciler.notify import notification_state_text
+        from reconciler.notify.notification_state import notification_state_text
 
         if self._notifier is None:
             return
@@ -101,8 +103,8 @@ class DriftNotifications:
 
 
 def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
-    from reconciler.notify import endpoint
     from reconciler.notify.delivery import HttpReceiver
+    from reconciler.notify.endpoint import endpoint
     from reconciler.notify.shapes import SHAPES, MessageShape
 
     shape_name, equals, source = spec.partition("=")

@@ -18,8 +18,8 @@ from reconciler.app.requests import MetricsRequest, NotificationRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.escaping import escaped
 from reconciler.errors import InventoryError, InventoryLocked
-from reconciler.notify import ClusterDrift, Notifier, drift_of
-from reconciler.notify.notifier import Receiver
+from reconciler.notify.message import ClusterDrift, drift_of
+from reconciler.notify.notifier import Notifier, Receiver
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ip_aliases import ADDRESS
 from reconciler.quota.planner.plan import Finding

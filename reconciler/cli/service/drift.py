@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from reconciler.app.drift.service import ObservedDrift
     from reconciler.app.drift.watcher import DriftWatchOptions
     from reconciler.app.notices import Notices
-    from reconciler.notify import Message
+    from reconciler.notify.message import Message
 
 HELP: Final = """Show live limits that were changed outside kquota.
 
@@ -213,7 +213,7 @@ class ConsoleReceiver:
         """Print a message and flush: standard output may be a pipe."""
         import json
 
-        from reconciler.notify import document
+        from reconciler.notify.message import document
         from reconciler.notify.message_text import headline, lines
         from reconciler.render.units import instant
 
