@@ -28,6 +28,7 @@ from reconciler.render.markdown.comment import (
     cluster_option,
     commit_text,
     fit_rows,
+    fitting,
     footer,
     fork_banner,
     shorten,
@@ -46,6 +47,9 @@ _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.OVERRIDE_EXPIRED: "an override ends, and the declared values are written",
 }
 """What a reviewer has to notice about a change besides its values."""
+
+_CLIENTS_ROOM: Final = 3_000
+"""Maximum characters of the names of clients with a different limit; Kafka's names may have 32,767 bytes."""
 
 _RECORDED_ROOM: Final = 6_000
 """Maximum characters about recorded use."""
@@ -248,9 +252,10 @@ def _affected_clients(preview: Preview) -> list[str]:
         return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
     moved_count = len({affected.principal for affected in impact.affected if affected.moved})
-    client_texts = [
-        markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]
-    ]
+    client_texts = fitting(
+        (markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]),
+        _CLIENTS_ROOM,
+    )
     remainder = (
         [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
     )

@@ -5,6 +5,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
 from reconciler.quota.outcome import Applied
@@ -14,7 +16,7 @@ from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
-from reconciler.render.markdown.comment import CommentContext
+from reconciler.render.markdown.comment import GITHUB_LIMIT, CommentContext
 from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
@@ -247,6 +249,21 @@ def test_at_most_ten_clients_with_a_different_limit_are_named():
     )
     text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))
     assert "`user=user-9`, 5 more;" in text
+
+
+@given(st.integers(0, 40_000), st.sampled_from("a`<é\u202e"))
+def test_names_of_clients_never_push_the_plan_out_of_a_comment(length: int, character: str):
+    """A quota of a long name could otherwise hide every later plan."""
+    full = sample()
+    assert full.impact is not None
+    many = tuple(
+        replace(affected, principal=replace(affected.principal, user=character * length + str(at)))
+        for at, affected in enumerate(full.impact.affected * 5)
+    )
+    text = plan_markdown(replace(full, impact=replace(full.impact, affected=many)))
+    assert len(text) <= GITHUB_LIMIT
+    assert "| Client and key |" in text
+    assert "**Clients with a different limit**: " in text
 
 
 def test_warnings_about_documents_that_the_pull_request_does_not_change_are_counted():
