@@ -107,7 +107,7 @@ class FleetWorld:
                 watch_order=WatchOrder(self.clock, watches=1),
                 check_manager=lambda cluster_id, own: None,
                 secret_of=lambda own: SecretState(),
-                passed=lambda report, conflicts: None,
+                record_metrics=lambda report, conflicts: None,
             )
             self._reconcilers[name] = ClusterReconciler(
                 name,

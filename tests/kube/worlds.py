@@ -175,7 +175,7 @@ class World:
                 watch_order=self.watch_order,
                 check_manager=lambda cluster_id, name: None,
                 secret_of=lambda name: SecretState(),
-                passed=lambda report, conflicts: self.reports.append(report),
+                record_metrics=lambda report, conflicts: self.reports.append(report),
             ),
             inventory=inventory,
             runner=ReconcileRunner(

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -49,7 +49,26 @@ from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, ValidationMode
 
 HOLDING_TRIES: Final = 4
-"""Maximum number of passes that add missing finalizers; documents may be created while finalizers are added."""
+"""Maximum number of times that missing finalizers are added; documents may be created meanwhile."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _ReconcileDraft:
+    """One reconciliation: its input, and what it has determined so far; after an error, the rest is unset."""
+
+    obj: Obj  # the QuotaCluster when it began
+    trigger: LoopTrigger
+    baseline: KnownState | None  # the state that it may rely on; None = none
+    # Whether writes of the previous leader may still take effect: then no difference counts as drift.
+    is_fenced: bool
+    cluster: QuotaCluster | None = None  # its parsed spec; None if it cannot be used
+    rules: Rules = field(default_factory=lambda: Rules(policy=Policy.OBSERVE))
+    behaves_as: str = ""  # Kafka release line; "" if the cluster was not reached
+    part: PartialReconciliation | None = None  # the part that is reconciled; None = everything
+    eligibilities: Mapping[str, Eligibility] | None = None  # the documents that are compared
+    without_finalizer: frozenset[str] = frozenset()  # documents whose finalizer could not be added
+    resolved: ResolvedClaims | None = None
+    records_known: bool | None = None  # whether the records could be read; None = not tried
 
 
 class ClusterReconciler:
@@ -74,12 +93,6 @@ class ClusterReconciler:
         self._inventory, self._runner = inventory, runner
         self._index = EligibilityIndex(name)
         self._known: KnownState | None = None
-        self._is_fenced = False
-        # Of the current reconciliation: the claims that it resolved, and its part of the cluster; None = everything.
-        self._resolved: ResolvedClaims | None = None
-        self._part: PartialReconciliation | None = None
-        # Whether the records could be read in the current reconciliation; None = not tried.
-        self._records_known: bool | None = None
         self._publisher = StatusPublisher(
             name,
             writes=context.writes,
@@ -96,146 +109,139 @@ class ClusterReconciler:
         """
         if (obj := self._context.cache.clusters.get(self._name)) is None:
             return LoopOutcome(note="the QuotaCluster no longer exists")
-        baseline, self._known = self._known, None
-        # Until the fence ends, differences may be late writes of the previous leader: none counts as drift.
-        self._is_fenced = self._context.fence_seconds() > 0
-        result = await self._reconcile_once(obj, trigger, baseline)
-        self._context.passed(result.report, len(set(chain(*result.losses.values()))))
+        # Responses to the operator's writes have no defined order relative to watch events.
+        is_reported = self._context.cache.take_changed(self._name).issubset(trigger.keys)
+        draft = _ReconcileDraft(
+            obj=obj,
+            trigger=trigger,
+            baseline=self._known if is_reported and names_documents(trigger) else None,
+            is_fenced=self._context.fence_seconds() > 0,
+        )
+        self._known = None
+        result = await self._reconcile(draft)
+        self._context.record_metrics(result.report, len(set(chain(*result.losses.values()))))
         pending = await self._publisher.publish(result, everything=trigger.resync)
-        if self._inventory.is_undisturbed and not self._is_fenced:
+        if self._inventory.is_undisturbed and not draft.is_fenced:
             self._known = known_state(
-                result, self._resolved, self._inventory.recorded, before=self._part, pending=pending
+                result, draft.resolved, self._inventory.recorded, before=draft.part, pending=pending
             )
-        self._resolved = self._part = None  # They refer to the state before this reconciliation.
         error = result.report.error
         if error is not None:
             return LoopOutcome(retry=error.retriable, note=str(error))
         return LoopOutcome(
             retry=bool(pending),
             note=pending,
-            confirm=self._is_fenced or needs_confirmation(result.report),
-            confirm_after=self._context.fence_seconds() if self._is_fenced else None,
+            confirm=draft.is_fenced or needs_confirmation(result.report),
+            confirm_after=self._context.fence_seconds() if draft.is_fenced else None,
         )
 
-    async def _reconcile_once(
-        self, obj: Obj, trigger: LoopTrigger, baseline: KnownState | None
-    ) -> ReconcileResult:
-        """Reconcile up to the point where the result can be published."""
-        # Responses to the operator's writes have no defined order relative to watch events.
-        is_reported = self._context.cache.take_changed(self._name).issubset(trigger.keys)
-        baseline = baseline if is_reported and names_documents(trigger) else None
-        self._part = self._resolved = None
+    async def _reconcile(self, draft: _ReconcileDraft) -> ReconcileResult:
+        """Reconcile up to the point where the result can be published; an error is part of the result."""
         started = self._context.clock.now()
-        cluster: QuotaCluster | None = None
-        rules = Rules(policy=Policy.OBSERVE)
-        behaves_as = ""
-        used_eligibilities: Mapping[str, Eligibility] | None = None
-        without_finalizer: frozenset[str] = frozenset()
-        self._records_known = None
         try:
-            cluster = read_cluster(obj, allow_references=self._context.settings.allow_references)
-            judge = partial(self._judge_unreported, cluster)
-            self._runner.window.resize(cluster.guard_window)
-            store = await self._publisher.awaited(self._context.store_of(cluster), judge)
-            answering = await self._publisher.awaited(store.cluster(), judge)
-            behaves_as = answering.behaves_as
-            self._context.check_manager(answering.id, self._name)
-            expected = cluster.expected_cluster_id or pinned_id(obj) or answering.id
-            if baseline is not None and expected == self._inventory.owned.cluster_id:
-                changed = frozenset(trigger.keys)
-                self._part = await self._partial(cluster, baseline, changed, store, answering)
-            complete = bool(self._part) or await self._read_everything(trigger, expected, cluster)
-            rules = cluster.rules(complete=complete)
-            if self._context.settings.namespaces:
-                rules = replace(rules, exclusive=False)  # This would need every namespace.
-            used_eligibilities, without_finalizer = await self._hold(cluster, rules)
-            part, judged = self._part, used_eligibilities
-            if part is None:
-                self._inventory.take_documents(_objects_of(judged))  # Some came after the records.
-            else:
-                judged = self._judge_part(part)
-            resolved = self._resolved = resolve_desired_state(
-                judged.values(),
-                self._inventory.owned,
-                waiting=without_finalizer,
-                entities=None if part is None else part.entities,
-            )
-            options = self._options(cluster, expected, rules, resolved)
-            ports = ReconcilePorts(
-                store=store if part is None else part,
-                inventory=self._inventory,
-                clock=self._context.clock,
-                audit=self._context.audit,
-            )
-            report = await self._publisher.awaited(
-                self._runner.run(
-                    ports,
-                    options,
-                    resolved.desired,
-                    counts_drift=not self._is_fenced,
-                    refuses_removals=partial(self._context.refuses_removals, self._name),
-                ),
-                judge,
-            )
+            report = await self._compare_and_write(draft)
         except KquotaError as error:
             ended = self._context.clock.now()
             report = Reconciliation(
                 cluster=self._name, error=error, started_at=started, ended_at=ended
             )
-            expected_id = None if cluster is None else cluster.expected_cluster_id
-            known_id = expected_id or pinned_id(obj) or self._inventory.recorded.cluster_id
-            await self._read_records_of(known_id, cluster)
-        if used_eligibilities is not None:
-            eligibilities = self._as_compared(used_eligibilities)
-        else:
-            eligibilities = self._unusable() if cluster is None else self._eligibilities(cluster)
-        losses: Losses = {} if self._resolved is None else self._resolved.losses
-        if self._part is not None:
-            report, losses = self._part.merged_report(report), self._part.merged_losses(losses)
+            await self._read_records_after_error(draft)
+        losses: Losses = {} if draft.resolved is None else draft.resolved.losses
+        if draft.part is not None:
+            report, losses = draft.part.merged_report(report), draft.part.merged_losses(losses)
         return ReconcileResult(
-            obj=as_compared(obj, self._context.cache.clusters.get(self._name, obj)),
-            cluster=cluster,
-            rules=rules,
+            obj=as_compared(draft.obj, self._context.cache.clusters.get(self._name, draft.obj)),
+            cluster=draft.cluster,
+            rules=draft.rules,
             report=report,
             losses=losses,
-            is_partial=self._part is not None,
-            eligibilities=eligibilities,
-            without_finalizer=without_finalizer,
-            records_known=self._records_known is not False,
+            is_partial=draft.part is not None,
+            eligibilities=self._reported_eligibilities(draft),
+            without_finalizer=draft.without_finalizer,
+            records_known=draft.records_known is not False,
             documents=self._context.cache.of(self._name),
-            behaves_as=behaves_as,
+            behaves_as=draft.behaves_as,
             secret=self._context.secret_of(self._name),
-            next_resync_at=trigger.next_resync_at,
+            next_resync_at=draft.trigger.next_resync_at,
         )
 
-    async def _read_records(
-        self, cluster_id: str, cluster: QuotaCluster | None
-    ) -> OwnershipRecords:
-        self._records_known = False
-        owned = await self._inventory.refresh(cluster_id, cluster)
-        self._records_known = True
+    async def _compare_and_write(self, draft: _ReconcileDraft) -> Reconciliation:
+        cluster = draft.cluster = read_cluster(
+            draft.obj, allow_references=self._context.settings.allow_references
+        )
+        unreported = partial(self._assess_unreported, cluster)
+        self._runner.window.resize(cluster.guard_window)
+        store = await self._publisher.awaited(self._context.store_of(cluster), unreported)
+        answering = await self._publisher.awaited(store.cluster(), unreported)
+        draft.behaves_as = answering.behaves_as
+        self._context.check_manager(answering.id, self._name)
+        expected = cluster.expected_cluster_id or pinned_id(draft.obj) or answering.id
+        if expected == self._inventory.owned.cluster_id:
+            draft.part = await self._find_part(draft, cluster, store, answering)
+        part = draft.part
+        complete = part is not None or await self._read_everything(draft, cluster, expected)
+        draft.rules = cluster.rules(complete=complete)
+        if self._context.settings.namespaces:
+            draft.rules = replace(draft.rules, exclusive=False)  # This would need every namespace.
+        draft.eligibilities, draft.without_finalizer = await self._hold(draft, cluster)
+        if part is None:
+            claiming = draft.eligibilities
+            self._inventory.take_documents(_objects_of(claiming))  # Some came after the records.
+        else:
+            claiming = self._assess_part(part)
+        resolved = draft.resolved = resolve_desired_state(
+            claiming.values(),
+            self._inventory.owned,
+            waiting=draft.without_finalizer,
+            entities=None if part is None else part.entities,
+        )
+        ports = ReconcilePorts(
+            store=store if part is None else part,
+            inventory=self._inventory,
+            clock=self._context.clock,
+            audit=self._context.audit,
+        )
+        return await self._publisher.awaited(
+            self._runner.run(
+                ports,
+                self._options(draft, cluster, expected, resolved),
+                resolved.desired,
+                counts_drift=not draft.is_fenced,
+                refuses_removals=partial(self._context.refuses_removals, self._name),
+            ),
+            unreported,
+        )
+
+    async def _read_records(self, draft: _ReconcileDraft, cluster_id: str) -> OwnershipRecords:
+        draft.records_known = False
+        owned = await self._inventory.refresh(cluster_id, draft.cluster)
+        draft.records_known = True
         return owned
 
-    async def _read_records_of(self, cluster_id: str, cluster: QuotaCluster | None) -> None:
-        """Read the records after Kafka failed to answer: without records no document may be released."""
-        if self._records_known is not None:
+    async def _read_records_after_error(self, draft: _ReconcileDraft) -> None:
+        """Read the records if the error came before them: without records no document may be released."""
+        if draft.records_known is not None:
             return
-        self._records_known = True
+        draft.records_known = True
+        expected = None if draft.cluster is None else draft.cluster.expected_cluster_id
+        cluster_id = expected or pinned_id(draft.obj) or self._inventory.recorded.cluster_id
         if cluster_id:  # Otherwise no cluster ever answered, and nothing was applied.
             with contextlib.suppress(KquotaError):  # The first error is more helpful.
-                _ = await self._read_records(cluster_id, cluster)
+                _ = await self._read_records(draft, cluster_id)
 
-    def _as_compared(
-        self, used_eligibilities: Mapping[str, Eligibility]
-    ) -> Mapping[str, Eligibility]:
-        """Return the documents as they were compared, with their current statuses, without those that were deleted since.
+    def _reported_eligibilities(self, draft: _ReconcileDraft) -> Mapping[str, Eligibility]:
+        """Return the documents to report: as they were compared, with their current statuses, without deleted ones.
 
         Documents that were created, changed or deleted meanwhile are left to the next reconciliation: reporting them
         as in sync would be false, and releasing them would leave limits in Kafka that have to be removed.
         """
+        if draft.cluster is None:
+            return self._assess_unusable()
+        if draft.eligibilities is None:
+            return self._eligibilities(draft.cluster, draft.part)
         present = self._context.cache.of(self._name)
         compared: dict[str, Eligibility] = {}
-        for document, eligibility in used_eligibilities.items():
+        for document, eligibility in draft.eligibilities.items():
             obj = present.get(document)
             if obj is eligibility.obj:
                 compared[document] = eligibility
@@ -243,23 +249,19 @@ class ClusterReconciler:
                 compared[document] = replace(eligibility, obj=as_compared(eligibility.obj, obj))
         return compared
 
-    async def _partial(
-        self,
-        cluster: QuotaCluster,
-        baseline: KnownState,
-        changed: frozenset[str],
-        store: QuotaStore,
-        answering: Cluster,
+    async def _find_part(
+        self, draft: _ReconcileDraft, cluster: QuotaCluster, store: QuotaStore, answering: Cluster
     ) -> PartialReconciliation | None:
         """Return the part of the cluster that has to be reconciled; ``None`` if everything has to be.
 
         A partial reconciliation may remove limits without a listing: the deletion was reported by a watch of all
         documents, and every claim that was made before the deletion has been reported, too.
         """
-        context = self._context
+        context, baseline, changed = self._context, draft.baseline, frozenset(draft.trigger.keys)
         if (
-            baseline.cluster != cluster
-            or self._is_fenced
+            baseline is None
+            or baseline.cluster != cluster
+            or draft.is_fenced
             or not context.watch_order.is_kept()
             or any(map(context.cache.selects_clusters, changed))
         ):
@@ -269,33 +271,33 @@ class ClusterReconciler:
         part = PartialReconciliation(store, answering, baseline, scope)
         if not part.is_describable:
             return None
-        judged = self._judge_part(part)
+        claiming = self._assess_part(part)
         # At once: a document that ends from now on is left to the next reconciliation, with its last spec.
-        self._inventory.narrow(part.entities, _objects_of(judged), deleted=scope.documents)
+        self._inventory.narrow(part.entities, _objects_of(claiming), deleted=scope.documents)
         if not await part.is_confirmed():
             return None
-        self._records_known = True
+        draft.records_known = True
         owned = self._inventory.owned
-        resolved = resolve_desired_state(judged.values(), owned, entities=part.entities)
+        resolved = resolve_desired_state(claiming.values(), owned, entities=part.entities)
         if not might_remove(owned, resolved, cluster.rules().in_force):
             return part
         is_certain = await context.watch_order.is_certain()
         claimed = map(declared_entity, context.cache.changed(self._name))
         return part if is_certain and part.entities.isdisjoint(claimed) else None
 
-    def _judge_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
+    def _assess_part(self, part: PartialReconciliation) -> Mapping[str, Eligibility]:
         """Return all documents that the claims of a part depend on."""
         owners = self._inventory.owners_of(part.entities)
         return self._index.of(part.entities, owners | part.scope.documents)
 
     def _options(
-        self, cluster: QuotaCluster, expected: str, rules: Rules, resolved: ResolvedClaims
+        self, draft: _ReconcileDraft, cluster: QuotaCluster, expected: str, resolved: ResolvedClaims
     ) -> ReconcileOptions:
-        part = self._part
+        part = draft.part
         return ReconcileOptions(
-            rules=rules,
+            rules=draft.rules,
             # Deleting the last document is intended; documents that are missing for another reason are not.
-            guards=replace(cluster.guards, allow_empty=self._is_leaving()),
+            guards=replace(cluster.guards, allow_empty=self._is_leaving(part)),
             expected_cluster_id=expected,
             validation=ValidationMode.NONE,
             only=None if part is None else lambda entity, _: entity in part.scope.entities,
@@ -307,28 +309,29 @@ class ClusterReconciler:
             ),
         )
 
-    def _is_leaving(self) -> bool:
+    def _is_leaving(self, part: PartialReconciliation | None) -> bool:
+        """Whether a document of this reconciliation was deleted or is being deleted."""
         objects = self._context.cache.of(self._name)
         if not objects:
             return self._inventory.has_seen_deletion()
-        part = self._part
         documents = objects.keys() if part is None else part.scope.documents & objects.keys()
         return any(is_terminating(objects[document]) for document in documents)
 
-    def _eligibilities(self, cluster: QuotaCluster) -> Mapping[str, Eligibility]:
+    def _eligibilities(
+        self, cluster: QuotaCluster, part: PartialReconciliation | None
+    ) -> Mapping[str, Eligibility]:
         """Return the eligibility of each document of this reconciliation."""
-        objects = self._context.cache.of(self._name)
-        if self._part is None:
-            return self._index.judge_all(objects, cluster)
-        return self._index.of((), self._part.scope.documents)
+        if part is None:
+            return self._index.judge_all(self._context.cache.of(self._name), cluster)
+        return self._index.of((), part.scope.documents)
 
-    def _judge_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
-        """Judge the documents without a status, one after the other."""
+    def _assess_unreported(self, cluster: QuotaCluster) -> Iterator[Eligibility]:
+        """Yield the eligibility of each document without a status."""
         documents = self._context.cache.of(self._name).values()
         without_status = [obj for obj in documents if not status_of(obj).get("conditions")]
         return (assess_eligibility(obj, {self._name: cluster}) for obj in without_status)
 
-    def _unusable(self) -> Mapping[str, Eligibility]:
+    def _assess_unusable(self) -> Mapping[str, Eligibility]:
         """Return the documents of an invalid QuotaCluster: each reports this and freezes the limits that it owns."""
         return {
             document: assess_eligibility(obj, {}, unusable={self._name})
@@ -336,27 +339,27 @@ class ClusterReconciler:
         }
 
     async def _read_everything(
-        self, trigger: LoopTrigger, cluster_id: str, cluster: QuotaCluster
+        self, draft: _ReconcileDraft, cluster: QuotaCluster, cluster_id: str
     ) -> bool:
         """Read the records; return whether removals are allowed: only after a complete listing in this reconciliation.
 
         Listing costs ten requests for 5,000 documents, so it is done at resyncs and where something might be removed.
         """
-        owned, rules = await self._read_records(cluster_id, cluster), cluster.rules()
+        owned, rules = await self._read_records(draft, cluster_id), cluster.rules()
 
-        def settled() -> ResolvedClaims:
-            return resolve_desired_state(self._eligibilities(cluster).values(), owned)
+        def resolve_claims() -> ResolvedClaims:
+            return resolve_desired_state(self._eligibilities(cluster, None).values(), owned)
 
-        if not trigger.resync and not might_remove(owned, settled(), rules.in_force):
+        if not draft.trigger.resync and not might_remove(owned, resolve_claims(), rules.in_force):
             return False
         if complete := await self._context.list_everything(
-            lambda: self._inventory.is_undisturbed and is_recorded(owned, settled(), rules)
+            lambda: self._inventory.is_undisturbed and is_recorded(owned, resolve_claims(), rules)
         ):
             self._inventory.note_listing()
         return complete
 
     async def _hold(
-        self, cluster: QuotaCluster, rules: Rules
+        self, draft: _ReconcileDraft, cluster: QuotaCluster
     ) -> tuple[Mapping[str, Eligibility], frozenset[str]]:
         """Add the operator's finalizer to every document whose deletion will have an effect, before any write to Kafka for it.
 
@@ -368,7 +371,7 @@ class ClusterReconciler:
         eligibilities: Mapping[str, Eligibility] = {}
         for tries_left in reversed(range(HOLDING_TRIES)):
             # Documents that were created meanwhile are added; the others stay as they were.
-            eligibilities = {**self._eligibilities(cluster), **eligibilities}
+            eligibilities = {**self._eligibilities(cluster, draft.part), **eligibilities}
             present = self._context.cache.of(self._name)
             needing = {
                 document: eligibility.obj
@@ -376,16 +379,16 @@ class ClusterReconciler:
                 if eligibility.claim is not None
                 and not has_finalizer(present.get(document, {}))
                 and finalizers.deletion_has_effect(
-                    eligibility.claim.declaration.deletion_policy, rules.in_force
+                    eligibility.claim.declaration.deletion_policy, draft.rules.in_force
                 )
             }
             if not needing or not tries_left:
                 return eligibilities, frozenset(needing)
             _ = await self._context.writes.patches(
                 (obj, finalizers.adding(obj))
-                for document, judged in needing.items()
+                for document, assessed in needing.items()
                 if (obj := present.get(document)) is not None
-                and uid_of(obj) == uid_of(judged)
+                and uid_of(obj) == uid_of(assessed)
                 and not is_terminating(obj)
             )
         raise AssertionError("the last try returns")

@@ -295,7 +295,9 @@ class Operator:
             watch_order=self._order,
             check_manager=self._assignments.check,
             secret_of=self._sessions.state,
-            passed=lambda report, conflicts: self._metrics.record(report, conflicts=conflicts),
+            record_metrics=lambda report, conflicts: self._metrics.record(
+                report, conflicts=conflicts
+            ),
         )
 
     def _leads(self) -> bool:

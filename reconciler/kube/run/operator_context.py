@@ -40,4 +40,4 @@ class OperatorContext:
     # The credentials of a cluster's session, for its status.
     secret_of: Callable[[str], SecretState]
     # Called with each reconciliation and its number of conflicting limits, for metrics.
-    passed: Callable[[Reconciliation, int], None]
+    record_metrics: Callable[[Reconciliation, int], None]
