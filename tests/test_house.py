@@ -3,7 +3,7 @@
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -144,6 +144,49 @@ def test_every_documented_error_exists(trees: Trees) -> None:
         and not set(line.partition(": ")[0].split(", ")) <= classes | builtin
     ]
     assert unknown == []
+
+
+def test_every_public_function_documents_the_errors_that_it_raises(trees: Trees) -> None:
+    """Except commands, whose docstring is their help, and constructors, which check their values."""
+    documented = re.compile(r"^Raises:|\braises? ``|errors as in", re.MULTILINE)
+    undocumented = [
+        f"{relative(path)}: {getattr(owner, 'name', '')} {function.name}"
+        for path, tree in trees.items()
+        if "cli" not in path.parts
+        for owner in ast.walk(tree)
+        if isinstance(owner, ast.Module | ast.ClassDef)
+        for function in owner.body
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        and "_" not in {function.name[:1], getattr(owner, "name", "")[:1]}
+        and any(raised_errors(function.body))
+        and not documented.search(ast.get_docstring(function) or "")
+        and not (
+            isinstance(owner, ast.ClassDef) and documented.search(ast.get_docstring(owner) or "")
+        )
+    ]
+    assert undocumented == []
+
+
+def raised_errors(statements: Iterable[ast.AST]) -> Iterator[str]:
+    """The errors that statements raise and do not catch by name; without private ones."""
+    for statement in statements:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+                continue
+            case ast.Raise(exc=ast.expr() as error):
+                name = ast.unparse(error).partition("(")[0]
+                if name not in {"AssertionError", "NotImplementedError"} and name[:1] != "_":
+                    yield name
+            case ast.Try():
+                caught = {
+                    ast.unparse(handler.type) for handler in statement.handlers if handler.type
+                }
+                yield from (name for name in raised_errors(statement.body) if name not in caught)
+                yield from raised_errors(
+                    [*statement.handlers, *statement.orelse, *statement.finalbody]
+                )
+            case _:
+                yield from raised_errors(ast.iter_child_nodes(statement))
 
 
 def test_every_documented_argument_exists(trees: Trees) -> None:

@@ -18,7 +18,11 @@ T = TypeVar("T")
 
 
 def json_of(value: object) -> Json:
-    """Convert any value of rows: limits as Kafka stores them."""
+    """Convert any value of rows: limits as Kafka stores them.
+
+    Raises:
+        TypeError: The value has a type that has no form in JSON.
+    """
     if isinstance(value, Enum):
         return str(value.value)
     if is_dataclass(value) and not isinstance(value, type):

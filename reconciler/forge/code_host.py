@@ -184,7 +184,11 @@ class RepositoryBranches:
 
 
 def blob_text(blob: Json) -> str:
-    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced."""
+    """Return the text of a file, as both hosts send it; what is not UTF-8 is replaced.
+
+    Raises:
+        ForgeError: The content is not base64.
+    """
     try:
         return base64.b64decode(required_field(blob, "content", str)).decode("utf-8", "replace")
     except ValueError as error:

@@ -61,6 +61,10 @@ async def update_issue(
     Args:
         marker: Identifies the issue; ``body`` begins with it, followed by a fingerprint of its facts.
         recovered: Comment before it is closed, if there is no drift; ``None`` = there is drift.
+
+    Raises:
+        ValueError: ``body`` does not begin with the marker and a fingerprint.
+        ForgeError: The code host refuses a request.
     """
     if not (marker.begins(body) and state_of(body)):
         raise ValueError(

@@ -80,7 +80,11 @@ def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
 
 
 def room_in(path: Path) -> int:
-    """Return how many bytes the summary may still get."""
+    """Return how many bytes the summary may still get.
+
+    Raises:
+        UsageError: The size of the file cannot be read.
+    """
     try:
         return max(SUMMARY_BYTES - path.stat().st_size, 0)
     except FileNotFoundError:

@@ -58,6 +58,10 @@ async def post(
         marker: Identifies the comment; ``body`` begins with it.
         method: ``update`` changes the comment in place; ``recreate`` creates a new one at the end and deletes the old
             one; ``on-change`` updates, but creates none for a plan without changes; ``never`` does nothing.
+
+    Raises:
+        ValueError: ``body`` does not begin with the marker.
+        ForgeError: The code host refuses a request.
     """
     if not marker.begins(body):
         raise ValueError("a comment begins with its marker, or it is never found again")

@@ -177,7 +177,11 @@ class PlainExchange:
         self._users = users
 
     def step(self, token: bytes) -> bytes:
-        """Return an empty response, if name and password match."""
+        """Return an empty response, if name and password match.
+
+        Raises:
+            AuthenticationError: The token is malformed, or the password is wrong.
+        """
         name, password = read_plain(token)
         expected = self._users.get(name)
         if expected is None or not hmac.compare_digest(expected.encode(), password.encode()):
@@ -198,7 +202,11 @@ class ScramExchange:
         )
 
     def step(self, token: bytes) -> bytes:
-        """Return the server's next message."""
+        """Return the server's next message.
+
+        Raises:
+            AuthenticationError: The token is malformed, or the proof is wrong.
+        """
         try:
             answer = self._server.receive(token)
         except AuthenticationError as wrong:

@@ -54,7 +54,11 @@ def skip_tags(body: bytes | bytearray, offset: int) -> int:
 
 
 def encode_varint(value: int) -> bytes:
-    """Encode ``value`` (0 to 2^31 - 1) in its shortest form."""
+    """Encode ``value`` (0 to 2^31 - 1) in its shortest form.
+
+    Raises:
+        EncodeError: The value is out of range.
+    """
     if 0 <= value <= 0x7F:
         return _ONE_BYTE[value]
     if not 0 <= value <= MAX_VARINT:

@@ -119,7 +119,11 @@ def open_records(
 
 
 def make_folder(folder: Path) -> None:
-    """Create the folder of the records, private to its owner: they contain names and limits."""
+    """Create the folder of the records, private to its owner: they contain names and limits.
+
+    Raises:
+        InventoryError: It cannot be created.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

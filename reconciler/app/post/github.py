@@ -105,7 +105,12 @@ def write_outputs(facts: Mapping[str, str]) -> None:
 async def post_to_github(
     notices: TextReceiver, content: PostContent, place: PullRequestChoice
 ) -> Mapping[str, str]:
-    """Write the comment or the issue; return its id, number or URL as outputs for the next step."""
+    """Write the comment or the issue; return its id, number or URL as outputs for the next step.
+
+    Raises:
+        UsageError: No repository is given.
+        ForgeError: GitHub cannot be reached, or refuses a request.
+    """
     by_head = bool(place.sha)
     wants_comment = (place.pull is not None or by_head) and content.request.method != "never"
     if content.incident is None and not wants_comment:

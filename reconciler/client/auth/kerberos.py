@@ -35,7 +35,11 @@ class KerberosClient:
         return self._step(None)
 
     def receive(self, challenge: bytes) -> bytes | None:
-        """Return tokens until the context is complete, then the selection of no security layer, then None."""
+        """Return tokens until the context is complete, then the selection of no security layer, then None.
+
+        Raises:
+            AuthenticationError: Kerberos refuses the challenge, or the broker insists on a security layer.
+        """
         if not self._context.complete:
             return self._step(challenge)
         if self._layer_chosen:

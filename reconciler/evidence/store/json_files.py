@@ -16,7 +16,11 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 
 @contextmanager
 def damage_located(path: str) -> Iterator[None]:
-    """Convert errors about fields to :class:`LakeDamaged` with the path of the file."""
+    """Convert errors about fields to :class:`LakeDamaged` with the path of the file.
+
+    Raises:
+        LakeDamaged: A field has a wrong value.
+    """
     try:
         yield
     except ConfigError as error:

@@ -19,7 +19,7 @@ HINT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentTree:
-    """One value of a document with its place; another type than a method needs is a ``ManifestErrors``."""
+    """One value of a document with its place. Methods raise ``ManifestErrors`` if it does not have the type that they need."""
 
     path: str
     node: Node

@@ -35,6 +35,9 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
     Args:
         files: The configuration, its list of quotas, or both.
         cluster: Cluster whose overrides apply; ``None`` = these are not files for several clusters.
+
+    Raises:
+        ManifestErrors: There are several configurations, or the file of the quotas is missing.
     """
     lists: list[DocumentTree] = []
     configuration: DocumentTree | None = None

@@ -55,7 +55,11 @@ class OAuthBearerClient:
         return ("n,," + "".join(_SEPARATOR + pair for pair in pairs) + _SEPARATOR * 2).encode()
 
     def receive(self, challenge: bytes) -> bytes | None:
-        """Complete on an empty challenge; otherwise store the server's error and acknowledge it."""
+        """Complete on an empty challenge; otherwise store the server's error and acknowledge it.
+
+        Raises:
+            AuthenticationError: The broker refused the token.
+        """
         if self.server_error:
             raise AuthenticationError(f"the broker refused the token: {self.server_error}")
         if not challenge:

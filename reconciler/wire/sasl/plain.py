@@ -27,7 +27,11 @@ class PlainClient:
         return f"\x00{self._user}\x00{self._password}".encode()
 
     def receive(self, challenge: bytes) -> None:
-        """Complete: the server sends no challenge (Kafka sends an empty token)."""
+        """Complete: the server sends no challenge (Kafka sends an empty token).
+
+        Raises:
+            AuthenticationError: The server sent a challenge.
+        """
         if challenge:
             raise AuthenticationError("the broker answered PLAIN with a challenge")
 

@@ -112,7 +112,11 @@ class ScramClient:
         return (_NO_BINDING + self._bare).encode()
 
     def receive(self, challenge: bytes) -> DeferredStep | None:
-        """Return the proof as a deferred step; then None once the server's signature is verified."""
+        """Return the proof as a deferred step; then None once the server's signature is verified.
+
+        Raises:
+            AuthenticationError: The broker refused the login, or its message breaks the rules of SCRAM.
+        """
         text = _text(challenge)
         if text.startswith("e="):
             raise AuthenticationError(f"the broker refused {self.name}: {text[2:][:100]!a}")
