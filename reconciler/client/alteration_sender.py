@@ -43,10 +43,10 @@ from reconciler.wire.error_codes import (
     UNKNOWN_SERVER_ERROR,
     error_code,
 )
-from reconciler.wire.messages import alter_client_quotas as altering
+from reconciler.wire.messages import alter_client_quotas
 
 _PROBABLE_VERSION = 1
-_SAYS_NOTHING = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
+_AMBIGUOUS_CODES = frozenset({REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR})
 """Codes after which a change may still have been made: the broker timed out, or failed without a reason."""
 
 MAX_BYTES: Final = 1_000_000
@@ -93,11 +93,11 @@ class AlterationSender(Generic[Subject]):
             try:
                 answer = await self._send(start, end, deadline)
             except RequestFailed as broken:
-                self._note_unknown(
+                self._store_unknown(
                     start, end, f"sent, but no usable response: {broken.error.message}"
                 )
                 if isinstance(broken.error, RequestTimeout):
-                    self._skip(waiting, f"not sent after that: {broken.error.message}")
+                    self._store_unsent(waiting, f"not sent after that: {broken.error.message}")
                     return
                 continue
             except ClientError as error:
@@ -107,16 +107,16 @@ class AlterationSender(Generic[Subject]):
                     rejected = Rejected(
                         code=error.code, name=error_code(error.code).name, message=error.message
                     )
-                    self._note(start, end, rejected)
+                    self._store_result(start, end, rejected)
                 else:
-                    self._note_unknown(start, end, f"not sent: {error.message}")
-                self._skip(waiting, f"not sent: {error.message}")
+                    self._store_unknown(start, end, f"not sent: {error.message}")
+                self._store_unsent(waiting, f"not sent: {error.message}")
                 return
             smaller = halves(start, end) if _is_too_large(answer) else ()
             if smaller:
                 waiting.extendleft(reversed(smaller))
                 continue
-            self._take(start, end, answer)
+            self._store_answer(start, end, answer)
 
     async def _send(self, start: int, end: int, deadline: Deadline) -> dict[Subject, Result]:
         """Send one chunk; during the request its entities have an unknown result."""
@@ -129,13 +129,15 @@ class AlterationSender(Generic[Subject]):
 
         def encode(version: int) -> bytes:
             entries = self._entries(version)[start:end]
-            body = altering.join_entries(version, entries, validate_only=self._validate_only)
+            body = alter_client_quotas.join_entries(
+                version, entries, validate_only=self._validate_only
+            )
             self._results.update(dict.fromkeys(before, under_way))
             return body
 
         def decode(version: int, body: bytes) -> dict[Subject, Result]:
             results, reason = results_of(
-                altering.decode_response(version, body),
+                alter_client_quotas.decode_response(version, body),
                 entity_by_parts,
                 self._cluster.login.scrubbed,
             )
@@ -177,26 +179,26 @@ class AlterationSender(Generic[Subject]):
             whole_request_codes |= {REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR}
         return ResponseStatus(code=code, message=words) if code in whole_request_codes else GOOD
 
-    def _take(self, start: int, end: int, answer: dict[Subject, Result]) -> None:
+    def _store_answer(self, start: int, end: int, answer: dict[Subject, Result]) -> None:
         for subject in self._subjects[start:end]:
             result = answer.get(subject)
             if result is None:
                 result = Unknown(reason="the broker's response does not contain this entity")
-            elif isinstance(result, Rejected) and result.code in _SAYS_NOTHING:
+            elif isinstance(result, Rejected) and result.code in _AMBIGUOUS_CODES:
                 result = Unknown(reason=f"the broker answered {result.name}: {result.message}")
             self._results[subject] = result
         self._report_progress(end - start)
 
-    def _note_unknown(self, start: int, end: int, reason: str) -> None:
-        self._note(start, end, Unknown(reason=reason))
+    def _store_unknown(self, start: int, end: int, reason: str) -> None:
+        self._store_result(start, end, Unknown(reason=reason))
 
-    def _note(self, start: int, end: int, result: Result) -> None:
+    def _store_result(self, start: int, end: int, result: Result) -> None:
         self._results.update(dict.fromkeys(self._subjects[start:end], result))
         self._report_progress(end - start)
 
-    def _skip(self, waiting: deque[tuple[int, int]], reason: str) -> None:
+    def _store_unsent(self, waiting: deque[tuple[int, int]], reason: str) -> None:
         while waiting:
-            self._note_unknown(*waiting.popleft(), reason)
+            self._store_unknown(*waiting.popleft(), reason)
 
     def _report_progress(self, count: int) -> None:
         self._done_count += count
@@ -208,7 +210,7 @@ class AlterationSender(Generic[Subject]):
         entries = self._encoded.get(version)
         if entries is None:
             requests = map(alteration_request, self._alterations)
-            entries = self._encoded[version] = altering.encode_entries(version, requests)
+            entries = self._encoded[version] = alter_client_quotas.encode_entries(version, requests)
         return entries
 
 

@@ -65,7 +65,7 @@ def rights(operations: int) -> frozenset[str] | None:
     return frozenset(name for bit, name in _OPERATIONS.items() if operations >> bit & 1)
 
 
-def line(offered: OfferedVersions) -> tuple[str, str]:
+def release_line(offered: OfferedVersions) -> tuple[str, str]:
     """Return ``(version hint, sandbox profile)`` by the newest API version that a broker offers."""
     for key, version, hint, profile in _LINES:
         if offered.ranges.get(key, (0, -1))[1] >= version:
@@ -73,7 +73,7 @@ def line(offered: OfferedVersions) -> tuple[str, str]:
     return "2.6+", "3.4"
 
 
-def callback_question(node: int) -> ClientRequest[describe_configs.DescribeConfigsResponse]:
+def callback_request(node: int) -> ClientRequest[describe_configs.DescribeConfigsResponse]:
     """Return the request for a broker's own ``client.quota.callback.class``; only this broker can answer it."""
     request = describe_configs.DescribeConfigsRequest(
         resources=(

@@ -17,7 +17,7 @@ from reconciler.client.alteration_checks import check_alterations, check_open_al
 from reconciler.client.alteration_sender import AlterationSender
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import SILENT, ClientEvents
-from reconciler.client.network.cluster import ClusterConnections as Connections
+from reconciler.client.network.cluster import ClusterConnections
 from reconciler.client.network.requests import ClientRequest, RequestFailed, ResponseStatus
 from reconciler.client.raw_request import RawRequest, RawResponse, client_request
 from reconciler.client.scram_requests import ScramCredential, ScramResponse
@@ -37,9 +37,9 @@ from reconciler.quota.outcome import Alteration, OpenAlteration, Result
 from reconciler.quota.precedence import Principal, Resolution, resolve_all
 from reconciler.quota.state import Cluster, ClusterDescription, Node, QuotaState, Visibility
 from reconciler.wire.apis import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_CLUSTER
-from reconciler.wire.messages import describe_client_quotas as describing
+from reconciler.wire.messages import describe_client_quotas
 
-DescribeResponse: TypeAlias = describing.DescribeClientQuotasResponse
+DescribeResponse: TypeAlias = describe_client_quotas.DescribeClientQuotasResponse
 
 VISIBLE_SECONDS: Final = 30.0
 SCRAM_SECONDS: Final = 10.0
@@ -60,7 +60,7 @@ class QuotaClient:
     ) -> None:
         self._clock: Clock = SystemClock() if clock is None else clock
         self._most_entities = config.most_entities
-        self._connections = Connections(config, events=events, clock=self._clock)
+        self._connections = ClusterConnections(config, events=events, clock=self._clock)
 
     async def __aenter__(self) -> Self:
         return self
@@ -135,7 +135,7 @@ class QuotaClient:
         if offered.offers(DESCRIBE_CLUSTER):
             calls.append(self._connections.call(cluster_info.CLUSTER, deadline=deadline))
         answers = await asyncio.gather(*calls)
-        hint, profile = cluster_info.line(offered)
+        hint, profile = cluster_info.release_line(offered)
         return Cluster(
             id=self._connections.cluster_id,
             nodes=self._connections.nodes,
@@ -326,7 +326,7 @@ class QuotaClient:
         nodes = (await self._connections.refresh(deadline)).nodes
         node_id = nodes[0].id
         answer = await self._connections.call(
-            cluster_info.callback_question(node_id), deadline=deadline, node=node_id
+            cluster_info.callback_request(node_id), deadline=deadline, node=node_id
         )
         return cluster_info.callback_class(answer)
 
@@ -367,8 +367,8 @@ class QuotaClient:
         request = filter_request(filter_)
         return ClientRequest(
             api=DESCRIBE_CLIENT_QUOTAS,
-            encode=lambda version: describing.encode_request(version, request),
-            decode=lambda version, body: describing.decode_response(
+            encode=lambda version: describe_client_quotas.encode_request(version, request),
+            decode=lambda version, body: describe_client_quotas.decode_response(
                 version, body, LAYOUT, most_entities=self._most_entities
             ),
             verdict=lambda answer: ResponseStatus(

@@ -108,7 +108,7 @@ class VisibilityWait:
                 view.answered, view.error_text = True, ""
             except ClientError as error:
                 if view.answered and self.deadline.passed(self.clock.monotonic()):
-                    return  # A request that the deadline cuts off is no evidence against a broker that answered.
+                    return  # The deadline ended the request; the broker answered earlier ones.
                 view.answered, view.error_text = False, error.message
                 if await self._is_gone(node):
                     return
@@ -122,7 +122,7 @@ class VisibilityWait:
         now = self.clock.monotonic()
         soon = Deadline(at=now + self.deadline.within(now, TRY_SECONDS))
         if not self.expected:
-            _ = await self.describe(exactly(_NOBODY), node, soon)
+            _ = await self.describe(exactly(_NO_ENTITY), node, soon)
             return True
         last = self.expected[-1]
         if not shows(await self.describe(exactly(last.entity), node, soon), last):
@@ -143,7 +143,7 @@ class VisibilityWait:
             return False
 
 
-_NOBODY: Final = Entity(("", False, False))
+_NO_ENTITY: Final = Entity(("", False, False))
 """Kafka refuses the empty name, so no broker has it: the cheapest describe."""
 
 

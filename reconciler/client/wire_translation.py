@@ -14,7 +14,7 @@ from reconciler.quota.keys import COLUMNS
 from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected, Result
 from reconciler.quota.state import ForeignEntity, ForeignValues, Limits, QuotaState, set_values
 from reconciler.wire.error_codes import NONE, error_code
-from reconciler.wire.messages import describe_client_quotas as describing
+from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import Alteration as WireAlteration
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
 from reconciler.wire.messages.entry_layout import EntryLayout, Part
@@ -28,22 +28,24 @@ MAX_STRANGE: Final = 10_000
 LAYOUT: Final = EntryLayout(slots=ENTITY_TYPES, columns=tuple(str(key) for key in COLUMNS))
 
 
-def filter_request(filter_: Filter) -> describing.DescribeClientQuotasRequest:
+def filter_request(filter_: Filter) -> describe_client_quotas.DescribeClientQuotasRequest:
     """Return the message for a filter."""
-    return describing.DescribeClientQuotasRequest(
+    return describe_client_quotas.DescribeClientQuotasRequest(
         components=tuple(
-            (component.entity_type, describing.ANY, None)
+            (component.entity_type, describe_client_quotas.ANY, None)
             if component.match is ANY
-            else (component.entity_type, describing.DEFAULT, None)
+            else (component.entity_type, describe_client_quotas.DEFAULT, None)
             if component.match is None
-            else (component.entity_type, describing.EXACT, str(component.match))
+            else (component.entity_type, describe_client_quotas.EXACT, str(component.match))
             for component in filter_.components
         ),
         strict=filter_.strict,
     )
 
 
-def state_of(answer: describing.DescribeClientQuotasResponse, filter_: Filter) -> QuotaState:
+def state_of(
+    answer: describe_client_quotas.DescribeClientQuotasResponse, filter_: Filter
+) -> QuotaState:
     """Return the state in a response, limited to the filter.
 
     Brokers of other vendors may return more than requested (KIP-546 allows it), so the filter is applied again.

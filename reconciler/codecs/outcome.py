@@ -90,7 +90,7 @@ class OutcomeWriter:
             reason = self._reasons.get(result.reason) or self._reason(result.reason)
         elif not (result is None or type(result) is Applied):
             return text_of(_pair(pair))
-        texts = self._changes.get((change.entity, change.key))
+        texts = self._changes.get(change.pair)
         if texts is None or texts.change is not change:
             texts = self._change(change)
         return JsonText(

@@ -72,9 +72,7 @@ def plan_document(
         for precondition in preview.preconditions.pairs
     }
     rows: list[Json] = [
-        change_row(
-            change, effects[at] if effects else None, preconditions[change.entity, change.key]
-        )
+        change_row(change, effects[at] if effects else None, preconditions[change.pair])
         for at, change in enumerate(plan.changes)
     ]
     corrected: list[Json] = [

@@ -240,7 +240,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
             },
             drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
-            overrides={(override.entity, override.key): override for override in overrides},
+            overrides={override.pair: override for override in overrides},
             is_known=True,
         ),
         writers={

@@ -118,13 +118,13 @@ class DriftTracker:
         """
         pairs: dict[Pair, _PairHistory] = {}
         for drifted in plan.drift:
-            pair = drifted.entity, drifted.key
+            pair = drifted.pair
             pairs[pair] = self._observe(
                 drifted, now, first_seen.get(pair), corrected=pair in corrected
             )
-        for pair, memory in self._pairs.items():
-            if pair not in pairs and (corrections := self._recent(memory, now)):
-                pairs[pair] = _PairHistory(claimed=memory.claimed, corrections=corrections)
+        for pair, history in self._pairs.items():
+            if pair not in pairs and (corrections := self._recent(history, now)):
+                pairs[pair] = _PairHistory(claimed=history.claimed, corrections=corrections)
         return replace(self, _pairs=pairs)
 
     def corrects(self, change: QuotaChange, now: float) -> bool:
@@ -137,7 +137,7 @@ class DriftTracker:
     @property
     def histories(self) -> tuple[CorrectionHistory, ...]:
         """Pairs that were corrected within the window, by entity and column."""
-        corrected = [pair for pair, memory in self._pairs.items() if memory.corrections]
+        corrected = [pair for pair, history in self._pairs.items() if history.corrections]
         corrected.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         return tuple(self._correction_history(pair, self._pairs[pair]) for pair in corrected)
 
@@ -152,21 +152,21 @@ class DriftTracker:
         }
         return replace(self, _pairs={**pairs, **self._pairs})
 
-    def _correction_history(self, pair: Pair, memory: _PairHistory) -> CorrectionHistory:
-        document, limits, expected = memory.claimed
+    def _correction_history(self, pair: Pair, history: _PairHistory) -> CorrectionHistory:
+        document, limits, expected = history.claimed
         return CorrectionHistory(
             entity=pair[0],
             key=pair[1],
             document=document,
             limits=limits,
             expected=expected,
-            corrections=memory.corrections,
+            corrections=history.corrections,
         )
 
     @property
     def observations(self) -> tuple[DriftObservation, ...]:
         """Pairs that drifted at the last observation, by entity and column."""
-        drifting = [pair for pair, memory in self._pairs.items() if memory.observation_count]
+        drifting = [pair for pair, history in self._pairs.items() if history.observation_count]
         drifting.sort(key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         return tuple(self._observation(pair, self._pairs[pair]) for pair in drifting)
 
@@ -192,36 +192,36 @@ class DriftTracker:
     def _history_of(self, drifted: Finding | QuotaChange) -> _PairHistory:
         """Return the history of this drift; empty if the document, its limits or the expected value changed."""
         claimed = _claimed_value(drifted)
-        memory = self._pairs.get((drifted.entity, drifted.key))
+        history = self._pairs.get(drifted.pair)
         return (
-            memory
-            if memory is not None and memory.claimed == claimed
+            history
+            if history is not None and history.claimed == claimed
             else _PairHistory(claimed=claimed)
         )
 
-    def _recent(self, memory: _PairHistory, now: float) -> tuple[_Correction, ...]:
+    def _recent(self, history: _PairHistory, now: float) -> tuple[_Correction, ...]:
         return tuple(
-            correction for correction in memory.corrections if correction[0] > now - self.window
+            correction for correction in history.corrections if correction[0] > now - self.window
         )
 
-    def _is_spent(self, memory: _PairHistory, now: float) -> bool:
-        return len(self._recent(memory, now)) >= self.max_corrections
+    def _is_spent(self, history: _PairHistory, now: float) -> bool:
+        return len(self._recent(history, now)) >= self.max_corrections
 
-    def _observation(self, pair: Pair, memory: _PairHistory) -> DriftObservation:
-        document, _, expected = memory.claimed
+    def _observation(self, pair: Pair, history: _PairHistory) -> DriftObservation:
+        document, _, expected = history.claimed
         return DriftObservation(
             entity=pair[0],
             key=pair[1],
             expected=expected,
-            live=memory.live,
-            since=memory.since,
-            observation_count=memory.observation_count,
-            confirmed=memory.observation_count >= self.confirm_after,
-            corrections=len(memory.corrections),
-            corrections_stopped=memory.corrections_stopped,
+            live=history.live,
+            since=history.since,
+            observation_count=history.observation_count,
+            confirmed=history.observation_count >= self.confirm_after,
+            corrections=len(history.corrections),
+            corrections_stopped=history.corrections_stopped,
             document=document,
-            corrected_at=tuple(at for at, _ in memory.corrections),
-            overwritten=tuple(value for _, value in memory.corrections),
+            corrected_at=tuple(at for at, _ in history.corrections),
+            overwritten=tuple(value for _, value in history.corrections),
         )
 
 

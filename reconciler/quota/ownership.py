@@ -122,6 +122,11 @@ class Override:
     # the rolled-back value stays.
     ends_with_document: bool = False
 
+    @property
+    def pair(self) -> Pair:
+        """Entity and key."""
+        return self.entity, self.key
+
     def in_force(self, now: float, declared: float | None) -> bool:
         """Whether it still replaces the declared value."""
         return now < self.until and (not self.ends_with_document or declared == self.declared)
@@ -208,7 +213,7 @@ RecordChange: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCounts:
-    """How many pairs the records of a cluster have that a part of them leaves out."""
+    """Number of pairs that records of some entities leave out."""
 
     # Owned pairs by the namespace of their document.
     owned: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -236,7 +241,7 @@ class OwnershipRecords:
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
     # Whether records exist or existed; without any, removals cannot be determined.
     is_known: bool = True
-    # What is counted of the records of all other entities.
+    # Number of pairs in the records of all other entities.
     elsewhere: RecordCounts = field(default_factory=RecordCounts)
 
     @property
@@ -251,7 +256,7 @@ class OwnershipRecords:
         return len(self.orphaned) + self.elsewhere.orphaned
 
     def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
-        """Return the records of some entities only; nothing is counted of the others."""
+        """Return the records of some entities; pairs of other entities are not counted in ``elsewhere``."""
         return replace(
             self,
             records={entity: self.records[entity] for entity in entities if entity in self.records},
@@ -268,7 +273,7 @@ class OwnershipRecords:
     def with_part(
         self, entities: Collection[Entity], part: "OwnershipRecords"
     ) -> "OwnershipRecords":
-        """Return the records with those of some entities replaced; maps are copied, not read."""
+        """Return the records with those of some entities replaced, without a visit of each record."""
         before = self.part(entities)
         return replace(
             self,
@@ -334,7 +339,7 @@ class _RecordsDraft:
             case Orphaned(entity=entity, key=key):
                 self._orphaned.add((entity, key))
             case OverrideSet(override=override):
-                self._overrides[override.entity, override.key] = override
+                self._overrides[override.pair] = override
             case _:
                 _ = self._overrides.pop((change.entity, change.key), None)
 

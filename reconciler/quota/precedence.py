@@ -146,11 +146,11 @@ def resolve(
     """
     effective: list[EffectiveLimit] = []
     if principal.user is not None or principal.client_id is not None:
-        around = _present(state.limits, candidates(principal.user, principal.client_id))
-        effective.extend(_closest(key, around, principal) for key in CLIENT_KEYS if key in keys)
+        present = _present(state.limits, candidates(principal.user, principal.client_id))
+        effective.extend(_closest(key, present, principal) for key in CLIENT_KEYS if key in keys)
     if principal.ip is not None:
         effective.extend(
-            _of_address(key, state, principal, principal.ip, spellings or {})
+            _resolve_address(key, state, principal, principal.ip, spellings or {})
             for key in IP_KEYS
             if key in keys
         )
@@ -254,7 +254,7 @@ def _with_unranked(
     return replace(effective, unranked=limits) if limits else effective
 
 
-def _of_address(
+def _resolve_address(
     key: Key,
     state: QuotaState,
     principal: Principal,
@@ -294,17 +294,17 @@ def _present(
 
 
 def _closest(
-    key: Key, around: tuple[tuple[Entity, Limits], ...], principal: Principal
+    key: Key, present: tuple[tuple[Entity, Limits], ...], principal: Principal
 ) -> EffectiveLimit:
     column = COLUMN_OF[key]
-    holding: list[tuple[Entity, float]] = []
-    for subject, limits in around:
+    matching: list[tuple[Entity, float]] = []
+    for subject, limits in present:
         value = limits[column]
         if value is not None:
-            holding.append((subject, value))
-    if not holding:
+            matching.append((subject, value))
+    if not matching:
         return _UNLIMITED[key]
-    source, value = holding[0]
+    source, value = matching[0]
     return EffectiveLimit(
         key=key,
         value=value,
@@ -314,7 +314,7 @@ def _closest(
         overridden=tuple(
             [
                 OverriddenLimit(entity=entity, level=level(entity), value=number)
-                for entity, number in holding[1:]
+                for entity, number in matching[1:]
             ]
         ),
     )

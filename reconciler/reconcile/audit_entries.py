@@ -35,14 +35,14 @@ def intent_entries(outcome: Outcome, pairs: Collection[Pair]) -> tuple[Mapping[s
     return tuple(
         {
             **run,
-            **_change(change := pair.change),
+            **_change(change := pair_outcome.change),
             "outcome": INTENDED,
             "seen": unchecked,
             "found": None,
             "words": change.note,
         }
-        for pair in outcome.pairs
-        if (pair.change.entity, pair.change.key) in pairs
+        for pair_outcome in outcome.pairs
+        if pair_outcome.change.pair in pairs
     )
 
 
@@ -54,18 +54,18 @@ def entries(outcome: Outcome, pairs: Collection[Pair] = ()) -> tuple[Mapping[str
     """
     run, began = _run(outcome, outcome.ended_at), instant(outcome.started_at)
     audit_entries: list[Mapping[str, object]] = []
-    for pair in outcome.pairs:
-        was_intended = (pair.change.entity, pair.change.key) in pairs
-        if pair.result is None and not was_intended:
+    for pair_outcome in outcome.pairs:
+        was_intended = pair_outcome.change.pair in pairs
+        if pair_outcome.result is None and not was_intended:
             continue
         audit_entries.append(
             {
                 **run,
-                **_change(pair.change),
-                "outcome": pair.status_text,
-                "seen": str(pair.visibility),
-                "found": value_json(pair.observed_value),
-                "words": _result_text(pair),
+                **_change(pair_outcome.change),
+                "outcome": pair_outcome.status_text,
+                "seen": str(pair_outcome.visibility),
+                "found": value_json(pair_outcome.observed_value),
+                "words": _result_text(pair_outcome),
                 **({"intendedAt": began} if was_intended else {}),
             }
         )
@@ -168,13 +168,13 @@ def _document(change: QuotaChange) -> str:
     return change.owner.document if change.owner is not None else ""
 
 
-def _result_text(pair: PairOutcome) -> str:
-    match pair.result:
+def _result_text(pair_outcome: PairOutcome) -> str:
+    match pair_outcome.result:
         case Rejected(name=name, message=message):
             return f"{name}: {message}"
         case Held(waits_for=waits_for):
-            return waits_text(pair.change.entity, waits_for)
+            return waits_text(pair_outcome.change.entity, waits_for)
         case Unknown(reason=reason):
             return reason
         case _:
-            return pair.change.note
+            return pair_outcome.change.note

@@ -71,11 +71,7 @@ def override_differences(
         record_changes: Overrides that begin or end with the plan.
         now: In seconds since the epoch.
     """
-    ordered = {
-        (change.override.entity, change.override.key)
-        for change in record_changes
-        if isinstance(change, OverrideSet)
-    }
+    ordered = {change.override.pair for change in record_changes if isinstance(change, OverrideSet)}
     overrides = {
         pair: override
         for pair, override in observation.owned.overrides.items()

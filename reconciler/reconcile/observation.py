@@ -49,7 +49,7 @@ class Observation:
         }
 
     def age(self, clock: Clock) -> float:
-        """Return its age by the clock that shows more: the time of day is set back, and a suspended machine stops the other."""
+        """Return its age in seconds, the larger of two: the wall clock may be set back, the monotonic one stops in a suspended machine."""
         return max(clock.now() - self.at, clock.monotonic() - self.monotonic_at)
 
     def unsettled(self, now: float) -> Mapping[Pair, Intent]:

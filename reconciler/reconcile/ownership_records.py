@@ -65,22 +65,22 @@ def refused_overrides(
         owned: The records before the run: an override that the rejected one replaced is in force again.
     """
     rejected = {
-        (pair.change.entity, pair.change.key)
+        pair.change.pair
         for pair in pairs
         if isinstance(pair.result, Rejected) and pair.change.cause is Cause.OVERRIDE
     }
     overrides = [change.override for change in begun if isinstance(change, OverrideSet)]
     return tuple(
         OverrideEnded(entity=override.entity, key=override.key)
-        if (earlier := owned.overrides.get((override.entity, override.key))) is None
+        if (earlier := owned.overrides.get(override.pair)) is None
         else OverrideSet(override=earlier)
         for override in overrides
-        if (override.entity, override.key) in rejected
+        if override.pair in rejected
     )
 
 
 def _result(pair: PairOutcome, now: float, waiting: Collection[Pair]) -> Iterable[RecordChange]:
-    subject, key = pair.change.entity, pair.change.key
+    subject, key = pair.change.pair
     if not isinstance(pair.result, Applied | Unknown):
         if (subject, key) not in waiting:
             yield IntentEnded(entity=subject, key=key)
@@ -119,18 +119,14 @@ def drift_times(plan: Plan, owned: OwnershipRecords) -> tuple[DriftObserved, ...
     Drift that is about to be corrected ends when the correction is recorded, not before.
     """
     drifting: dict[tuple[object, object], Finding] = {
-        (finding.entity, finding.key): finding
-        for finding in plan.findings_for(Cause.DRIFT)
-        if not finding.ignored
+        finding.pair: finding for finding in plan.findings_for(Cause.DRIFT) if not finding.ignored
     }
     begun = [
         DriftObserved(entity=finding.entity, key=finding.key, at=finding.since)
         for finding in drifting.values()
-        if (finding.entity, finding.key) not in owned.drift_since
+        if finding.pair not in owned.drift_since
     ]
-    corrected = {
-        (change.entity, change.key) for change in plan.changes if change.cause is Cause.DRIFT
-    }
+    corrected = {change.pair for change in plan.changes if change.cause is Cause.DRIFT}
     over = [
         DriftObserved(entity=pair[0], key=pair[1], at=None)
         for pair in owned.drift_since

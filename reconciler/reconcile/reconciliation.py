@@ -60,9 +60,8 @@ async def reconcile_cluster(
 ) -> Reconciliation:
     """Observe, plan, withhold, send, verify, record; errors are part of the result.
 
-    Corrections of drift must pass the guards like every other change. Drift that is not corrected now or that a guard
-    withholds stays a finding of the same record write; otherwise the records would take over the drifted value and lose
-    the time when it was first seen.
+    Corrections of drift must pass the guards like every other change. Drift that is not corrected now, or that a guard
+    withholds, becomes a finding: without one, the records would end its drift time.
 
     Args:
         desired: All documents, without conflicts.
@@ -173,9 +172,7 @@ def withhold(
             for change, violation in allowance.violations(plan.changes, owned, guards).items():
                 violations_by_change[change] = [violation]
         plan = _with_restored(plan, violations_by_change, owned)
-    bookkeeping = without_ends(
-        plan.bookkeeping, {(change.entity, change.key) for change in violations_by_change}
-    )
+    bookkeeping = without_ends(plan.bookkeeping, {change.pair for change in violations_by_change})
     return replace(plan, bookkeeping=bookkeeping), tuple(
         WithheldChange(change=change, violations=tuple(violations))
         for change, violations in violations_by_change.items()
@@ -219,11 +216,7 @@ def _remaining_expired(
 ) -> tuple[ExpiredOverride, ...]:
     """Return the expired overrides that the reconciliation did not revert."""
     pairs = () if outcome is None else outcome.pairs
-    reverted = {
-        (pair_outcome.change.entity, pair_outcome.change.key)
-        for pair_outcome in pairs
-        if pair_outcome.is_done
-    }
+    reverted = {pair_outcome.change.pair for pair_outcome in pairs if pair_outcome.is_done}
     return expired_overrides(prepared.plan, prepared.observation.owned, reverted=reverted)
 
 
@@ -231,7 +224,7 @@ def _without_new_drift(prepared: PreparedPlan, guards: Guards) -> PreparedPlan:
     live, owned = prepared.observation.live, prepared.observation.owned
 
     def is_confirmed(item: QuotaChange | Finding) -> bool:
-        return item.cause is not Cause.DRIFT or (item.entity, item.key) in owned.drift_since
+        return item.cause is not Cause.DRIFT or item.pair in owned.drift_since
 
     plan = prepared.plan
     known_plan = replace(
@@ -253,7 +246,7 @@ def _without(plan: Plan, excluded: Iterable[QuotaChange]) -> Plan:
 
 
 def _reported_drift(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> Iterable[Finding]:
-    """Return findings for drift that is not corrected now, as under ``Warn``; else the records would end its drift time."""
+    """Return findings for drift that is not corrected now, as under ``Warn``."""
     observation = prepared.observation
     return (
         Finding(
@@ -266,7 +259,7 @@ def _reported_drift(prepared: PreparedPlan, excluded: Iterable[QuotaChange]) -> 
             action=Action.REPORT,
             claim=change.claim,
             owner=change.owner,
-            since=observation.owned.drift_since.get((change.entity, change.key), observation.at),
+            since=observation.owned.drift_since.get(change.pair, observation.at),
             note=change.note,
         )
         for change in excluded

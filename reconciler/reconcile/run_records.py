@@ -59,7 +59,7 @@ def lost_outcome(
         pairs=tuple(
             PairOutcome(
                 change=change,
-                result=Unknown(reason=reason) if (change.entity, change.key) in intended else None,
+                result=Unknown(reason=reason) if change.pair in intended else None,
             )
             for change in plan.changes
         ),
@@ -89,7 +89,7 @@ async def record(
     open_still = frozenset(
         pair
         for pair_outcome in outcome.pairs
-        if (pair := (pair_outcome.change.entity, pair_outcome.change.key)) in waiting
+        if (pair := pair_outcome.change.pair) in waiting
         and not isinstance(pair_outcome.result, Applied | Unknown)
     )
     try:

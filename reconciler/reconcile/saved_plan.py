@@ -132,7 +132,7 @@ def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
 
     The end writes the replaced value, but not that of a rollback, or one that a document declares and guards judge.
     """
-    override = observation.owned.overrides.get((change.entity, change.key))
+    override = observation.owned.overrides.get(change.pair)
     if override is None:
         return False
     has_its_value = same_value(change.key, change.after, override.value)
@@ -194,8 +194,8 @@ def _refusal(change: QuotaChange, rules: Rules, observation: Observation) -> str
 
 
 def _operations(saved: Iterable[QuotaChange], now: Iterable[QuotaChange]) -> list[str]:
-    saved_by_pair = {(change.entity, change.key): change for change in saved}
-    current_by_pair = {(change.entity, change.key): change for change in now}
+    saved_by_pair = {change.pair: change for change in saved}
+    current_by_pair = {change.pair: change for change in now}
     mismatches: list[str] = []
     for pair in [*saved_by_pair, *(pair for pair in current_by_pair if pair not in saved_by_pair)]:
         then, today = saved_by_pair.get(pair), current_by_pair.get(pair)

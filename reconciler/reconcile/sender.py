@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Final, TypeVar
 
-from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
-from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
+from reconciler.quota.state import Visibility
+from reconciler.reconcile.options import ReconcilePorts
 from reconciler.reconcile.visibility import VisibilityProbes, deadline_seconds
 
 STOP_GRACE_SECONDS: Final = 10.0
@@ -35,8 +35,6 @@ class PlanSender:
     """Sends one plan. Call ``run`` once, then read ``results``.
 
     Args:
-        clock: Wall clock and monotonic clock.
-        progress: Called with ``apply`` and the entities done and in total, and with ``visible`` while waiting.
         obstacles: Writes of an earlier run without a known outcome, with their results: they hold others from the start.
         withheld: Changes that are withheld; the plan may have the end of an override in place of one.
         pace: Whether each request waits until the one before is visible.
@@ -45,17 +43,15 @@ class PlanSender:
 
     def __init__(
         self,
-        *,
-        store: QuotaStore,
-        clock: Clock,
-        progress: Progress,
+        ports: ReconcilePorts,
         changes: Sequence[QuotaChange],
+        *,
         obstacles: Iterable[tuple[Alteration, Result]] = (),
         withheld: Iterable[QuotaChange] = (),
         pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
-        self._store, self._clock, self._progress = store, clock, progress
+        self._store, self._progress = ports.store, ports.progress
         self._schedule = SendSchedule(changes)
         self._pace = pace or len(changes) > PACED_FROM_KEYS
         self._grace = grace
@@ -66,7 +62,7 @@ class PlanSender:
             self._schedule.settle(alteration, result)
         for change in withheld:
             self._schedule.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
-        self.probes = VisibilityProbes(changes)
+        self.probes = VisibilityProbes(ports, changes)
         self.results: dict[Pair, Result] = {}
         self.acknowledged_keys = 0
         self.interrupted = False
@@ -80,48 +76,40 @@ class PlanSender:
     async def run(self) -> None:
         """Send every operation that may be sent; failures are in ``failure`` and ``results``, not raised."""
         for batch in self._schedule.batches:
-            if not self._goes_on():
+            if not self._may_continue():
                 return
             try:
-                await self._batch(batch)
+                await self._send_batch(batch)
             except KquotaError as error:
                 self.failure = error
 
-    def _goes_on(self) -> bool:
+    def _may_continue(self) -> bool:
         return not self.interrupted and self.failure is None
 
-    async def _batch(self, batch: SendBatch) -> None:
-        await self._wait_until_visible(batch)
-        if not self._goes_on():
+    async def _send_batch(self, batch: SendBatch) -> None:
+        if self._schedule.not_yet_visible(batch):
+            visibility = await self._wait_until_visible()
+            if visibility is not None and visibility.everywhere:
+                self._schedule.mark_visible()
+        if not self._may_continue():
             return
-        held_results = self._schedule.find_held_entities(batch)
+        obstacles = self._schedule.find_held_entities(batch)
+        sendable: list[Alteration] = []
         for alteration in batch.alterations:
-            if alteration.entity in held_results:
-                self._settle(alteration, Held(waits_for=held_results[alteration.entity]))
-        for chunk in chunks(
-            [
-                alteration
-                for alteration in batch.alterations
-                if alteration.entity not in held_results
-            ]
-        ):
-            if not self._goes_on():
+            if alteration.entity in obstacles:
+                self._settle(alteration, Held(waits_for=obstacles[alteration.entity]))
+            else:
+                sendable.append(alteration)
+        for chunk in chunks(sendable):
+            if not self._may_continue():
                 return
-            await self._chunk(chunk)
+            await self._send_chunk(chunk)
 
-    async def _wait_until_visible(self, batch: SendBatch) -> None:
-        """Wait until every live broker shows the acknowledged operations that removals of the batch rely on."""
-        if not self._schedule.unseen(batch):
-            return
-        visibility = await self._until_stopped(
-            self.probes.wait(
-                store=self._store, clock=self._clock, progress=self._progress, seconds=self._seconds
-            )
-        )
-        if visibility is not None and visibility.everywhere:
-            self._schedule.mark_visible()
+    async def _wait_until_visible(self) -> Visibility | None:
+        """Wait until every live broker shows the acknowledged operations; ``None`` after a request to stop."""
+        return await self._until_stopped(self.probes.wait(self._seconds))
 
-    async def _chunk(self, chunk: tuple[Alteration, ...]) -> None:
+    async def _send_chunk(self, chunk: tuple[Alteration, ...]) -> None:
         results: dict[Entity, Result] = {}
         request = asyncio.ensure_future(self._store.alter(chunk, results=results))
         try:
@@ -130,15 +118,8 @@ class PlanSender:
             for alteration in chunk:
                 if alteration.entity in results:
                     self._settle(alteration, results[alteration.entity])
-        if self._pace and self._goes_on():
-            visibility = await self._until_stopped(
-                self.probes.wait(
-                    store=self._store,
-                    clock=self._clock,
-                    progress=self._progress,
-                    seconds=self._seconds,
-                )
-            )
+        if self._pace and self._may_continue():
+            visibility = await self._wait_until_visible()
             if visibility is not None and not visibility.everywhere:
                 self.failure = KquotaError(
                     "the brokers lag, so sending stopped: "

@@ -52,12 +52,7 @@ async def _observe(
     try:
         if sender.probes.any:
             visibility = await sender.probes.wait(
-                store=ports.store,
-                clock=ports.clock,
-                progress=ports.progress,
-                seconds=QUICK_SECONDS
-                if sender.interrupted
-                else deadline_seconds(sender.acknowledged_keys),
+                QUICK_SECONDS if sender.interrupted else deadline_seconds(sender.acknowledged_keys)
             )
         live = await ports.store.describe(ALL)
     except KquotaError as error:

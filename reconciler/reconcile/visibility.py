@@ -8,15 +8,14 @@ a change that another writer replaced meanwhile is dropped, because no broker wi
 from collections.abc import Iterable
 from typing import Final
 
-from reconciler.base.protocols import Clock, Progress
 from reconciler.errors import KquotaError
-from reconciler.ports import QuotaStore
 from reconciler.quota.entity import Entity
 from reconciler.quota.filters import exactly
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.state import Visibility
+from reconciler.reconcile.options import ReconcilePorts
 
 AT_LEAST_SECONDS: Final = 30.0
 PER_KEY_SECONDS: Final = 0.000_2
@@ -39,7 +38,8 @@ class VisibilityProbes:
         changes: The plan, for the earlier values.
     """
 
-    def __init__(self, changes: Iterable[QuotaChange]) -> None:
+    def __init__(self, ports: ReconcilePorts, changes: Iterable[QuotaChange]) -> None:
+        self._store, self._clock, self._progress = ports.store, ports.clock, ports.progress
         self._before: dict[tuple[Entity, str], float | None] = {
             (change.entity, str(change.key)): change.before for change in changes
         }
@@ -58,39 +58,34 @@ class VisibilityProbes:
         """Whether there is a change to wait for."""
         return bool(self._last)
 
-    async def wait(
-        self, *, store: QuotaStore, clock: Clock, progress: Progress, seconds: float
-    ) -> Visibility:
+    async def wait(self, seconds: float) -> Visibility:
         """Wait until all live brokers show the changes, or until the deadline; return what they show.
 
         Raises:
             ClientError: The list of brokers is not available.
         """
-        deadline = clock.monotonic() + seconds
+        deadline = self._clock.monotonic() + seconds
         pending = list(self._last)
         while True:
-            remaining = deadline - clock.monotonic()
-            visibility_result = await store.wait_visible(
+            remaining = deadline - self._clock.monotonic()
+            visibility = await self._store.wait_visible(
                 pending, timeout=max(min(remaining, SLICE_SECONDS), 0.0)
             )
-            progress(
-                "visible",
-                len(visibility_result.visible),
-                len(visibility_result.visible) + len(visibility_result.lagging),
-            )
-            if visibility_result.everywhere or remaining <= SLICE_SECONDS:
-                return visibility_result
-            pending = await self._unchanged_by_others(pending, store, visibility_result) or pending
+            visible = len(visibility.visible)
+            self._progress("visible", visible, visible + len(visibility.lagging))
+            if visibility.everywhere or remaining <= SLICE_SECONDS:
+                return visibility
+            pending = await self._unchanged_by_others(pending, visibility) or pending
 
     async def _unchanged_by_others(
-        self, pending: list[Alteration], store: QuotaStore, visibility_result: Visibility
+        self, pending: list[Alteration], visibility: Visibility
     ) -> list[Alteration]:
         """Return the alterations that no other writer has changed, according to the first lagging broker."""
-        node = visibility_result.lagging[0] if visibility_result.lagging else None
+        node = visibility.lagging[0] if visibility.lagging else None
         remaining: list[Alteration] = []
         for alteration in pending:
             try:
-                state = await store.describe(exactly(alteration.entity), node=node)
+                state = await self._store.describe(exactly(alteration.entity), node=node)
             except KquotaError:
                 return pending  # the broker is unreachable now; check again in the next slice
             if all(

@@ -61,8 +61,7 @@ async def prepare(
 ) -> PreparedPlan:
     """Observe, plan, check guards, validate. Writes nothing, neither to the cluster nor to the records.
 
-    `preview` runs in a thread while the broker validates. All its arguments must be immutable; a mutable one
-    would be a data race.
+    :func:`preview` runs in a thread while the broker validates, so its arguments must be immutable.
 
     Raises:
         WrongCluster: Another cluster answered.
@@ -71,18 +70,17 @@ async def prepare(
     """
     observation = await observe(ports, options)
     plan, changes = _compare(observation, desired, options)
-    # A thread computes the impact while the broker validates.
-    meaning = asyncio.to_thread(
-        preview,
-        observation,
-        desired,
-        options,
-        plan=plan,
-        verdict=ValidationResult(source="none"),
-        override_changes=changes,
-    )
     prepared, verdict = await asyncio.gather(
-        meaning, validate(ports, options, observation, plan.changes)
+        asyncio.to_thread(
+            preview,
+            observation,
+            desired,
+            options,
+            plan=plan,
+            verdict=ValidationResult(source="none"),
+            override_changes=changes,
+        ),
+        validate(ports, options, observation, plan.changes),
     )
     return replace(prepared, preview=replace(prepared.preview, verdict=verdict))
 
@@ -143,7 +141,8 @@ async def apply(
     Args:
         withheld: Changes that were withheld from the plan, which may have the end of an override in place of one; changes
             that depend on them are held.
-        before_sending: Called with the outcome of a run that ends now: each change about to be sent is unknown.
+        before_sending: Called with the outcome to save in case the run is killed: each change that is about to be sent
+            is unknown.
 
     Raises:
         PlanRefused: A guard refuses the plan; nothing was sent.
@@ -152,55 +151,48 @@ async def apply(
         Interrupted: A stop was requested; contains the outcome.
         KquotaError: Nothing could be sent, or intents or outcome could not be written before.
     """
-    await _refuse_or_go_on(ports, options, prepared)
-    prepared = await _still_fits(ports, options, prepared)
+    await _check_guards(ports, options, prepared)
+    prepared = await _check_current(ports, options, prepared)
     started = ports.clock.now()
-    plan = prepared.plan
+    plan, observation = prepared.plan, prepared.observation
     record_changes = bookkeeping(prepared, options)
-    waiting = prepared.observation.unsettled(started)
+    waiting = observation.unsettled(started)
     # A change that waits for an earlier write of another value is not sent: the intent of that write stays.
     sendable = [
         change
         for change in plan.changes
-        if (pair := (change.entity, change.key)) not in waiting
-        or waiting[pair].value == change.after
+        if (pair := change.pair) not in waiting or waiting[pair].value == change.after
     ]
     intents = ownership_records.intents(sendable, now=started)
-    close_settled(ports, prepared.observation, options, record_changes)
+    close_settled(ports, observation, options, record_changes)
     await ports.inventory.write(plan.cluster_id, (*record_changes, *intents))
     sender = PlanSender(
-        store=ports.store,
-        clock=ports.clock,
-        progress=ports.progress,
-        changes=plan.changes,
+        ports,
+        plan.changes,
         obstacles=_unsettled_results(prepared, started),
         withheld=withheld,
         pace=options.pace,
     )
-    intended = frozenset((change.entity, change.key) for change in sendable)
-    early = lost_outcome(plan, intended, options, started=started, record_count=len(record_changes))
+    intended = frozenset(change.pair for change in sendable)
+    lost = lost_outcome(plan, intended, options, started=started, record_count=len(record_changes))
     try:
         if ports.audit is not None:
-            ports.audit.append(audit_entries.intent_entries(early, intended))
-        before_sending(early)
+            ports.audit.append(audit_entries.intent_entries(lost, intended))
+        before_sending(lost)
     except KquotaError as error:
         sender.failure = error
     await sender.run()
     visibility, live, failure = await observe_again(ports, sender)
-    outcome = Outcome(
-        cluster_id=plan.cluster_id,
-        digest=plan.digest,
+    outcome = replace(
+        lost,
         pairs=judge(plan.changes, sender.results, live=live, visibility=visibility),
         visibility=visibility,
-        bookkeeping=len(record_changes),
         adopted=len(plan.adopted) if record_changes else 0,
         interrupted=sender.interrupted,
         failure=str(sender.failure) if sender.failure is not None else failure,
-        started_at=started,
         ended_at=ports.clock.now(),
-        origin=options.origin,
     )
-    begun, owned = prepared.override_changes, prepared.observation.owned
+    begun, owned = prepared.override_changes, observation.owned
     outcome = await record(
         ports, outcome, waiting, intended, refused_overrides(outcome.pairs, begun, owned)
     )
@@ -220,9 +212,9 @@ def _compare(
     observation: Observation, desired: DesiredState, options: ReconcileOptions
 ) -> tuple[Plan, tuple[RecordChange, ...]]:
     """Return the plan, limited to the requested pairs, and the override changes that it assumes."""
-    overriding = override_changes(options, observation, desired)
-    owned = observation.owned.with_changes(overriding) if overriding else observation.owned
-    owned = replace(owned, is_known=observation.owned.is_known)
+    changes, owned = override_changes(options, observation, desired), observation.owned
+    if changes:  # Overrides alone do not make the records known.
+        owned = replace(owned.with_changes(changes), is_known=owned.is_known)
     plan = compare(
         desired=desired,
         owned=owned,
@@ -230,7 +222,7 @@ def _compare(
         rules=rules_for(options, observation),
         now=observation.at,
     )
-    return options.remainder.added_to(_limit_to_requested(plan, options, observation)), overriding
+    return options.remainder.added_to(_limit_to_requested(plan, options, observation)), changes
 
 
 def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Observation) -> Plan:
@@ -294,12 +286,12 @@ def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -
     return tuple(warnings)
 
 
-async def _refuse_or_go_on(
+async def _check_guards(
     ports: ReconcilePorts, options: ReconcileOptions, prepared: PreparedPlan
 ) -> None:
-    """Raise if conflicts or guards refuse the plan; settled intents are recorded in any case."""
+    """Raise an error if conflicts or guards refuse the plan; settled intents are recorded nevertheless."""
     try:
-        _guard(prepared)
+        _refuse_violations(prepared.preview)
     except (ManifestErrors, PlanRefused):
         settled = prepared.observation.settlement.changes
         if settled and rules_for(options, prepared.observation).may_record:
@@ -308,8 +300,7 @@ async def _refuse_or_go_on(
         raise
 
 
-def _guard(prepared: PreparedPlan) -> None:
-    preview_result = prepared.preview
+def _refuse_violations(preview_result: Preview) -> None:
     if preview_result.plan.conflicts:
         raise ManifestErrors(
             [
@@ -337,10 +328,10 @@ def _guard(prepared: PreparedPlan) -> None:
         )
 
 
-async def _still_fits(
+async def _check_current(
     ports: ReconcilePorts, options: ReconcileOptions, prepared: PreparedPlan
 ) -> PreparedPlan:
-    """Return the plan with a new observation, if the observation it was computed from is too old.
+    """Check that the plan is still valid; return it with a new observation if its own is too old.
 
     Raises:
         StalePlan: A precondition of the plan or a record has changed, or the override of a planned value ended.
@@ -381,7 +372,7 @@ def _unsettled_results(prepared: PreparedPlan, now: float) -> tuple[tuple[Altera
 
     Sending the same value again is safe, whichever of the two takes effect last.
     """
-    planned_values = {(change.entity, change.key): change.after for change in prepared.plan.changes}
+    planned_values = {change.pair: change.after for change in prepared.plan.changes}
     waiting: dict[Entity, list[tuple[str, float | None]]] = {}
     for (subject, key), intent in prepared.observation.unsettled(now).items():
         if (subject, key) in planned_values and planned_values[subject, key] == intent.value:

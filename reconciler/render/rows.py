@@ -138,10 +138,7 @@ def finding_rows(
     notes: Mapping[tuple[Entity, Key], str],
 ) -> tuple[DisplayRow, ...]:
     """Return rows of findings of one section; ``notes`` from :func:`hiding_notes`."""
-    return tuple(
-        _finding(finding, kind, now, notes.get((finding.entity, finding.key), ""))
-        for finding in findings
-    )
+    return tuple(_finding(finding, kind, now, notes.get(finding.pair, "")) for finding in findings)
 
 
 def hiding_notes(preview: Preview) -> Mapping[tuple[Entity, Key], str]:

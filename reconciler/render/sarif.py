@@ -110,7 +110,7 @@ def plan_findings(preview: Preview, recorded: RecordedUse | None = None) -> tupl
 def _refused_by_use(preview: Preview, recorded: RecordedUse) -> list[SarifResult]:
     """Return refusals by recorded use, at the rules of their limits; a removed limit has no place."""
     places = {
-        (change.entity, change.key): change.claim.place(change.key)
+        change.pair: change.claim.place(change.key)
         for change in preview.plan.changes
         if change.claim is not None
     }

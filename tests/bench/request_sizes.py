@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from reconciler.quota.entity import entity, parts
-from reconciler.wire.messages import alter_client_quotas as altering
+from reconciler.wire.messages import alter_client_quotas
 from tests.bench.harness import say, short
 from tests.servers import ping, raw_quotas
 from tests.servers.kafka import KafkaCluster
@@ -65,7 +65,7 @@ class Samples:
 
 def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[bytes]:
     """Encoded requests for all entities; ``turn`` shifts every value, so that each key changes."""
-    entries = altering.encode_entries(
+    entries = alter_client_quotas.encode_entries(
         API_VERSION,
         [
             (
@@ -77,7 +77,7 @@ def bodies(operations: int, turn: int, *, validate_only: bool = False) -> list[b
     )
     most = operations // len(KEYS)
     return [
-        altering.join_entries(
+        alter_client_quotas.join_entries(
             API_VERSION, entries[first : first + most], validate_only=validate_only
         )
         for first in range(0, ENTITIES, most)
@@ -150,7 +150,7 @@ class SecondWriter:
                 if self._stop.is_set():
                     return
                 operations = ((KEYS[0], float(number)),)
-                body = altering.encode_request(
+                body = alter_client_quotas.encode_request(
                     API_VERSION, [(OTHER, operations)], validate_only=False
                 )
                 start = time.perf_counter()

@@ -23,4 +23,4 @@ from reconciler.wire.version_selection import OfferedVersions
 def test_the_version_line_of_kafka_is_inferred_from_the_offered_api_versions(
     ranges: dict[int, tuple[int, int]], expected: tuple[str, str]
 ) -> None:
-    assert cluster_info.line(OfferedVersions(ranges=ranges)) == expected
+    assert cluster_info.release_line(OfferedVersions(ranges=ranges)) == expected

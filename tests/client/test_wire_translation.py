@@ -13,7 +13,7 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.filters import ANY, Component, Filter
 from reconciler.quota.outcome import Alteration, Applied, OpenAlteration, Rejected
 from reconciler.wire.error_codes import INVALID_REQUEST, NONE
-from reconciler.wire.messages import describe_client_quotas as describing
+from reconciler.wire.messages import describe_client_quotas
 from reconciler.wire.messages.alter_client_quotas import AlterClientQuotasResponse
 
 SHOP, ANYONE = entity(user="alice", client_id="shop"), entity(user=DEFAULT)
@@ -33,9 +33,9 @@ def test_the_three_ways_to_match_a_part_have_three_encodings() -> None:
     request = filter_request(Filter(components=components, strict=True))
     assert request.strict
     assert request.components == (
-        ("user", describing.EXACT, "alice"),
-        ("client-id", describing.DEFAULT, None),
-        ("ip", describing.ANY, None),
+        ("user", describe_client_quotas.EXACT, "alice"),
+        ("client-id", describe_client_quotas.DEFAULT, None),
+        ("ip", describe_client_quotas.ANY, None),
     )
 
 

@@ -27,8 +27,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a held entity is sent",
         file="reconciler/reconcile/sender.py",
-        old="                if alteration.entity not in held_results\n",
-        new="",
+        old="            else:\n                sendable.append(alteration)\n",
+        new="            sendable.append(alteration)\n",
         tests=("tests/reconcile/test_workflow.py",),
     ),
     Fault(
@@ -55,8 +55,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="validate-only writes",
         file="reconciler/client/alteration_sender.py",
-        old="altering.join_entries(version, entries, validate_only=self._validate_only)",
-        new="altering.join_entries(version, entries, validate_only=False)",
+        old="version, entries, validate_only=self._validate_only",
+        new="version, entries, validate_only=False",
         tests=("tests/client/test_alteration_sender.py",),
     ),
     Fault(

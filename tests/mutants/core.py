@@ -64,8 +64,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "an entity of unknown outcome is written again",
-            "            self._unsure.add(alteration.entity)\n",
-            "            self._unsure.discard(alteration.entity)\n",
+            "            self._entities_unknown.add(alteration.entity)\n",
+            "            self._entities_unknown.discard(alteration.entity)\n",
             ORDER,
         ),
         (
@@ -256,8 +256,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a plan is not sorted",
-            "        for subject in sorted(self._out_of_sync(), key=sort_key):",
-            "        for subject in list(self._out_of_sync()):",
+            "        for subject in sorted(self._find_out_of_sync(), key=sort_key):",
+            "        for subject in list(self._find_out_of_sync()):",
             PLAN,
         ),
         (
@@ -340,8 +340,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a suspended document declares claims",
-            "    silent = {candidate.document for candidate in everything if candidate.suspended}",
-            "    silent = {candidate.document for candidate in everything if candidate.document is None}",
+            "    frozen_documents = {candidate.document for candidate in all_declarations if candidate.suspended}",
+            "    frozen_documents = {candidate.document for candidate in all_declarations if candidate.document is None}",
             ("tests/quota/planner/test_desired_state.py",),
         ),
         (
@@ -419,8 +419,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the last protection gives the reason",
-            "                violations.append(_of(change, Guard.PROTECTED_ENTITIES, message))\n                break",
-            "                violations[:] = [*violations[:-1], _of(change, Guard.PROTECTED_ENTITIES, message)]",
+            "                violations.append(_violation_of(change, Guard.PROTECTED_ENTITIES, message))\n                break",
+            "                violations[:] = [*violations[:-1], _violation_of(change, Guard.PROTECTED_ENTITIES, message)]",
             GUARDS,
         ),
         (
@@ -512,8 +512,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "an orphan hides limits as of before the plan",
-            "hiding=_hiding(plan, after, desired or DesiredState())",
-            "hiding=_hiding(plan, live, desired or DesiredState())",
+            "hiding=_hiding_orphans(plan, after, desired or DesiredState())",
+            "hiding=_hiding_orphans(plan, live, desired or DesiredState())",
             IMPACT,
         ),
         (

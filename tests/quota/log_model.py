@@ -175,7 +175,7 @@ def drive(
         results.update(((alteration.entity, Key(key)), result) for key, _ in alteration.operations)
 
     for batch in plan.batches:
-        if plan.unseen(batch):
+        if plan.not_yet_visible(batch):
             plan.mark_visible()
         entities = plan.find_held_entities(batch)
         for alteration in batch.alterations:
@@ -215,9 +215,9 @@ def _changed(values: Values, changes: Sequence[QuotaChange]) -> Values:
     target = dict(values)
     for change in changes:
         if change.after is None:
-            _ = target.pop((change.entity, change.key), None)
+            _ = target.pop(change.pair, None)
         else:
-            target[change.entity, change.key] = change.after
+            target[change.pair] = change.after
     return target
 
 

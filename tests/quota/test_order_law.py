@@ -113,7 +113,7 @@ def test_from_every_state_of_an_interrupted_run_the_next_run_reaches_the_target_
     before, after = plan
     log, _ = drive(before, changes_between(before, after), chances)
     stopped = before.with_values(
-        (change.entity, change.key, log.states[-1].get((change.entity, change.key)))
+        (change.entity, change.key, log.states[-1].get(change.pair))
         for change in changes_between(before, after)
     )
     remaining_changes = changes_between(stopped, after)
@@ -220,10 +220,10 @@ def test_a_removal_waits_until_the_limits_that_it_relies_on_are_visible():
     sets, removals = schedule.batches
     (creation,) = sets.alterations
     schedule.settle(creation, Applied())
-    assert schedule.unseen(removals) == (creation,)
+    assert schedule.not_yet_visible(removals) == (creation,)
     assert schedule.find_held_entities(removals) == {USER: (EVERY_USER,)}
     schedule.mark_visible()
-    assert schedule.unseen(removals) == ()
+    assert schedule.not_yet_visible(removals) == ()
     assert schedule.find_held_entities(removals) == {}
 
 

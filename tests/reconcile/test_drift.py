@@ -23,10 +23,7 @@ def drifted() -> World:
 
 def drift_of(world: World, **orders):
     findings = asyncio.run(drift(world.ports, world.options(**orders)))
-    return {
-        (finding.entity, finding.key): (finding.applied, finding.live, finding.since)
-        for finding in findings
-    }
+    return {finding.pair: (finding.applied, finding.live, finding.since) for finding in findings}
 
 
 def test_drift_is_a_difference_from_the_applied_value_independent_of_documents():
@@ -100,7 +97,7 @@ def test_a_drift_observation_writes_nothing_to_the_cluster():
         reconciliation.outcome,
         reconciliation.in_order,
     ) == ("prod", None, None, True)
-    assert {(finding.entity, finding.key) for finding in reconciliation.preview.plan.drift} == {
+    assert {finding.pair for finding in reconciliation.preview.plan.drift} == {
         (BOB, RATE),
         (ALICE, SHARE),
     }

@@ -66,17 +66,12 @@ async def a_pass(
 
 def words(reconciliation: Reconciliation) -> dict:
     assert reconciliation.outcome is not None
-    return {
-        (pair.change.entity, pair.change.key): pair.status_text
-        for pair in reconciliation.outcome.pairs
-    }
+    return {pair.change.pair: pair.status_text for pair in reconciliation.outcome.pairs}
 
 
 def withheld(reconciliation: Reconciliation) -> dict:
     return {
-        (withheld_change.change.entity, withheld_change.change.key): {
-            violation.guard for violation in withheld_change.violations
-        }
+        withheld_change.change.pair: {violation.guard for violation in withheld_change.violations}
         for withheld_change in reconciliation.withheld
     }
 

@@ -42,7 +42,7 @@ def outcome() -> Outcome:
 
 
 def recorded(world: World, outcome: Outcome) -> Outcome:
-    pairs = [(pair.change.entity, pair.change.key) for pair in outcome.pairs]
+    pairs = [pair.change.pair for pair in outcome.pairs]
     return asyncio.run(record(world.ports, outcome, (), pairs))
 
 

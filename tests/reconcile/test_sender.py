@@ -1,6 +1,7 @@
 """A stop during sending: the sent changes are known, the others are not sent, and the next run continues."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -112,11 +113,7 @@ def test_a_response_that_never_arrives_makes_the_request_unknown():
                 await asyncio.Event().wait()
 
         sender = PlanSender(
-            store=Silent(),
-            clock=world.cluster.clock,
-            progress=world.ports.progress,
-            changes=prepared.plan.changes,
-            grace=0.001,
+            replace(world.ports, store=Silent()), prepared.plan.changes, grace=0.001
         )
         task = asyncio.ensure_future(sender.run())
         await waiting.wait()
@@ -147,12 +144,8 @@ def test_a_stop_before_the_first_request_is_reported():
 def test_results_are_of_single_keys_because_an_entity_may_be_in_several_batches():
     world = World()
     world.apply(documents({ALICE: {RATE: 5.0}}))
-    sender = PlanSender(
-        store=world.cluster,
-        clock=world.cluster.clock,
-        progress=world.ports.progress,
-        changes=world.plan(documents({ALICE: {type(RATE).REQUEST_PERCENTAGE: 5.0}})).plan.changes,
-    )
+    changes = world.plan(documents({ALICE: {type(RATE).REQUEST_PERCENTAGE: 5.0}})).plan.changes
+    sender = PlanSender(world.ports, changes)
     asyncio.run(sender.run())
     share = type(RATE).REQUEST_PERCENTAGE
     assert sender.results == {(ALICE, share): Applied(), (ALICE, RATE): Applied()}

@@ -16,7 +16,7 @@ TABLE = {ALICE: {RATE: 1.0}, BOB: {RATE: 2.0}, ANYONE: {RATE: 3.0}, ALICE_SHOP: 
 
 def witnessed(world: World) -> tuple[VisibilityProbes, list[Alteration]]:
     changes = world.plan(documents(TABLE)).plan.changes
-    witnesses = VisibilityProbes(changes)
+    witnesses = VisibilityProbes(world.ports, changes)
     alterations = [
         Alteration(change.entity, ((str(change.key), change.after),)) for change in changes
     ]
@@ -29,14 +29,7 @@ def witnessed(world: World) -> tuple[VisibilityProbes, list[Alteration]]:
 def wait(world: World, witnesses: VisibilityProbes, seconds: float = 30.0):
     """The states that the brokers showed, and the duration."""
     started = world.cluster.clock.monotonic()
-    process = asyncio.run(
-        witnesses.wait(
-            store=world.cluster,
-            clock=world.cluster.clock,
-            progress=world.ports.progress,
-            seconds=seconds,
-        )
-    )
+    process = asyncio.run(witnesses.wait(seconds))
     return process, world.cluster.clock.monotonic() - started
 
 

@@ -49,11 +49,11 @@ TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
 
 
 def words(outcome) -> dict:
-    return {(pair.change.entity, pair.change.key): pair.status_text for pair in outcome.pairs}
+    return {pair.change.pair: pair.status_text for pair in outcome.pairs}
 
 
 def visibilities(outcome) -> dict:
-    return {(pair.change.entity, pair.change.key): pair.visibility for pair in outcome.pairs}
+    return {pair.change.pair: pair.visibility for pair in outcome.pairs}
 
 
 def test_declared_limits_are_applied_visible_and_owned():

@@ -50,21 +50,21 @@ def refusals(
     planned = []
     for change in checked:
         if change.cause.value == "OverrideExpired":
-            override = overrides[change.entity, change.key]
+            override = overrides[change.pair]
             replaced = override.before
             if change.claim is None or change.after == replaced:
                 continue
             if not override.ends_with_document:
-                _ = before.pop((change.entity, change.key), None)
+                _ = before.pop(change.pair, None)
                 if replaced is not None:
-                    before[change.entity, change.key] = replaced
+                    before[change.pair] = replaced
         planned.append(change)
     after = dict(before)
     for change in plan.changes:
         if change.after is None:
-            _ = after.pop((change.entity, change.key), None)
+            _ = after.pop(change.pair, None)
         else:
-            after[change.entity, change.key] = change.after
+            after[change.pair] = change.after
     removals = sum(change.after is None for change in planned)
     of_plan = set(_of_plan(plan, guards, removals, owned))
     return of_plan.union(

@@ -151,9 +151,7 @@ class PlanLaws:
         sent = Counter(map(_tenant_of, removals))
         # The loop counts a removal of unknown outcome once, unless its process has ended meanwhile.
         certain = Counter(
-            _tenant_of(change)
-            for change in removals
-            if (change.entity, change.key) not in inputs.owned.intents
+            _tenant_of(change) for change in removals if change.pair not in inputs.owned.intents
         )
         room_of_all = budgets.room_of_all()
         waiting = {

@@ -385,13 +385,13 @@ class PlanModel:
         """Return the first quota key for which the plan differs from this reading of the rules; "" = none."""
         inputs = self.inputs
         planned: dict[Pair, Decision] = {
-            (finding.entity, finding.key): Decision(
+            finding.pair: Decision(
                 str(finding.cause), str(finding.action), is_ignored=finding.ignored
             )
             for finding in plan.findings
         }
         for change in plan.changes:
-            planned[change.entity, change.key] = Decision(str(change.cause), "write", change.after)
+            planned[change.pair] = Decision(str(change.cause), "write", change.after)
         owned = inputs.owned.with_changes(plan.bookkeeping)
         if not inputs.rank and plan.bookkeeping:
             return f"records change under Observe: {plan.bookkeeping[0]}"

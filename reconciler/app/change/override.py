@@ -208,7 +208,7 @@ async def _prepare_override(
 def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
     """Return the plan with the replaced values in place of declared ones that guards refuse; ``None`` = none is refused.
 
-    Otherwise the author of a document would decide when an override ends.
+    Otherwise a document could keep an override in force after its end.
     """
     violations = {
         (violation.entity, violation.key): violation for violation in prepared.preview.violations
@@ -216,9 +216,7 @@ def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
     of_removals = violations.get((None, None))  # Violations of a whole plan concern its removals.
     restored: dict[QuotaChange, QuotaChange] = {}
     for change in prepared.plan.changes:
-        violation = violations.get(
-            (change.entity, change.key), of_removals if change.removes else None
-        )
+        violation = violations.get(change.pair, of_removals if change.removes else None)
         end = violation and restoring(change, prepared.observation.owned.overrides)
         if violation and end:
             restored[change] = end
@@ -229,7 +227,7 @@ def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
     if not restored:
         return None
     plan = prepared.plan
-    pairs = {(change.entity, change.key) for change in restored}
+    pairs = {change.pair for change in restored}
     return replace(
         plan,
         changes=tuple(restored.get(change, change) for change in plan.changes),

@@ -149,9 +149,7 @@ class DriftWatcher:
                 or reconciliation.error is not None
             ):
                 return reconciliation
-            incorrect = frozenset(
-                (drifted.entity, drifted.key) for drifted in reconciliation.preview.plan.drift
-            )
+            incorrect = frozenset(drifted.pair for drifted in reconciliation.preview.plan.drift)
             incorrect |= {
                 expired_override.pair for expired_override in reconciliation.expired_overrides
             }

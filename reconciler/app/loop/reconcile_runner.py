@@ -108,9 +108,9 @@ class ReconcileRunner:
             new = [
                 change
                 for change in plan.changes
-                if counts_as_removal(change) and (change.entity, change.key) not in self._open
+                if counts_as_removal(change) and change.pair not in self._open
             ]
-            counted_pairs.update({(change.entity, change.key): tenant_of(change) for change in new})
+            counted_pairs.update({change.pair: tenant_of(change) for change in new})
             await self.window.add(counts_of(new, owned, at=at), at)
 
         reconciliation = await reconcile_cluster(
@@ -131,16 +131,7 @@ class ReconcileRunner:
             fenced=not counts_drift,
         )
         self._remember_waiting(reconciliation, at)
-        tracker = self.tracker
-        if reconciliation.preview is not None:
-            tracker = tracker.after(
-                reconciliation.preview.plan,
-                corrected=corrected_pairs(reconciliation.outcome),
-                now=reconciliation.started_at,
-                first_seen=reconciliation.drift_since,
-            )
-        # Known drift is still reported while nothing counts; otherwise it would appear to be over.
-        observations = tracker.observations
+        tracker = self._tracker_after(reconciliation)
         if counts_drift:
             self.tracker = tracker
         try:
@@ -148,7 +139,18 @@ class ReconcileRunner:
             await self._save_corrections()
         except KquotaError as error:
             reconciliation = replace(reconciliation, error=reconciliation.error or error)
-        return replace(reconciliation, observations=observations)
+        # Known drift is reported also while differences do not count as drift; else it would appear to be over.
+        return replace(reconciliation, observations=tracker.observations)
+
+    def _tracker_after(self, reconciliation: Reconciliation) -> DriftTracker:
+        if reconciliation.preview is None:
+            return self.tracker
+        return self.tracker.after(
+            reconciliation.preview.plan,
+            corrected=corrected_pairs(reconciliation.outcome),
+            now=reconciliation.started_at,
+            first_seen=reconciliation.drift_since,
+        )
 
     async def _load_corrections(self) -> None:
         if self._corrections is not None and self._saved_corrections is None:
@@ -166,7 +168,7 @@ class ReconcileRunner:
         if reconciliation.preview is None:
             return
         waiting = (
-            (withheld.change.entity, withheld.change.key)
+            withheld.change.pair
             for withheld in reconciliation.withheld
             if counts_as_removal(withheld.change)
         )
@@ -179,7 +181,7 @@ class ReconcileRunner:
         sent_pairs: set[Pair] = set()
         unknown: set[Pair] = set()
         for pair_outcome in () if outcome is None else outcome.pairs:
-            pair = pair_outcome.change.entity, pair_outcome.change.key
+            pair = pair_outcome.change.pair
             if isinstance(pair_outcome.result, Applied | Unknown):
                 sent_pairs.add(pair)
             if (
@@ -195,7 +197,7 @@ class ReconcileRunner:
 def corrected_pairs(outcome: Outcome | None) -> Collection[Pair]:
     """Return the pairs whose drift was corrected, or may have been."""
     return frozenset(
-        (pair_outcome.change.entity, pair_outcome.change.key)
+        pair_outcome.change.pair
         for pair_outcome in (() if outcome is None else outcome.pairs)
         if pair_outcome.change.cause is Cause.DRIFT
         and isinstance(pair_outcome.result, Applied | Unknown)

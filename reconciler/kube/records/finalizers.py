@@ -74,7 +74,7 @@ def holds_back(
     plan = None if report.preview is None else report.preview.plan
     planned = None
     if plan is not None and plan.complete and report.error is None:
-        planned = {(change.entity, change.key) for change in plan.changes}
+        planned = {change.pair for change in plan.changes}
     for subject, record in owned.records.items():
         for key, owner in record.pairs():
             pair = subject, key
@@ -177,7 +177,7 @@ def _waited_for_budget(
         now: Seconds since the epoch.
     """
     waiting = {
-        (withheld.change.entity, withheld.change.key)
+        withheld.change.pair
         for withheld in report.withheld
         if any(violation.retry_at is not None for violation in withheld.violations)
     }

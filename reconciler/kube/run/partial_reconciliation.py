@@ -97,7 +97,7 @@ def known_state(
 
 
 def _share_limits(live: QuotaState, limits: Mapping[Entity, Limits]) -> QuotaState:
-    """Return the quotas with the declared limits as objects where both are equal: most are, and stay in memory."""
+    """Return the quotas; where live and declared limits are equal, they share one object, which saves memory."""
     present = live.limits
     declared = {
         entity: values for entity, values in limits.items() if present.get(entity) == values
@@ -107,7 +107,7 @@ def _share_limits(live: QuotaState, limits: Mapping[Entity, Limits]) -> QuotaSta
 
 
 def _is_explained(plan: Plan) -> bool:
-    """Whether each difference is a change or a finding; drift is neither while its detection is disabled."""
+    """Whether each difference is a change or a finding. Drift is neither if its detection is disabled."""
     differing = sum(finding.desired is not None for finding in plan.findings)
     differing += sum(change.claim is not None for change in plan.changes)
     return plan.desired_pairs - plan.in_sync == differing

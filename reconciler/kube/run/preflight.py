@@ -193,11 +193,10 @@ async def _config(
 async def check_operator(
     settings: OperatorSettings, *, patience: float
 ) -> Sequence[tuple[str, Checkup]]:
-    """Every answer about Kubernetes and about each QuotaCluster, under what it is about.
+    """Check the permissions in Kubernetes, then each QuotaCluster; return a title and the checks of each.
 
     Args:
-        settings: Those of the operator.
-        patience: Seconds for one call to a Kafka cluster.
+        patience: Maximum seconds for one call to a Kafka cluster.
 
     Raises:
         ConfigError: No API server can be reached with this configuration.

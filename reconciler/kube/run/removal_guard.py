@@ -1,4 +1,4 @@
-"""Guards of the operator's removals: whether a reconciliation may remove, and whether ClientQuota is being undefined.
+"""Guards of the operator's removals: whether a reconciliation may remove, and whether the definition of ClientQuota is being deleted.
 
 ``kubectl delete crd`` deletes every ClientQuota of the cluster at once. Such a deletion expresses no intent about
 limits, so nothing is removed from Kafka while the definition is being deleted or does not exist.

@@ -66,11 +66,11 @@ class KeyStatusIndex:
         self._findings: dict[Pair, Finding] = _filed(plan.findings if plan else ())
         self._waiting: dict[Pair, QuotaChange] = _filed(report.waiting)
         self._outcomes: dict[Pair, PairOutcome] = {
-            (pair_outcome.change.entity, pair_outcome.change.key): pair_outcome
+            pair_outcome.change.pair: pair_outcome
             for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
         }
         self._withheld: dict[Pair, WithheldChange] = {
-            (withheld.change.entity, withheld.change.key): withheld for withheld in report.withheld
+            withheld.change.pair: withheld for withheld in report.withheld
         }
 
     @property
@@ -133,7 +133,7 @@ class KeyStatusIndex:
     # ---- changes -----------------------------------------------------------------------------
 
     def _changed(self, change: QuotaChange, live: float | None) -> KeyStatus:
-        outcome = self._outcomes.get((change.entity, change.key))
+        outcome = self._outcomes.get(change.pair)
         if outcome is None or outcome.result is None:
             return self._not_sent(change, live)
         return self._status_of_outcome(outcome, live)
@@ -212,7 +212,7 @@ class KeyStatusIndex:
     # ---- findings ----------------------------------------------------------------------------
 
     def _status_of_finding(self, finding: Finding, live: float | None) -> KeyStatus:
-        pair = finding.entity, finding.key
+        pair = finding.pair
         if finding.action in {Action.RECORD, Action.ORPHAN}:
             return KeyStatus(reason=Reason.SYNCED, live=live)
         if finding.ignored:
@@ -227,7 +227,7 @@ class KeyStatusIndex:
     def _reason_left_unchanged(self, finding: Finding) -> tuple[Reason, str]:
         """Return reason and message of a finding that is reported and not written, except drift."""
         agrees = finding.cause in {Cause.ADOPT, Cause.CONVERGED}
-        unsettled = agrees or (finding.entity, finding.key) in self.owned.intents
+        unsettled = agrees or finding.pair in self.owned.intents
         removal = finding.cause in {Cause.PRUNE, Cause.GONE}
         cases: tuple[tuple[bool, Reason, str], ...] = (
             (
@@ -304,7 +304,7 @@ _OVERRIDDEN: Final = "an override is in force"
 
 
 def _filed(items: Iterable[_T]) -> dict[Pair, _T]:
-    return {(item.entity, item.key): item for item in items}
+    return {item.pair: item for item in items}
 
 
 def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus:

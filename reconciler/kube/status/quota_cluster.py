@@ -178,7 +178,7 @@ def _open_drift(report: Reconciliation, previous: Obj) -> tuple[DriftObservation
     """
     spoken_of = condition_of(previous, "Drifted").get("status") == "True"
     corrected = {
-        (pair_outcome.change.entity, pair_outcome.change.key)
+        pair_outcome.change.pair
         for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
         if pair_outcome.is_done
     }

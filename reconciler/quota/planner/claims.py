@@ -56,14 +56,14 @@ def resolve_claims(
         halted: Pairs that frozen documents declare, as far as they are readable.
         other_documents: Documents that exist but neither claim nor freeze (terminating ones that were released).
     """
-    everything = tuple(claims)
+    all_claims = tuple(claims)
     by_entity: dict[Entity, list[Claim]] = {}
-    for claim in everything:
+    for claim in all_claims:
         if not claim.declaration.suspended:
             by_entity.setdefault(claim.declaration.entity, []).append(claim)
     losses: dict[str, dict[Pair, str]] = {}
     suspended = [
-        candidate.declaration for candidate in everything if candidate.declaration.suspended
+        candidate.declaration for candidate in all_claims if candidate.declaration.suspended
     ]
     for subject, competing_claims in by_entity.items():
         if len(competing_claims) == 1:
@@ -71,7 +71,7 @@ def resolve_claims(
         else:
             suspended.extend(_resolve_entity(subject, competing_claims, owned, losses))
     desired = merge(suspended, frozen=frozen)
-    all_documents = {candidate.declaration.document for candidate in everything}
+    all_documents = {candidate.declaration.document for candidate in all_claims}
     return ResolvedClaims(
         desired=replace(
             desired,

@@ -80,7 +80,7 @@ class _Comparison:
         self.findings: list[Finding] = []
         self.bookkeeping: list[RecordChange] = []
         for change in settlement.changes:
-            self._keep_book(change)
+            self._add_record_change(change)
         self.contested = {(conflict.entity, conflict.key) for conflict in desired.conflicts}
         self.unfinished = 0
         # Owned pairs without a declaration: entities in sync are skipped, because all their pairs are declared and owned.
@@ -99,10 +99,10 @@ class _Comparison:
 
     def run(self) -> None:
         """Compare every entity that may be out of sync, sorted."""
-        for subject in sorted(self._out_of_sync(), key=sort_key):
-            self._entity(subject)
+        for subject in sorted(self._find_out_of_sync(), key=sort_key):
+            self._compare_entity(subject)
 
-    def _out_of_sync(self) -> set[Entity]:
+    def _find_out_of_sync(self) -> set[Entity]:
         """Return the entities that may be out of sync and need a full comparison."""
         records, live, special = self.owned.records, self.live.limits, self.special
         record_of, limits_of = records.get, live.get
@@ -159,7 +159,7 @@ class _Comparison:
             complete=self.rules.complete,
         )
 
-    def _entity(self, subject: Entity) -> None:
+    def _compare_entity(self, subject: Entity) -> None:
         desired_limits = self.desired.limits.get(subject, NO_LIMITS)
         live_limits = self.live.limits.get(subject, NO_LIMITS)
         record = self.owned.records.get(subject, NO_RECORD)
@@ -182,14 +182,14 @@ class _Comparison:
                 owner=intent.owner if intent is not None and owner is None else owner,
                 now=self.now,
             )
-            self._pair(view, overrides.get((subject, key)) if rare else None)
+            self._compare_pair(view, overrides.get((subject, key)) if rare else None)
 
     # -- one pair -------------------------------------------------------------------------------
 
-    def _pair(self, view: PairView, override: Override | None) -> None:
+    def _compare_pair(self, view: PairView, override: Override | None) -> None:
         self.unfinished += view.declared is not None
         if override is not None and override.in_force(self.now, view.declared):
-            self._overridden(view, override)
+            self._apply_override(view, override)
             return
         cause = classify(
             view.key,
@@ -206,7 +206,7 @@ class _Comparison:
         elif override is not None:
             self._end_override(view, override, cause, is_frozen=is_frozen)
         elif cause is not None:
-            self._act(view, cause, view.declared)
+            self._apply_rules(view, cause, view.declared)
 
     def _is_frozen(self, view: PairView, cause: Cause | None) -> bool:
         """Whether a frozen document is the recorded owner, or the only document that declares the pair."""
@@ -214,10 +214,12 @@ class _Comparison:
             return True
         return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
 
-    def _act(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
+    def _apply_rules(
+        self, view: PairView, cause: Cause, after: float | None, note: str = ""
+    ) -> None:
         """Turn a cause into a change, a finding or a record change, as the rules permit."""
         if cause is Cause.IN_SYNC:
-            self._in_sync(view)
+            self._note_in_sync(view)
             return
         action = self._action(view, cause)
         ignored = self.rules.ignored(view.entity, view.key, self.now)
@@ -285,17 +287,17 @@ class _Comparison:
             )
         )
 
-    def _in_sync(self, view: PairView) -> None:
+    def _note_in_sync(self, view: PairView) -> None:
         self.unfinished -= 1
         is_orphaned = view.pair in self.owned.orphaned
         if (is_orphaned or view.owner_changed()) and not view.unsettled:
             self._set_record(view, view.declared)
         elif view.pair in self.owned.drift_since:
-            self._keep_book(DriftObserved(entity=view.entity, key=view.key, at=None))
+            self._add_record_change(DriftObserved(entity=view.entity, key=view.key, at=None))
 
     def _set_record(self, view: PairView, value: float | None) -> None:
         """Record the live value, which does not change; ``None`` drops the record."""
-        self._keep_book(
+        self._add_record_change(
             RecordDropped(entity=view.entity, key=view.key)
             if value is None
             else Recorded(entity=view.entity, key=view.key, value=value, owner=view.new_owner())
@@ -303,9 +305,9 @@ class _Comparison:
 
     def _orphan(self, view: PairView) -> None:
         if view.pair not in self.owned.orphaned:
-            self._keep_book(Orphaned(entity=view.entity, key=view.key))
+            self._add_record_change(Orphaned(entity=view.entity, key=view.key))
 
-    def _keep_book(self, change: RecordChange) -> None:
+    def _add_record_change(self, change: RecordChange) -> None:
         if self.rules.may_record:
             self.bookkeeping.append(change)
 
@@ -334,7 +336,7 @@ class _Comparison:
 
     # -- overrides ------------------------------------------------------------------------------
 
-    def _overridden(self, view: PairView, override: Override) -> None:
+    def _apply_override(self, view: PairView, override: Override) -> None:
         """Apply the table with the override's value in place of the declared one."""
         value, note = override.value, f"override by {override.author}: {override.reason}"
         if same_value(view.key, value, view.live):
@@ -345,7 +347,7 @@ class _Comparison:
                 self._set_record(view, value)
             self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
         elif value is not None and same_value(view.key, value, view.applied):
-            self._act(view, Cause.DRIFT, value, note)
+            self._apply_rules(view, Cause.DRIFT, value, note)
         elif self.rules.permits(Cause.OVERRIDE) is Action.WRITE:
             self._write(view, Cause.OVERRIDE, value, note)
         else:
@@ -358,13 +360,13 @@ class _Comparison:
         after = override.before if is_frozen else self._after_override(view, override)
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
-                self._keep_book(OverrideEnded(entity=view.entity, key=view.key))
+                self._add_record_change(OverrideEnded(entity=view.entity, key=view.key))
             is_of_override = view.owner is not None and not view.owner.document
             if is_of_override and view.declared is None and not view.unsettled:
                 # Only the override was owned: the live value is unmanaged again.
                 self._set_record(view, None)
             elif cause is not None:
-                self._act(view, cause, view.declared)
+                self._apply_rules(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
             is_undeclared = is_frozen or view.declared is None
             is_owned = view.owner is not None and bool(view.owner.document)

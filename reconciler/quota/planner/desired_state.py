@@ -109,15 +109,15 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
         declarations: Valid documents; suspended ones are treated as frozen.
         frozen: Names of other documents that exist but must not claim anything.
     """
-    everything = tuple(declarations)
-    silent = {candidate.document for candidate in everything if candidate.suspended}
-    silent.update(frozen)
+    all_declarations = tuple(declarations)
+    frozen_documents = {candidate.document for candidate in all_declarations if candidate.suspended}
+    frozen_documents.update(frozen)
     halted: set[tuple[Entity, Key]] = set()
     limits: dict[Entity, Limits] = {}
     claims: dict[Entity, tuple[Declaration, ...]] = {}
     shared: set[Entity] = set()
-    for declaration in everything:
-        if declaration.document in silent:
+    for declaration in all_declarations:
+        if declaration.document in frozen_documents:
             halted.update((declaration.entity, key) for key, _ in set_values(declaration.limits))
         elif declaration.entity in claims:
             claims[declaration.entity] += (declaration,)
@@ -128,19 +128,21 @@ def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) ->
     conflicts: list[DeclarationConflict] = []
     for subject in sorted(shared, key=sort_key):
         claims[subject] = tuple(sorted(claims[subject], key=_place))
-        limits[subject], entity_conflicts = _fold(subject, claims[subject])
+        limits[subject], entity_conflicts = _merge_limits(subject, claims[subject])
         conflicts.extend(entity_conflicts)
     return DesiredState(
         limits=limits,
         claims=claims,
         conflicts=tuple(conflicts),
-        documents=frozenset(silent.union(candidate.document for candidate in everything)),
-        frozen=frozenset(silent),
+        documents=frozenset(
+            frozen_documents.union(candidate.document for candidate in all_declarations)
+        ),
+        frozen=frozenset(frozen_documents),
         halted=frozenset(halted),
     )
 
 
-def _fold(
+def _merge_limits(
     subject: Entity, claims: tuple[Declaration, ...]
 ) -> tuple[Limits, list[DeclarationConflict]]:
     """Merge the limits of an entity with several documents; return them and the columns that two documents claim."""

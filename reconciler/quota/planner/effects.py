@@ -29,7 +29,7 @@ _STRANGER: Final[tuple[Slot, ...]] = (DEFAULT,)
 
 
 class LimitEffect(NamedTuple):
-    """The limit of one kind of client before and after a plan. A tuple, because a plan has some for each change."""
+    """The limit of one kind of client before and after a plan. A tuple, because tuples are built faster."""
 
     before: float | None  # its limit from any level, None = unlimited
     after: float | None  # the same after the whole plan

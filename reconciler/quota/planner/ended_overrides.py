@@ -1,8 +1,7 @@
-"""Tells the end of an override that restores a value from one that writes another value of a document, for the guards.
+"""Ends of overrides, for the guards: those that restore a value pass, those that write a new declared value are checked.
 
-Guards judge a value when it is planned. While an override is in force, declared values are not planned, and a declared
-value that a guard refused before it began was never written. So the end of an override passes the guards only if it
-restores the live value that the override replaced.
+While an override is in force, declared values are not planned, so no guard has checked them. The end of an override
+passes the guards only if it restores the live value that the override replaced.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,9 +23,9 @@ def select_judged(
 ) -> tuple[tuple[QuotaChange, ...], QuotaState]:
     """Return the changes that guards judge, and the state that they are compared with.
 
-    Not judged are overrides, and ends of overrides that restore a value. An override that limits a client to a tenth
-    must not make the new declared value look ten times too large, so that one is compared with the value that the
-    override replaced. A rolled-back value is compared as it is: it stands for the declared one.
+    Not judged are overrides, and ends of overrides that restore a value. A new declared value is compared with the
+    value that the override replaced: compared with an override to a tenth it would look ten times too large. After a
+    rollback it is compared with the rolled-back value, which is in place of the declared one.
     """
     judged_changes = tuple(
         change
@@ -35,7 +34,7 @@ def select_judged(
         and (change.cause is not Cause.OVERRIDE_EXPIRED or _is_redeclared(change, overrides))
     )
     ended = [
-        overrides[change.entity, change.key]
+        overrides[change.pair]
         for change in judged_changes
         if change.cause is Cause.OVERRIDE_EXPIRED
     ]
@@ -47,7 +46,7 @@ def select_judged(
 
 
 def _is_redeclared(change: QuotaChange, overrides: Overrides) -> bool:
-    override = overrides.get((change.entity, change.key))
+    override = overrides.get(change.pair)
     return (
         change.claim is not None
         and override is not None
@@ -58,12 +57,12 @@ def _is_redeclared(change: QuotaChange, overrides: Overrides) -> bool:
 def restoring(change: QuotaChange, overrides: Overrides) -> QuotaChange | None:
     """Return the end of the same override with the value that it replaced, for a change that a guard refuses.
 
-    Otherwise the author of a document would decide when an override ends, by a value or a removal that a guard refuses.
+    Otherwise a document could keep an override in force after its end, by a value or a removal that a guard refuses.
 
     Returns:
         ``None`` if the change is neither the end of an override with a declared value nor the removal of its value.
     """
-    override = overrides.get((change.entity, change.key))
+    override = overrides.get(change.pair)
     is_end = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
     if (
         override is None
@@ -86,7 +85,7 @@ def restoring(change: QuotaChange, overrides: Overrides) -> QuotaChange | None:
 def without_ends(
     record_changes: Iterable[RecordChange], pairs: Collection[Pair]
 ) -> tuple[RecordChange, ...]:
-    """Return the record changes without ends of overrides of pairs whose change is refused: the next run ends them."""
+    """Return the record changes without the ends of overrides whose change is refused; the next run ends them."""
     return tuple(
         change
         for change in record_changes

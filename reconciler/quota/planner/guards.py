@@ -160,11 +160,11 @@ def check(
     return (
         *nothing_declared(plan.documents, plan.desired_pairs, plan.owned_pairs, guards),
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
-        *_defaults(planned, guards),
+        *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
-        *_labels(planned, guards.required_labels),
-        *_values(written_changes, guards),
-        *_effects(planned, guards, before, apply_to(before, plan.changes)),
+        *_label_violations(planned, guards.required_labels),
+        *_value_violations(written_changes, guards),
+        *_effect_violations(planned, guards, before, apply_to(before, plan.changes)),
         *_ip_alias_violations(plan, live),
     )
 
@@ -179,16 +179,15 @@ def nothing_declared(
     return [Violation(guard=Guard.EMPTY_DESIRED, message=message)]
 
 
-def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Violation]:
+def too_many_removals(count: int, owned_pairs: int, guards: Guards) -> list[Violation]:
     """Return the violations of a number of removals. Takes only counts, so that Spark can call it for a fleet.
 
     Args:
-        planned: Removals of the plan, without those that begin or end an override.
+        count: Removals of the plan, without those that begin or end an override.
         owned_pairs: Number of owned pairs before the plan.
     """
-    if not planned:
+    if not count:
         return []
-    count = planned
     violations: list[Violation] = []
     if count > guards.max_removals:
         message = f"{count} removals are more than the {guards.max_removals} that are allowed"
@@ -202,11 +201,11 @@ def too_many_removals(planned: int, owned_pairs: int, guards: Guards) -> list[Vi
     return violations
 
 
-def _defaults(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
+def _default_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     if not guards.protect_defaults:
         return []
     return [
-        _of(
+        _violation_of(
             change,
             Guard.PROTECTED,
             f"{change.action} on a default entity affects every client without a more specific quota",
@@ -228,12 +227,14 @@ def _protection_violations(
             if protection.entities.matches(change.entity):
                 reason = f": {protection.reason}" if protection.reason else ""
                 message = f"{change.action} on a protected entity{reason}"
-                violations.append(_of(change, Guard.PROTECTED_ENTITIES, message))
+                violations.append(_violation_of(change, Guard.PROTECTED_ENTITIES, message))
                 break
     return violations
 
 
-def _labels(changes: Iterable[QuotaChange], rules: Sequence[LabelRule]) -> list[Violation]:
+def _label_violations(
+    changes: Iterable[QuotaChange], rules: Sequence[LabelRule]
+) -> list[Violation]:
     """Return changes whose document lacks a required label. A removal has no document any more, so it needs none."""
     if not rules:
         return []
@@ -250,11 +251,11 @@ def _labels(changes: Iterable[QuotaChange], rules: Sequence[LabelRule]) -> list[
         if missing:
             kind = "label" if len(missing) == 1 else "labels"
             message = f"its document {claim.document} lacks the {kind} {', '.join(missing)}"
-            violations.append(_of(change, Guard.REQUIRED_LABELS, message))
+            violations.append(_violation_of(change, Guard.REQUIRED_LABELS, message))
     return violations
 
 
-def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
+def _value_violations(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
     """Return declared values outside their bounds, or below the unit check if no minimum is set."""
     violations: list[Violation] = []
     for change in changes:
@@ -264,23 +265,23 @@ def _values(changes: Iterable[QuotaChange], guards: Guards) -> list[Violation]:
         bound = range_of(change, guards.bounds)
         if bound.minimum is None and value < rule.slip and not guards.allow_small_values:
             message = f"{rule.field} {limit(change.key, value)} is below {limit(change.key, rule.slip)}: a wrong unit?"
-            violations.append(_of(change, Guard.BOUNDS_UNIT, message))
+            violations.append(_violation_of(change, Guard.BOUNDS_UNIT, message))
         if bound.minimum is not None and value < bound.minimum:
             message = (
                 f"{rule.field} {limit(change.key, value)} is below its bound"
                 f" {limit(change.key, bound.minimum)}"
             )
-            violations.append(_of(change, Guard.BOUNDS_RANGE, message))
+            violations.append(_violation_of(change, Guard.BOUNDS_RANGE, message))
         if bound.maximum is not None and value > bound.maximum:
             message = (
                 f"{rule.field} {limit(change.key, value)} is above its bound"
                 f" {limit(change.key, bound.maximum)}"
             )
-            violations.append(_of(change, Guard.BOUNDS_RANGE, message))
+            violations.append(_violation_of(change, Guard.BOUNDS_RANGE, message))
     return violations
 
 
-def _effects(
+def _effect_violations(
     changes: Iterable[QuotaChange], guards: Guards, live: QuotaState, after: QuotaState
 ) -> list[Violation]:
     """Return the changes after which clients have too large a jump, or no limit."""
@@ -292,7 +293,7 @@ def _effects(
             effect.before is not None and effect.after is None for effect in effects
         ):
             message = f"clients under it lose their last {change.key}"
-            violations.append(_of(change, Guard.NEWLY_UNLIMITED, message))
+            violations.append(_violation_of(change, Guard.NEWLY_UNLIMITED, message))
     return violations
 
 
@@ -301,23 +302,25 @@ def _factor_violation(
 ) -> list[Violation]:
     """Return the largest jump of clients that are limited before and after, if it is too large and not approved."""
     large_effects = [
-        effect for effect in effects if _size(effect) > _largest(effect, change, guards) * ROUNDING
+        effect
+        for effect in effects
+        if _factor_of(effect) > _allowed_factor(effect, change, guards) * ROUNDING
     ]
     if not large_effects or is_approved(change, guards.bounds, guards.granted):
         return []
-    worst = max(large_effects, key=_size)
-    largest = _largest(worst, change, guards)
+    worst = max(large_effects, key=_factor_of)
+    largest = _allowed_factor(worst, change, guards)
     message = (
         f"{change.key} goes from {limit(change.key, worst.before)} to {limit(change.key, worst.after)}"
         " for clients under it:"
-        f" a factor of {_above(_size(worst), largest)}, {largest:.15g} is allowed"
+        f" a factor of {_format_above(_factor_of(worst), largest)}, {largest:.15g} is allowed"
     )
     if not _is_above_default(worst, change):
-        return [_of(change, Guard.MAX_CHANGE_FACTOR, message)]
-    return [_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
+        return [_violation_of(change, Guard.MAX_CHANGE_FACTOR, message)]
+    return [_violation_of(change, Guard.MAX_EXCEPTION_FACTOR, f"{message} above a default")]
 
 
-def _largest(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
+def _allowed_factor(effect: LimitEffect, change: QuotaChange, guards: Guards) -> float:
     """Return the largest allowed factor between the two limits of an effect."""
     if _is_above_default(effect, change):
         return max(guards.max_exception_factor, guards.max_change_factor)
@@ -334,13 +337,13 @@ def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
     return own_limit > default
 
 
-def _above(number: float, limit: float) -> str:
-    """Format a number with as few digits (at least three) as show that it is above the limit."""
+def _format_above(number: float, bound: float) -> str:
+    """Format a number with as few digits (at least three) as show that it is above the bound."""
     texts = (f"{number:.{digits}g}" for digits in range(3, 18))
-    return next((text for text in texts if float(text) > limit), f"{number:.17g}")
+    return next((text for text in texts if float(text) > bound), f"{number:.17g}")
 
 
-def _size(effect: LimitEffect) -> float:
+def _factor_of(effect: LimitEffect) -> float:
     """Return the factor by which a limit grows or shrinks; infinite if the ratio is not positive and finite."""
     if effect.before is None or effect.after is None or effect.before == effect.after:
         return 1.0
@@ -359,23 +362,23 @@ def _ip_alias_violations(plan: Plan, live: QuotaState) -> list[Violation]:
         declared_change = change_by_entity.get(alias.entity)
         live_change = change_by_entity.get(alias.live)
         if declared_change is not None and not declared_change.removes:
-            violations.append(_of_address(declared_change, alias.message))
+            violations.append(_ip_alias_violation(declared_change, alias.message))
         elif (
             live_change is not None
             and live_change.removes
             and (live_change.cause is not Cause.OVERRIDE_EXPIRED or alias.entity in live.limits)
         ):
-            violations.append(_of_address(live_change, alias.shadow_message))
+            violations.append(_ip_alias_violation(live_change, alias.shadow_message))
     return violations
 
 
-def _of_address(change: QuotaChange, message: str) -> Violation:
+def _ip_alias_violation(change: QuotaChange, message: str) -> Violation:
     return Violation(
         guard=Guard.TWIN_SPELLING, entity=change.entity, key=change.key, message=message
     )
 
 
-def _of(change: QuotaChange, guard: Guard, message: str) -> Violation:
+def _violation_of(change: QuotaChange, guard: Guard, message: str) -> Violation:
     place = change.claim.place(change.key) if change.claim is not None else ""
     return Violation(
         guard=guard, message=message, entity=change.entity, key=change.key, place=place

@@ -49,7 +49,7 @@ class BucketSharing(StrEnum):
 
 
 class Effect(NamedTuple):
-    """One change, and the limits of its clients before and after the whole plan. A tuple, because a plan has one per change."""
+    """One change, and the limits of its clients before and after the whole plan. A tuple, because tuples are built faster."""
 
     change: QuotaChange
     direction: Direction  # whether it tightens or loosens the limit
@@ -174,7 +174,7 @@ def assess(
     """
     after = apply_to(live, plan.changes)
     touched = {change.key for change in plan.changes}
-    principals = sorted(set(known_principals), key=_by_names)
+    principals = sorted(set(known_principals), key=_principal_sort_key)
     foreign = tuple(unranked_entities(live))
     before_shadows = set(shadows(live, touched))
     after_shadows = shadows(after, touched)
@@ -183,9 +183,9 @@ def assess(
         affected=tuple(_affected_principals(principals, live, after, touched)) if touched else (),
         shadows=after_shadows,
         new_shadows=tuple(shadow for shadow in after_shadows if shadow not in before_shadows),
-        silent=_silent(plan, live, after),
+        silent=_silent_keys(plan, live, after),
         principal_count=len(principals),
-        hiding=_hiding(plan, after, desired or DesiredState()),
+        hiding=_hiding_orphans(plan, after, desired or DesiredState()),
     )
 
 
@@ -217,7 +217,7 @@ def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedL
         for column in columns:
             if limits[column] is None:
                 continue
-            for candidate in _over(subject):
+            for candidate in _closer_entities(subject):
                 over = state.limits.get(candidate)
                 if over is not None and over[column] is not None:
                     shadowed.append(
@@ -229,7 +229,7 @@ def shadows(state: QuotaState, keys: Iterable[Key] = COLUMNS) -> tuple[ShadowedL
     )
 
 
-def _over(subject: Entity) -> tuple[Entity, ...]:
+def _closer_entities(subject: Entity) -> tuple[Entity, ...]:
     """Return the entities that are closer for every client of a bare client-id entity."""
     client_id = subject[1]
     same_client = (Entity((None, client_id, ABSENT)),) if isinstance(client_id, str) else ()
@@ -294,7 +294,7 @@ def _affected_principals(
                 yield AffectedPrincipal(principal=principal, key=old.key, before=old, after=new)
 
 
-def _silent(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, ...]:
+def _silent_keys(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, ...]:
     removed = {change.key for change in plan.changes if change.removes}
     if not removed:
         return ()
@@ -305,11 +305,13 @@ def _silent(plan: Plan, live: QuotaState, after: QuotaState) -> tuple[Key, ...]:
     )
 
 
-def _hiding(plan: Plan, after: QuotaState, desired: DesiredState) -> tuple[HidingOrphan, ...]:
+def _hiding_orphans(
+    plan: Plan, after: QuotaState, desired: DesiredState
+) -> tuple[HidingOrphan, ...]:
     by_client: dict[tuple[Key, type], list[Entity]] = {}
     hiding_orphans: list[HidingOrphan] = []
     for finding in plan.orphans:
-        subject, key = finding.entity, finding.key
+        subject, key = finding.pair
         rules = [rule for rule in fallbacks(subject) if after.value(rule, key) is not None]
         total = len(rules)
         if meets_every_client_id(subject):
@@ -327,20 +329,20 @@ def _hiding(plan: Plan, after: QuotaState, desired: DesiredState) -> tuple[Hidin
             rules += by_client[kind][:NAMED_RULES]
         if rules:
             named_rules = sorted(rules, key=sort_key)[:NAMED_RULES]
-            shown_rules = tuple(_rule(rule, key, after, desired) for rule in named_rules)
+            shown_rules = tuple(_hidden_rule(rule, key, after, desired) for rule in named_rules)
             hiding_orphans.append(
                 HidingOrphan(entity=subject, key=key, rules=shown_rules, total=total)
             )
     return tuple(hiding_orphans)
 
 
-def _rule(subject: Entity, key: Key, after: QuotaState, desired: DesiredState) -> HiddenRule:
+def _hidden_rule(subject: Entity, key: Key, after: QuotaState, desired: DesiredState) -> HiddenRule:
     value, claim = after.value(subject, key), desired.claim(subject, key)
     assert value is not None  # noqa: S101 - only rules with a value hide or are hidden
     return HiddenRule(entity=subject, value=value, place="" if claim is None else claim.place(key))
 
 
-def _by_names(principal: Principal) -> tuple[tuple[bool, str], ...]:
+def _principal_sort_key(principal: Principal) -> tuple[tuple[bool, str], ...]:
     """Return the key of a total order: an absent name comes before the empty one."""
     return tuple(
         (name is not None, name or "")

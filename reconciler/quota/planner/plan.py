@@ -12,7 +12,7 @@ from functools import cached_property
 from reconciler.quota.entity import Entity, parts, sort_key
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import COLUMN_OF, Key
-from reconciler.quota.ownership import Owner, RecordChange
+from reconciler.quota.ownership import Owner, Pair, RecordChange
 from reconciler.quota.planner.desired_state import Declaration, DeclarationConflict
 from reconciler.quota.policy import Action, Cause
 from reconciler.quota.state import QuotaState
@@ -51,6 +51,11 @@ class QuotaChange:
     )
 
     @property
+    def pair(self) -> Pair:
+        """Entity and key."""
+        return self.entity, self.key
+
+    @property
     def removes(self) -> bool:
         """Whether the pair is removed rather than set."""
         return self.after is None
@@ -80,6 +85,11 @@ class Finding:
     since: float | None = None  # for drift: when it was first seen, in seconds since the epoch
     note: str = ""  # additional text for display, or ""
     ignored: bool = False  # whether an ignore rule covers it; `note` has its reason
+
+    @property
+    def pair(self) -> Pair:
+        """Entity and key."""
+        return self.entity, self.key
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: the digest is cached

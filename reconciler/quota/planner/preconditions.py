@@ -17,7 +17,7 @@ from reconciler.quota.state import NO_LIMITS, Limits, QuotaState
 
 
 class Precondition(NamedTuple):
-    """One pair when the plan was computed. A tuple, because a run creates and compares one for each change."""
+    """One pair when the plan was computed. A tuple, because tuples are built and compared faster."""
 
     entity: Entity
     key: Key
@@ -58,7 +58,7 @@ def preconditions_of(
     changes: Iterable[QuotaChange], *, owned: OwnershipRecords, live: QuotaState
 ) -> Preconditions:
     """Return the preconditions of these changes in this state and with these records."""
-    pairs = [(change.entity, change.key) for change in changes]
+    pairs = [change.pair for change in changes]
     relied = _pairs_relied_on((change for change in changes if change.removes), live)
     own_pairs = set(pairs)
     return Preconditions(
@@ -106,7 +106,7 @@ def contradicting_overrides(
         return ()
     contradicting: list[Override] = []
     for change in changes:
-        override = overrides.get((change.entity, change.key))
+        override = overrides.get(change.pair)
         if override is None:
             continue
         has_ended = planned_at < override.until <= now
@@ -144,7 +144,7 @@ def _pairs_relied_on(removals: Iterable[QuotaChange], live: QuotaState) -> set[P
     by_client: dict[Key, list[Entity]] = {}
     asked_clients: set[tuple[object, ...]] = set()
     for change in removals:
-        subject, key = change.entity, change.key
+        subject, key = change.pair
         column = COLUMN_OF[key]
         for candidate in fallbacks(subject):
             limits: Limits = live.limits.get(candidate, NO_LIMITS)

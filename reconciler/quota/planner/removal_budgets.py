@@ -128,14 +128,14 @@ class RemovalAllowance:
         waiting_removals = [
             change
             for change in changes
-            if counts_as_removal(change) and (change.entity, change.key) not in self.paid
+            if counts_as_removal(change) and change.pair not in self.paid
         ]
         if not waiting_removals:
             return {}
-        # A removal waits for those at wider levels: where they had no slot, its own slot would be of no use.
+        # Of the same age, wider levels go first: a removal waits for them, so before them it could not be sent.
         waiting_removals.sort(
             key=lambda change: (
-                self.asked_since.get((change.entity, change.key), self.now),
+                self.asked_since.get(change.pair, self.now),
                 -level(change.entity),
             )
         )

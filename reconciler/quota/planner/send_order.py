@@ -71,11 +71,13 @@ def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
                 )
             ),
         )
-        for (removes, number, ends_overrides), by_entity in sorted(grouped.items(), key=_turn)
+        for (removes, number, ends_overrides), by_entity in sorted(
+            grouped.items(), key=_sending_position
+        )
     )
 
 
-def _turn(item: tuple[tuple[bool, int, bool], object]) -> tuple[bool, int, bool]:
+def _sending_position(item: tuple[tuple[bool, int, bool], object]) -> tuple[bool, int, bool]:
     removes, number, ends_overrides = item[0]
     return removes, -number if removes else number, ends_overrides
 
@@ -100,7 +102,7 @@ def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]
 class SendSchedule:
     """Which operations must wait while a plan is sent. No I/O: the sender reports each result.
 
-    Use: for each batch of :attr:`batches`, in order: if :meth:`unseen` is not empty, wait until it is visible and call
+    Use: for each batch of :attr:`batches`, in order: if :meth:`not_yet_visible` is not empty, wait until it is visible and call
     :meth:`mark_visible`; send everything except :meth:`find_held_entities`; :meth:`settle` each entity with its result.
     Operations of an earlier batch without a result count as failed, so an incomplete sender cannot break the invariant.
     """
@@ -117,9 +119,9 @@ class SendSchedule:
         self._failed, self._failed_for_ends = _FailedOperations(), _FailedOperations()
         self._acknowledged = _Obstacles()
         self._awaiting: list[Alteration] = []
-        self._unsure: set[Entity] = set()
+        self._entities_unknown: set[Entity] = set()
         self._settled: set[Alteration] = set()
-        self._passed = 0
+        self._batches_begun = 0
 
     def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
         """Return the entities of a batch that must not be sent now, each with the entities that it waits for.
@@ -127,29 +129,29 @@ class SendSchedule:
         At most :data:`NAMED_OBSTACLES` are listed, sorted. An entity that waits for itself had a write of unknown
         outcome, after which no other write to it is sent.
         """
-        self._pass_to(batch)
+        self._fail_unsettled_before(batch)
         failed = self._failed_for_ends if batch.ends_overrides else self._failed
         obstacles: dict[Entity, tuple[Entity, ...]] = {}
         for alteration in batch.alterations:
             waits = failed.blocking_entities(alteration, batch)
             if batch.removes:
                 waits |= self._acknowledged.blocking_entities(alteration)
-            if alteration.entity in self._unsure:
+            if alteration.entity in self._entities_unknown:
                 waits.add(alteration.entity)
             if waits:
                 obstacles[alteration.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
         return obstacles
 
-    def _pass_to(self, batch: SendBatch) -> None:
+    def _fail_unsettled_before(self, batch: SendBatch) -> None:
         """Mark the unsettled operations of earlier batches as failed: they were not sent."""
-        turn = self.batches.index(batch)
-        for earlier_batch in self.batches[self._passed : turn]:
+        position = self.batches.index(batch)
+        for earlier_batch in self.batches[self._batches_begun : position]:
             for alteration in earlier_batch.alterations:
                 if alteration not in self._settled:
                     self._fail(alteration)
-        self._passed = max(self._passed, turn)
+        self._batches_begun = max(self._batches_begun, position)
 
-    def unseen(self, batch: SendBatch) -> tuple[Alteration, ...]:
+    def not_yet_visible(self, batch: SendBatch) -> tuple[Alteration, ...]:
         """Return acknowledged operations not yet seen on every broker, if a removal of this batch relies on one."""
         if not batch.removes or not any(
             self._acknowledged.blocking_entities(alteration) for alteration in batch.alterations
@@ -177,7 +179,7 @@ class SendSchedule:
             self._acknowledged.add(alteration)
             self._awaiting.append(alteration)
         elif isinstance(result, Unknown):
-            self._unsure.add(alteration.entity)
+            self._entities_unknown.add(alteration.entity)
             self._failed.add_unsure(alteration)
             self._failed_for_ends.add_unsure(alteration)
         else:
@@ -227,24 +229,24 @@ class _Obstacles:
     """
 
     def __init__(self) -> None:
-        self._unfiled: list[Alteration] = []
-        self._filed: dict[tuple[str, str, object, object], list[Entity]] = {}
+        self._not_indexed: list[Alteration] = []
+        self._index: dict[tuple[str, str, object, object], list[Entity]] = {}
 
     def add(self, alteration: Alteration) -> None:
-        self._unfiled.append(alteration)
+        self._not_indexed.append(alteration)
 
     def blocking_entities(self, alteration: Alteration) -> set[Entity]:
         """Return some of the obstacles that can match a client of this entity for one of its keys; empty = none."""
-        self._file()
+        self._update_index()
         obstacles: set[Entity] = set()
-        if self._filed:
+        if self._index:
             for key, _ in alteration.operations:
                 for address in _addresses(alteration.entity):
-                    obstacles.update(self._filed.get((key, *address), ())[:NAMED_OBSTACLES])
+                    obstacles.update(self._index.get((key, *address), ())[:NAMED_OBSTACLES])
         return obstacles
 
-    def _file(self) -> None:
-        for alteration in self._unfiled:
+    def _update_index(self) -> None:
+        for alteration in self._not_indexed:
             subject = alteration.entity
             first_name, second_name = _names(subject)
             side = _side(subject)
@@ -255,8 +257,8 @@ class _Obstacles:
                     ("second", None, second_name),
                     ("any", None, None),
                 ):
-                    self._filed.setdefault((key, side + slots, first, second), []).append(subject)
-        self._unfiled = []
+                    self._index.setdefault((key, side + slots, first, second), []).append(subject)
+        self._not_indexed = []
 
 
 def _names(subject: Entity) -> tuple[str | None, str | None]:

@@ -210,12 +210,12 @@ def expired_overrides(
     ended, overrides = Cause.OVERRIDE_EXPIRED, owned.overrides
     rows: list[tuple[Pair, float | None, float | None, Owner | None]] = []
     for finding in plan.findings_for(ended):
-        pair = finding.entity, finding.key
+        pair = finding.pair
         expected = overrides[pair].before if finding.desired is None else finding.desired
         if not finding.ignored:
             rows.append((pair, expected, finding.live, finding.owner))
     for change in plan.changes:
-        pair = change.entity, change.key
+        pair = change.pair
         if change.cause is ended and pair not in reverted:
             rows.append((pair, change.after, change.before, change.owner))
     return tuple(

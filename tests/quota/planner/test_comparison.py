@@ -188,7 +188,7 @@ def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
         and change.cause is not Cause.OVERRIDE
         and change.cause is not Cause.OVERRIDE_EXPIRED
     ] == []
-    assert {(finding.entity, finding.key) for finding in plan.orphans} <= world.owned.orphaned
+    assert {finding.pair for finding in plan.orphans} <= world.owned.orphaned
     assert not any(isinstance(change, Orphaned) for change in plan.bookkeeping)
 
 
@@ -197,7 +197,7 @@ def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
 def test_each_policy_allows_at_least_the_writes_of_the_stricter_one(world):
     written = [
         {
-            (change.entity, change.key)
+            change.pair
             for change in plan_of(
                 replace(world, rules=replace(world.rules, policy=policy, sync_confirmed=True))
             ).changes

@@ -50,7 +50,7 @@ changes = st.lists(
         st.sampled_from(Key),
         st.sampled_from(Cause),
     ),
-    unique_by=lambda change: (change.entity, change.key),
+    unique_by=lambda change: change.pair,
     max_size=4,
 )
 

@@ -81,8 +81,7 @@ class Cluster:
         )
         self.violations = allotment.violations(changes, owned, self.guards)
         self.since = {
-            (change.entity, change.key): self.since.get((change.entity, change.key), self.at)
-            for change in self.violations
+            change.pair: self.since.get(change.pair, self.at) for change in self.violations
         }
         going = [change for change in changes if change not in self.violations]
         self.history = condense((*history, *counts_of(going, owned, at=self.at)))

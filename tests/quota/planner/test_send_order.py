@@ -195,7 +195,7 @@ def test_sets_do_not_wait_for_visibility():
     schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0)])
     first, second = schedule.batches
     schedule.settle(first.alterations[0], Applied())
-    assert schedule.unseen(second) == ()
+    assert schedule.not_yet_visible(second) == ()
     assert schedule.find_held_entities(second) == {}
 
 
@@ -203,7 +203,7 @@ def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
     schedule = SendSchedule([change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)])
     sets, removals = schedule.batches
     schedule.settle(sets.alterations[0], Applied())
-    assert schedule.unseen(removals) == ()
+    assert schedule.not_yet_visible(removals) == ()
 
 
 @given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=9))
@@ -288,7 +288,7 @@ def drive(before, changes, chances, run) -> tuple[Log, dict]:
     results: dict[tuple[bool, object], Result] = {}
     schedule, looks = SendSchedule(changes), iter(run.looks)
     for batch in schedule.batches[: run.stop_after]:
-        if schedule.unseen(batch) and next(looks, True):
+        if schedule.not_yet_visible(batch) and next(looks, True):
             schedule.mark_visible()
         entities = schedule.find_held_entities(batch)
         for alteration in run.shuffled.sample(batch.alterations, len(batch.alterations)):
