@@ -4,11 +4,7 @@ import asyncio
 import math
 
 from reconciler.quota.outcome import Alteration
-from reconciler.reconcile.visibility import (
-    WITNESSES,
-    VisibilityProbes,
-    deadline_seconds,
-)
+from reconciler.reconcile.visibility import WITNESSES, VisibilityProbes, deadline_seconds
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, BOB, RATE, World, documents
 
 TABLE = {ALICE: {RATE: 1.0}, BOB: {RATE: 2.0}, ANYONE: {RATE: 3.0}, ALICE_SHOP: {RATE: 4.0}}

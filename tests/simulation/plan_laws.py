@@ -9,12 +9,7 @@ from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.guards import Guard, Guards
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.removal_budgets import RemovalCount
-from reconciler.quota.results.report import (
-    Outcome,
-    Preview,
-    Reconciliation,
-    WithheldChange,
-)
+from reconciler.quota.results.report import Outcome, Preview, Reconciliation, WithheldChange
 from reconciler.quota.state import Visibility
 from tests.simulation.brokers import SimulatedBrokers
 from tests.simulation.budget_model import BudgetModel

@@ -1,5 +1,6 @@
 """``plan --offline``: a plan against a snapshot, a revision or the records, without a connection."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +17,9 @@ from reconciler.errors import ConfigError, UsageError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
+from reconciler.quota.entity import Entity
 from reconciler.quota.results.report import ValidationResult
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import Limits, QuotaState
 from reconciler.reconcile import Observation, PreparedPlan, ReconcilePorts, ValidationMode, preview
 from reconciler.reconcile.observation import check_cluster
 from reconciler.reconcile.validation import validate
@@ -44,7 +46,7 @@ async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) 
         raise UsageError("--offline and --validate broker contradict each other")
     clock = SystemClock()
     inventory = _inventory(task, clock)
-    cluster = await _stand_in(notices, task, snapshot, inventory)
+    cluster = await _offline_cluster(notices, task, snapshot, inventory)
     return await _plan_on_snapshot(task, cluster, inventory, clock)
 
 
@@ -86,7 +88,7 @@ async def _plan_on_snapshot(
     )
 
 
-async def _stand_in(
+async def _offline_cluster(
     notices: Notices, task: PlanTask, snapshot: Path | None, inventory: Inventory
 ) -> OfflineCluster:
     expected = task.options.expected_cluster_id
@@ -96,23 +98,18 @@ async def _stand_in(
         return OfflineCluster(
             cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot)
         )
-    if task.records.since is not None:
-        notices.note("offline: planning against the manifests at the revision of --since")
-        limits = dict(task.records.since.limits)
-        return OfflineCluster(
-            cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None
-        )
-    owned = None if expected is None else await inventory.load(expected)
-    if owned is not None and owned.is_known:
-        notices.note("offline: planning against the last applied values")
+    since = task.records.since
+    owned = await inventory.load(expected) if since is None and expected is not None else None
+    limits: Mapping[Entity, Limits] = {}
+    if since is not None:
+        source, limits = "the manifests at the revision of --since", since.limits
+    elif owned is not None and owned.is_known:
+        source = "the last applied values"
         limits = {subject: record.applied for subject, record in owned.records.items()}
-        return OfflineCluster(
-            cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None
-        )
-    notices.note(
-        "offline: planning against an empty cluster; pass --snapshot or --since for a comparison"
-    )
-    return OfflineCluster(cluster_id=expected or "", state=QuotaState(), taken_at=None)
+    else:
+        source = "an empty cluster; pass --snapshot or --since for a comparison"
+    notices.note(f"offline: planning against {source}")
+    return OfflineCluster(cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None)
 
 
 def _seconds(text: str, path: Path) -> float | None:
