@@ -80,7 +80,7 @@ class _Comparison:
         self.findings: list[Finding] = []
         self.bookkeeping: list[RecordChange] = []
         for change in settlement.changes:
-            self._add_record_change(change)
+            self._record(change)
         self.contested = {(conflict.entity, conflict.key) for conflict in desired.conflicts}
         self.unfinished = 0
         # Owned pairs without a declaration: entities in sync are skipped, because all their pairs are declared and owned.
@@ -206,7 +206,7 @@ class _Comparison:
         elif override is not None:
             self._end_override(view, override, cause, is_frozen=is_frozen)
         elif cause is not None:
-            self._apply_rules(view, cause, view.declared)
+            self._decide(view, cause, view.declared)
 
     def _is_frozen(self, view: PairView, cause: Cause | None) -> bool:
         """Whether a frozen document is the recorded owner, or the only document that declares the pair."""
@@ -214,9 +214,7 @@ class _Comparison:
             return True
         return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
 
-    def _apply_rules(
-        self, view: PairView, cause: Cause, after: float | None, note: str = ""
-    ) -> None:
+    def _decide(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
         """Turn a cause into a change, a finding or a record change, as the rules permit."""
         if cause is Cause.IN_SYNC:
             self._note_in_sync(view)
@@ -293,11 +291,11 @@ class _Comparison:
         if (is_orphaned or view.owner_changed()) and not view.unsettled:
             self._set_record(view, view.declared)
         elif view.pair in self.owned.drift_since:
-            self._add_record_change(DriftObserved(entity=view.entity, key=view.key, at=None))
+            self._record(DriftObserved(entity=view.entity, key=view.key, at=None))
 
     def _set_record(self, view: PairView, value: float | None) -> None:
         """Record the live value, which does not change; ``None`` drops the record."""
-        self._add_record_change(
+        self._record(
             RecordDropped(entity=view.entity, key=view.key)
             if value is None
             else Recorded(entity=view.entity, key=view.key, value=value, owner=view.new_owner())
@@ -305,9 +303,9 @@ class _Comparison:
 
     def _orphan(self, view: PairView) -> None:
         if view.pair not in self.owned.orphaned:
-            self._add_record_change(Orphaned(entity=view.entity, key=view.key))
+            self._record(Orphaned(entity=view.entity, key=view.key))
 
-    def _add_record_change(self, change: RecordChange) -> None:
+    def _record(self, change: RecordChange) -> None:
         if self.rules.may_record:
             self.bookkeeping.append(change)
 
@@ -347,7 +345,7 @@ class _Comparison:
                 self._set_record(view, value)
             self._report(view, Cause.OVERRIDE, Action.NOTHING, note)
         elif value is not None and same_value(view.key, value, view.applied):
-            self._apply_rules(view, Cause.DRIFT, value, note)
+            self._decide(view, Cause.DRIFT, value, note)
         elif self.rules.permits(Cause.OVERRIDE) is Action.WRITE:
             self._write(view, Cause.OVERRIDE, value, note)
         else:
@@ -360,13 +358,13 @@ class _Comparison:
         after = override.before if is_frozen else self._after_override(view, override)
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
-                self._add_record_change(OverrideEnded(entity=view.entity, key=view.key))
+                self._record(OverrideEnded(entity=view.entity, key=view.key))
             is_of_override = view.owner is not None and not view.owner.document
             if is_of_override and view.declared is None and not view.unsettled:
                 # Only the override was owned: the live value is unmanaged again.
                 self._set_record(view, None)
             elif cause is not None:
-                self._apply_rules(view, cause, view.declared)
+                self._decide(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
             is_undeclared = is_frozen or view.declared is None
             is_owned = view.owner is not None and bool(view.owner.document)
