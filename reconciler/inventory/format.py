@@ -19,7 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from reconciler.base import bounded_json
@@ -28,8 +28,9 @@ from reconciler.errors import InventoryError, QuotaValueError
 from reconciler.inventory.writers import RecordedWriter, writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
-from reconciler.quota.keys import COLUMNS, Key, read_key_columns
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, read_key_columns, same_value
 from reconciler.quota.ownership import (
+    NO_RECORD,
     Intent,
     IntentBacking,
     Override,
@@ -167,7 +168,7 @@ def _cluster(records: ClusterRecords) -> str:
             (*subject, key) for (subject, key), _ in _sort_pairs(dict.fromkeys(owned.orphaned))
         ],
         "overrides": [
-            (*subject, key, *_override_values(override))
+            (*subject, key, *_override_values(override, owned.records, table))
             for (subject, key), override in _sort_pairs(owned.overrides)
         ],
     }
@@ -188,8 +189,11 @@ def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
     return *values, intent.backing.applied, table.place(intent.backing.owner)
 
 
-def _override_values(override: Override) -> tuple[object, ...]:
-    return (
+def _override_values(
+    override: Override, records: Mapping[Entity, OwnershipRecord], table: _OwnerTable
+) -> tuple[object, ...]:
+    """Return seven values, and one more if the owner of the replaced value does not follow from them and the records."""
+    values = (
         _number(override.value),
         override.until,
         override.author,
@@ -198,6 +202,18 @@ def _override_values(override: Override) -> tuple[object, ...]:
         _number(override.declared),
         override.ends_with_document,
     )
+    owner = override.before_owner
+    if owner == _implied_owner(override, records):
+        return values
+    return *values, None if owner is None else table.place(owner)
+
+
+def _implied_owner(override: Override, records: Mapping[Entity, OwnershipRecord]) -> Owner | None:
+    """Return the owner of the replaced value that a row without it implies: that of the record, if it was declared."""
+    owner = records.get(override.entity, NO_RECORD).owners[COLUMN_OF[override.key]]
+    is_owned = owner is not None and bool(owner.document) and override.before is not None
+    is_declared = same_value(override.key, override.before, override.declared)
+    return owner if is_owned and is_declared else None
 
 
 def _number(value: float | None) -> float | str | None:
@@ -230,7 +246,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         records[subject] = OwnershipRecord(
             read_key_columns(values), read_key_columns(_owners(values, places, owners))
         )
-    overrides = [_override(row) for row in value["overrides"]]
+    overrides = [_override(row, records, owners) for row in value["overrides"]]
     return ClusterRecords(
         owned=OwnershipRecords(
             cluster_id=cluster_id,
@@ -292,12 +308,14 @@ def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, l
         yield (read_slots(values[:3]), Key(str(values[3]))), values[4:]
 
 
-def _override(row: object) -> Override:
-    ((pair, values),) = _pairs([row], 7)
-    value, until, principal, reason, before, declared, ends = values
+def _override(
+    row: object, records: Mapping[Entity, OwnershipRecord], owners: Sequence[Owner]
+) -> Override:
+    ((pair, values),) = _pairs([row], 7, 8)
+    value, until, principal, reason, before, declared, ends, *places = values
     if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
         raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
-    return Override(
+    override = Override(
         entity=pair[0],
         key=pair[1],
         value=_read_number(value),
@@ -308,6 +326,9 @@ def _override(row: object) -> Override:
         declared=_read_number(declared),
         ends_with_document=ends,
     )
+    if not places:
+        return replace(override, before_owner=_implied_owner(override, records))
+    return replace(override, before_owner=None if places[0] is None else _at(owners, places[0]))
 
 
 def _owner(row: object) -> Owner:

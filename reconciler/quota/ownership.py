@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
+from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns, same_value
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import NO_LIMITS, Limits, with_value
 
@@ -118,6 +118,8 @@ class Override:
     # The live value when it began: restored at the end if no document declares the pair.
     before: float | None = None
     declared: float | None = None  # the declared value when it began
+    # The owner of the live value when it began, which it owns again after the end; None = no document owned it.
+    before_owner: Owner | None = None
     # For a rollback: whether a change of the declared value ends it early. If no document declares the pair any more,
     # the rolled-back value stays.
     ends_with_document: bool = False
@@ -254,6 +256,14 @@ class OwnershipRecords:
     def orphan_count(self) -> int:
         """The number of orphaned pairs of the cluster."""
         return len(self.orphaned) + self.elsewhere.orphaned
+
+    def owner_of(self, pair: Pair, value: float | None) -> Owner | None:
+        """Return the owner of a value that was applied last for a document; ``None`` if it was not."""
+        entity, key = pair
+        record, column = self.records.get(entity, NO_RECORD), COLUMN_OF[key]
+        owner = record.owners[column]
+        is_owned = owner is not None and bool(owner.document)
+        return owner if is_owned and same_value(key, record.applied[column], value) else None
 
     def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
         """Return the records of some entities; pairs of other entities are not counted in ``elsewhere``."""

@@ -182,6 +182,9 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
             declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]]
             if chained is None or order.ends_with_document
             else chained.declared,
+            before_owner=observation.settlement.owned.owner_of((order.entity, order.key), live)
+            if chained is None
+            else chained.before_owner,
             ends_with_document=order.ends_with_document,
         )
     )

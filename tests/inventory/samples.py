@@ -87,6 +87,7 @@ OVERRIDES = st.builds(
     reason=st.text(max_size=3),
     before=st.none() | st.floats(allow_nan=False),
     declared=st.none() | VALUES,
+    before_owner=st.none() | OWNERS,
     ends_with_document=st.booleans(),
 )
 RECORD_CHANGES = st.one_of(

@@ -182,6 +182,26 @@ def test_the_single_owner_of_an_earlier_row_owns_only_the_values_that_are_set():
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "end", "has_owner"),
+    [("7.0", "", True), ("8.0", "", False), ("null", "", False), ("8.0", ",1", True)],
+)
+@pytest.mark.parametrize("end_of_owned", ["", ",null"])
+def test_an_override_of_an_earlier_version_replaced_an_owned_value_if_it_was_the_declared_one(
+    before, end, has_owner, end_of_owned
+):
+    text = encode(document()).decode()
+    row = '"me\\n","night|shift","nan",7.0,true]'
+    assert row in text
+    earlier_row = f'"me\\n","night|shift",{before},7.0,true{end or end_of_owned}]'
+    earlier = decode(text.replace(row, earlier_row, 1).encode(), location="inv.json")
+    override = earlier["lkc"].owned.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
+    owner = earlier["lkc"].owned.records[ALICE].owners[0]
+    is_owned = has_owner and bool(end or not end_of_owned)
+    assert override.before_owner == (owner if is_owned else None)
+    assert decode(encode(earlier), location="inv.json") == earlier
+
+
 @given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))
 def test_a_truncated_or_modified_document_never_gives_an_empty_inventory(place, junk):
     content = encode(document())

@@ -155,6 +155,7 @@ def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:
         reason=st.just("because"),
         before=st.none() | whole_numbers,
         declared=st.none() | whole_numbers,
+        before_owner=st.none() | st.just(Owner(document="team/one")),
         ends_with_document=st.booleans(),
     )
 

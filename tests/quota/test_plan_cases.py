@@ -474,42 +474,41 @@ def test_after_an_override_the_declared_value_is_written():
 
 
 @pytest.mark.parametrize(
-    ("owner", "before", "declared", "is_owned"),
+    ("owner", "before_owner", "kept_owner"),
     [
-        (ONE, 5.0, 5.0, True),
-        (ONE, 7.0, 5.0, False),
-        (ONE, 7.0, None, False),
-        (Owner(document=""), 5.0, 5.0, False),
+        (ONE, ONE, ONE),
+        (ONE, None, None),
+        (Owner(document=""), ONE, ONE),
+        (Owner(document="team/two"), ONE, Owner(document="team/two")),
     ],
 )
-def test_a_retained_limit_keeps_its_owner_when_an_override_ends(owner, before, declared, is_owned):
+@pytest.mark.parametrize("declared", [7.0, 5.0, None])
+def test_a_retained_limit_keeps_its_owner_when_an_override_ends(
+    owner, declared, before_owner, kept_owner
+):
     """A document that is deleted during an override leaves a limit that is recorded as its own, as without it."""
-    ended = override(50.0, until=NOW, before=before, declared=declared)
+    before = 7.0
+    ended = override(50.0, until=NOW, before=before, declared=declared, before_owner=before_owner)
     change = only_change(plan(live=50.0, owned=owns(applied(50.0, owner), ended)))
     assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
-    assert change.keeps_owner is is_owned
+    assert (change.owner if change.keeps_owner else None) == kept_owner
 
 
 @pytest.mark.parametrize(
-    ("value", "before", "declared", "is_owned"),
-    [
-        (50.0, 5.0, 5.0, True),
-        (50.0, 7.0, 5.0, False),
-        (50.0, None, 5.0, False),
-        (None, 5.0, 5.0, False),
-    ],
+    ("value", "before", "before_owner"),
+    [(50.0, 5.0, ONE), (50.0, 7.0, None), (50.0, None, None), (None, 5.0, ONE)],
 )
 def test_an_override_of_a_frozen_document_ends_with_the_value_that_it_replaced(
-    value, before, declared, is_owned
+    value, before, before_owner
 ):
     """A namespace could keep a raised limit for good, by a document that is suspended or exceeds its grant."""
     record = () if value is None else (applied(value),)
-    ended = override(value, until=NOW, before=before, declared=declared)
+    ended = override(value, until=NOW, before=before, declared=5.0, before_owner=before_owner)
     suspended = wants(9.0, suspended=True)
     new_plan = plan(suspended, live=value, owned=owns(*record, ended))
     change = only_change(new_plan)
     assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
-    assert (change.keeps_owner, new_plan.bookkeeping) == (is_owned, ())
+    assert (change.keeps_owner, new_plan.bookkeeping) == (before_owner is not None, ())
     observe = Rules(policy=Policy.OBSERVE)
     observed = plan(suspended, live=value, owned=owns(*record, ended), rules=observe)
     assert only_finding(observed).cause is Cause.OVERRIDE_EXPIRED

@@ -16,7 +16,7 @@ from reconciler.errors import (
 )
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, Entity, entity
-from reconciler.quota.keys import Key
+from reconciler.quota.keys import COLUMN_OF, Key
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.desired_state import DesiredState, merge
@@ -376,6 +376,7 @@ def test_an_override_ends_although_nothing_may_be_removed(before: float | None, 
     guard = Guard.DEFINITION if refusal else Guard.EMPTY_DESIRED
     assert withheld(reconciliation) == {(BOB if before is None else ALICE, RATE): {guard}}
     assert world.owned().overrides == {}
+    assert world.owned().pair_count == 1
 
 
 def test_an_override_of_a_spelling_ends_although_another_one_is_declared_meanwhile():
@@ -391,6 +392,63 @@ def test_an_override_of_a_spelling_ends_although_another_one_is_declared_meanwhi
     assert withheld(reconciliation) == {(address, rate): {Guard.TWIN_SPELLING}}
     _ = passed(world, {address: {rate: 9.0}})
     assert world.cluster.truth == state({address: {rate: 9.0}})
+
+
+LAST_ENTITIES = (ALICE_SHOP, ALICE, ANYONE, entity(client_id="shop"), entity(client_id=DEFAULT))
+DECLARED = st.dictionaries(
+    st.sampled_from(LAST_ENTITIES),
+    st.dictionaries(
+        st.sampled_from([RATE, SHARE]), st.sampled_from([10.0, 100.0, 5_000.0, 1e6]), min_size=1
+    ),
+    max_size=4,
+)
+
+
+POLICIES = st.sampled_from([Policy.UPSERT, Policy.SYNC])
+GUARDS = st.builds(
+    replace,
+    st.just(OPEN),
+    max_change_factor=st.just(10.0),
+    max_exception_factor=st.just(50.0),
+    max_removals=st.sampled_from([0, 10_000]),
+)
+
+
+@given(
+    histories=st.lists(DECLARED, min_size=2, max_size=3),
+    pair=st.tuples(st.sampled_from(LAST_ENTITIES), st.sampled_from([None, 77.0, 7e9])),
+    guards=GUARDS,
+    policy=POLICIES,
+    rejected=st.sets(st.sampled_from(LAST_ENTITIES), max_size=1),
+)
+def test_an_override_that_has_ended_leaves_nothing_behind(
+    histories, pair, guards, policy, rejected
+):
+    """The first reconciliation after its end does what it would do if the override had never been."""
+    subject, value = pair
+    plain, overridden = (World(policy=policy, guards=guards) for _ in range(2))
+    *earlier, last = histories
+    for world in (plain, overridden):
+        for values in earlier:
+            _ = passed(world, values)
+    _ = passed(overridden, earlier[-1], overrides=(order_of(overridden, value, subject=subject),))
+    for world in (plain, overridden):
+        world.cluster.clock.advance(100.0)
+        for refused in rejected - {subject}:
+            world.cluster.faults.rejected[refused] = (42, "INVALID_REQUEST", "no")
+        _ = passed(world, last)
+    assert overridden.cluster.truth == plain.cluster.truth
+    assert overridden.owned().overrides == {}
+    assert records_of(overridden) == records_of(plain)
+
+
+def records_of(world: World) -> dict:
+    """Return the recorded values with their documents."""
+    return {
+        (subject, key): (record.applied[COLUMN_OF[key]], owner.document)
+        for subject, record in world.owned().records.items()
+        for key, owner in record.pairs()
+    }
 
 
 @given(st.data())

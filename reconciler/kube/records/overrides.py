@@ -272,6 +272,9 @@ def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
     if declaring and not items:
         raise KquotaError(
             f"the operator has not observed {key} yet", hint="wait until the ClientQuota is Ready"
+        before_owner=previous.before_owner
+        if chained and previous is not None
+        else stored.owned.owner_of((request.entity, key), live),
         )
     return min(items, key=_rank, default={})
 

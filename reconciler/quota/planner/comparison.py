@@ -366,9 +366,9 @@ class _Comparison:
             elif cause is not None:
                 self._decide(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
-            is_undeclared = is_frozen or view.declared is None
-            is_owned = view.owner is not None and bool(view.owner.document)
-            keeps = is_undeclared and is_owned and same_value(view.key, after, override.declared)
+            is_declared = not is_frozen and view.declared is not None
+            keeps = not is_declared and override.before_owner is not None
+            view = view if is_declared else view.without_claim(override.before_owner)
             self._write(view, Cause.OVERRIDE_EXPIRED, after, keeps_owner=keeps)
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)

@@ -78,7 +78,7 @@ def restoring(change: QuotaChange, overrides: Overrides) -> QuotaChange | None:
         after=override.before,
         cause=Cause.OVERRIDE_EXPIRED,
         claim=None,
-        keeps_owner=same_value(change.key, override.before, override.declared),
+        keeps_owner=override.before_owner is not None,
     )
 
 

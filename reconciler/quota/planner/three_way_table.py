@@ -12,7 +12,7 @@ The rows exclude each other. ``quota/policy.py`` has the permitted action of eac
 row: ``intent_settlement.py`` turns it into a record or ends it first, as far as a describe decides.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
@@ -93,6 +93,11 @@ class PairView:
         return Owner(
             document=self.claim.document, deletion_policy=self.claim.deletion_policy, since=since
         )
+
+    def without_claim(self, before_owner: Owner | None) -> "PairView":
+        """Return the pair for the end of an override that restores a value: of the recorded document, or of an earlier one."""
+        has_document = self.owner is not None and bool(self.owner.document)
+        return replace(self, claim=None, owner=self.owner if has_document else before_owner)
 
     def is_left_behind(self, override: Override | None) -> bool:
         """Whether the value of an override that has ended is live, where it would stay as long as a document is frozen."""

@@ -12,9 +12,10 @@ from reconciler.errors import ConfigError, KquotaError, KubernetesConflict, Usag
 from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import overrides, record_store
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, OverrideSet
+from reconciler.quota.ownership import Override, OverrideSet, Owner, Recorded
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota
@@ -80,6 +81,25 @@ def test_a_pair_that_was_not_set_is_restored_as_not_set() -> None:
     api = world(live=None)
     (override,) = begun(api, None)
     assert (override.value, override.before, override.declared) == (None, None, MIB)
+
+
+@pytest.mark.parametrize("value", [2048.0, 4096.0])
+@pytest.mark.parametrize("document", ["payments/alice", ""])
+def test_an_override_records_the_owner_of_the_value_that_it_replaces(
+    value: float, document: str
+) -> None:
+    api = world(live=2048)
+    owner = Owner(document=document)
+    recorded = Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
+
+    def work(stored: StoredRecords) -> StoredRecords:
+        return replace(stored, owned=stored.owned.with_changes([recorded]))
+
+    asyncio.run(record_store.change(api, "kafka", "id", work))
+    for _ in range(2):
+        (override,) = begun(api)
+        assert override.before_owner == (owner if document and value == 2048.0 else None)
+        api.find(CLIENT_QUOTAS, "payments", "alice")["status"]["keys"][0]["live"] = 5 * MIB
 
 
 def test_an_override_of_an_override_restores_the_value_from_before_the_first() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, OverrideEnded, RecordDropped
+from reconciler.quota.ownership import Override, OverrideEnded, Owner, RecordDropped
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.ended_overrides import (
     NO_OVERRIDES,
@@ -26,7 +26,11 @@ VALUES = st.none() | st.sampled_from([1.0, 2.0, 7.0])
 
 
 def ended(
-    *, before: float | None, declared: float | None, ends_with_document: bool = False
+    *,
+    before: float | None,
+    declared: float | None,
+    ends_with_document: bool = False,
+    is_before_owned: bool = False,
 ) -> Override:
     return Override(
         entity=ALICE,
@@ -38,6 +42,7 @@ def ended(
         before=before,
         declared=declared,
         ends_with_document=ends_with_document,
+        before_owner=Owner(document="t/a") if is_before_owned else None,
     )
 
 
@@ -70,29 +75,33 @@ def test_an_end_is_judged_if_it_writes_another_value_than_the_override_replaced(
 @given(
     cause=st.sampled_from(Cause),
     before=VALUES,
-    declared=VALUES,
     is_declared=st.booleans(),
     is_rollback=st.booleans(),
+    is_owned=st.booleans(),
 )
 @example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=2.0, is_declared=True, is_rollback=False
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=True, is_rollback=False, is_owned=True
 )
 @example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=1.0, is_declared=True, is_rollback=False
-)
-@example(cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=2.0, is_declared=True, is_rollback=True)
-@example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, declared=2.0, is_declared=False, is_rollback=False
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=True, is_rollback=False, is_owned=False
 )
 @example(
-    cause=Cause.OVERRIDE_EXPIRED, before=7.0, declared=2.0, is_declared=True, is_rollback=False
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=True, is_rollback=True, is_owned=True
 )
-@example(cause=Cause.PRUNE, before=None, declared=2.0, is_declared=False, is_rollback=False)
-@example(cause=Cause.SPEC, before=2.0, declared=2.0, is_declared=True, is_rollback=False)
+@example(
+    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=False, is_rollback=False, is_owned=True
+)
+@example(
+    cause=Cause.OVERRIDE_EXPIRED, before=7.0, is_declared=True, is_rollback=False, is_owned=False
+)
+@example(cause=Cause.PRUNE, before=None, is_declared=False, is_rollback=False, is_owned=False)
+@example(cause=Cause.SPEC, before=2.0, is_declared=True, is_rollback=False, is_owned=True)
 def test_a_refused_end_restores_the_value_that_the_override_replaced(
-    cause, before, declared, is_declared, is_rollback
+    cause, before, is_declared, is_rollback, is_owned
 ):
-    override = ended(before=before, declared=declared, ends_with_document=is_rollback)
+    override = ended(
+        before=before, declared=2.0, ends_with_document=is_rollback, is_before_owned=is_owned
+    )
     refused = change(cause, None if cause is Cause.PRUNE else 1.0, is_declared=is_declared)
     end = restoring(refused, {(ALICE, RATE): override})
     is_end = cause is Cause.PRUNE or (cause is Cause.OVERRIDE_EXPIRED and is_declared)
@@ -101,7 +110,7 @@ def test_a_refused_end_restores_the_value_that_the_override_replaced(
         return
     assert end is not None
     assert (end.after, end.cause, end.claim) == (before, Cause.OVERRIDE_EXPIRED, None)
-    assert end.keeps_owner == (before == declared)
+    assert end.keeps_owner == is_owned
     assert restoring(end, {(ALICE, RATE): override}) is None
     assert select_judged([end], LIVE, {(ALICE, RATE): override}) == ((), LIVE)
 
