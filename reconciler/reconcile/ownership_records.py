@@ -19,7 +19,7 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import PairOutcome, PairVisibility
+from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility
 
 
 def intents(changes: Iterable[QuotaChange], *, now: float) -> tuple[RecordChange, ...]:
@@ -54,19 +54,25 @@ def results(
 
 
 def refused_overrides(
-    pairs: Iterable[PairOutcome], begun: Iterable[RecordChange], owned: OwnershipRecords
+    outcome: Outcome,
+    begun: Iterable[RecordChange],
+    owned: OwnershipRecords,
+    *,
+    was_sent: bool = True,
 ) -> tuple[RecordChange, ...]:
-    """Return the ends of overrides that began with a run and whose value the cluster rejected.
+    """Return the ends of overrides that began with a run and whose value the cluster rejected, or that sent nothing.
 
-    Otherwise every later run would send the rejected value again, and fail, until the override ends.
+    Otherwise every later run would send the rejected value again, and fail, until the override ends; and it would begin an
+    override of which the command said that nothing was sent.
 
     Args:
         begun: The record changes of overrides that began or ended with the run.
         owned: The records before the run: an override that the rejected one replaced is in force again.
+        was_sent: Whether the run sent something, or had nothing to send.
     """
     rejected = {
         pair.change.pair
-        for pair in pairs
+        for pair in outcome.pairs
         if isinstance(pair.result, Rejected) and pair.change.cause is Cause.OVERRIDE
     }
     overrides = [change.override for change in begun if isinstance(change, OverrideSet)]
@@ -75,7 +81,7 @@ def refused_overrides(
         if (earlier := owned.overrides.get(override.pair)) is None
         else OverrideSet(override=earlier)
         for override in overrides
-        if override.pair in rejected
+        if override.pair in rejected or (not was_sent and override.until > outcome.started_at)
     )
 
 

@@ -193,9 +193,9 @@ async def apply(
         ended_at=ports.clock.now(),
     )
     begun, owned = prepared.override_changes, observation.owned
-    outcome = await record(
-        ports, outcome, waiting, intended, refused_overrides(outcome.pairs, begun, owned)
-    )
+    was_sent = sender.was_sent or sender.failure is None
+    refused = refused_overrides(outcome, begun, owned, was_sent=was_sent)
+    outcome = await record(ports, outcome, waiting, intended, refused)
     if outcome.interrupted:
         raise Interrupted(
             _interruption_text(outcome), outcome=outcome, hint="run it again to continue"

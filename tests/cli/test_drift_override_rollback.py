@@ -230,6 +230,7 @@ def test_nothing_is_sent_unless_the_file_that_undoes_it_was_written(
     assert sandbox.values() == before
     assert "error: 0 applied, 1 change not sent: .kquota/outcomes/" in ran.err
     assert "undo" not in ran.err
+    assert "no overrides" in kquota("override", "list").out
     outcomes.unlink()
     assert kquota(*words, "--yes").code == 0, "the next run continues"
     assert sandbox.values() != before

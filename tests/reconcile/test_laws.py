@@ -8,12 +8,14 @@
 import asyncio
 import contextlib
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.errors import KquotaError
+from reconciler.errors import ConnectError, InventoryError, KquotaError
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.ownership import OwnershipRecords
@@ -21,9 +23,11 @@ from reconciler.quota.planner.guards import Guard
 from reconciler.quota.planner.plan import apply_to
 from reconciler.quota.policy import Policy
 from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.results.report import Outcome
 from reconciler.quota.state import QuotaState
 from reconciler.reconcile import NewOverride, apply, prepare
 from tests.fakes.cluster import LANDED, LATE, LOST
+from tests.fakes.memory_audit_log import MemoryAuditLog
 from tests.reconcile.scenarios import ALICE, ANYONE, OPEN, RATE, SHARE, World, documents
 
 USERS, CLIENTS = ("alice", "bob"), ("shop", "pay")
@@ -248,6 +252,50 @@ def test_an_override_that_the_cluster_rejects_changes_nothing(
     if outcome.pairs:
         assert world.owned() == replace(before, is_known=True)
         assert world.plan(desired).plan.changes == ()
+
+
+class FullAuditLog(MemoryAuditLog):
+    """An audit log without space."""
+
+    def append(self, entries: Sequence[Mapping[str, object]]) -> None:
+        raise InventoryError("no space for the audit log")
+
+
+@pytest.mark.parametrize("obstacle", ["outcome file", "audit log", "connection"])
+@given(declared=MAYBE, foreign=MAYBE, earlier=st.lists(MAYBE, max_size=1), value=MAYBE)
+def test_an_override_of_which_nothing_is_sent_does_not_begin(
+    obstacle, declared, foreign, earlier, value
+):
+    """A later run would write a value of which the command said that it was not sent."""
+    world = World({} if foreign is None else {ALICE: {RATE: foreign}}, policy=Policy.UPSERT)
+    desired = documents({} if declared is None else {ALICE: {RATE: declared}})
+    world.apply(desired)
+    for earlier_value in earlier:
+        world.apply(desired, overrides=(override_of(world, earlier_value),))
+    before, live = world.owned(), world.cluster.truth
+    options = world.options(overrides=(override_of(world, value),))
+    ports = world.ports
+    if obstacle == "audit log":
+        ports = replace(ports, audit=FullAuditLog())
+
+    def fail_before_sending(_: Outcome) -> None:
+        if obstacle == "outcome file":
+            raise InventoryError("no space for the outcome")
+
+    def fail_request(name: str) -> None:
+        if obstacle == "connection" and name == "alter":
+            raise ConnectError("the broker does not answer")
+
+    async def run() -> None:
+        prepared = await prepare(ports, options, desired)
+        world.cluster.faults.before = fail_request
+        if prepared.plan.changes:
+            with pytest.raises((InventoryError, ConnectError)):
+                await apply(ports, options, prepared, before_sending=fail_before_sending)
+
+    asyncio.run(run())
+    owned = replace(world.owned(), is_known=True)
+    assert (owned, world.cluster.truth) == (replace(before, is_known=True), live)
 
 
 DOCUMENTED = st.sampled_from([10.0, 50.0, 99.0, 101.0, 5_000.0])
