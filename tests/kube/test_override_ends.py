@@ -6,10 +6,11 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITIONS
 from reconciler.kube.records import overrides
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
-from tests.kube.worlds import KubeWorld, resource
+from tests.kube.worlds import DELETED, KubeWorld, resource
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
 SHARED = entity(user="team-a")
@@ -20,12 +21,20 @@ RAISED = 512 * MIB
 APPS, TEAM, PLATFORM = "apps/own", "team/own", "zone/own"
 """Documents of the entity; listings have this order."""
 
+ONE_CLIENT, EVERYONE = "team/one-client", "zone/everyone"
+"""Documents of a closer and of a wider entity."""
+
+ENTITIES = {
+    ONE_CLIENT: entity(user="team-a", client_id="app"),
+    EVERYONE: entity(user=DEFAULT),
+}
+
 
 def _grant(document: str, priority: int) -> dict[str, Any]:
     return {
         "namespaces": [document.partition("/")[0]],
         "priority": priority,
-        "entities": [{"user": {"prefix": "team-"}}],
+        "entities": [{"user": {"prefix": "team-"}}, {"forms": ["defaultUser"]}],
         "allow": ["Delete", "Suspend"],
     }
 
@@ -35,7 +44,8 @@ GRANTS = [_grant(APPS, 5), _grant(TEAM, 5), _grant(PLATFORM, -10)]
 
 def _document(name: str, value: float, **spec: Any) -> dict[str, Any]:
     namespace, _, own = name.partition("/")
-    return resource(own, SHARED, {RATE: value, SHARE: 50}, namespace=namespace, **spec)
+    limits = {RATE: value, SHARE: 50}
+    return resource(own, ENTITIES.get(name, SHARED), limits, namespace=namespace, **spec)
 
 
 async def _begin(world: KubeWorld, value: float | None) -> None:
@@ -66,6 +76,9 @@ def _take(world: KubeWorld, step: tuple[Any, ...]) -> None:
         case ("cluster", spec):
             world.obj["spec"] |= spec
             world.obj["metadata"]["generation"] += 1
+        case ("delete definition",):
+            definition = world.api.find(DEFINITIONS, None, CLIENT_QUOTA_DEFINITION)
+            definition["metadata"]["deletionTimestamp"] = DELETED
         case ("restart",):
             world.restart()
         case _:
@@ -73,7 +86,7 @@ def _take(world: KubeWorld, step: tuple[Any, ...]) -> None:
     _ = world.run()
 
 
-_NAMES = st.sampled_from([APPS, TEAM, PLATFORM])
+_NAMES = st.sampled_from([APPS, TEAM, PLATFORM, ONE_CLIENT, EVERYONE])
 _VALUES = st.sampled_from([1, 5 * MIB, 10 * MIB, 90 * MIB, 1_000 * MIB, 100_000 * MIB])
 _SPECS = st.sampled_from([{}, {"suspend": True}, {"deletionPolicy": "Delete"}])
 _PUT = st.tuples(st.just("put"), _NAMES, _VALUES, _SPECS)
@@ -96,31 +109,39 @@ _STEPS = st.lists(
         _PUT,
         st.tuples(st.sampled_from(["drop key", "delete"]), _NAMES),
         st.tuples(st.just("cluster"), _CLUSTERS),
-        st.tuples(st.just("restart")),
+        st.tuples(st.sampled_from(["delete definition", "restart"])),
     ),
     max_size=4,
 )
 
-
+_SUSPENDED = {"suspend": True}
 _NO_REMOVALS = ("cluster", {"guards": {"maxRemovals": 0}})
 
 
 @settings(max_examples=60, deadline=None)
-@given(before=st.lists(_PUT, max_size=2), during=_STEPS)
+@given(first=st.sampled_from([{}, _SUSPENDED]), before=st.lists(_PUT, max_size=2), during=_STEPS)
 # A value that a guard refuses.
-@example(before=[], during=[("put", TEAM, 100_000 * MIB, {})])
+@example(first={}, before=[], during=[("put", TEAM, 100_000 * MIB, {})])
 # A document that lost the limit is the first of the listing.
-@example(before=[("put", PLATFORM, 10 * MIB, {}), ("put", APPS, 1_000 * MIB, {})], during=[])
-# Removals that a guard refuses.
-@example(before=[], during=[_NO_REMOVALS, ("drop key", TEAM)])
 @example(
+    first={}, before=[("put", PLATFORM, 10 * MIB, {}), ("put", APPS, 1_000 * MIB, {})], during=[]
+)
+# Removals that a guard refuses.
+@example(first={}, before=[], during=[_NO_REMOVALS, ("drop key", TEAM)])
+@example(
+    first={},
     before=[("put", TEAM, 10 * MIB, {"deletionPolicy": "Delete"})],
     during=[_NO_REMOVALS, ("delete", TEAM)],
 )
-def test_no_document_keeps_the_value_of_an_override_that_has_ended(before, during):
+# Refused values of a wider and of a closer entity; the limit was not set before the override, or was.
+@example(first=_SUSPENDED, before=[], during=[("put", EVERYONE, 1_000 * MIB, {})])
+@example(first={}, before=[], during=[("put", ONE_CLIENT, 100_000 * MIB, {})])
+# A deleted definition; the limit was not set before the override.
+@example(first=_SUSPENDED, before=[], during=[("delete definition",)])
+def test_no_document_keeps_the_value_of_an_override_that_has_ended(first, before, during):
     world = KubeWorld(guards=None, tenants=GRANTS)
     world.kafka.cluster_id = "fake"
-    for step in (("put", TEAM, 10 * MIB, {}), *before):
+    for step in (("put", TEAM, 10 * MIB, first), *before):
         _take(world, step)
     asyncio.run(_begin(world, RAISED))
     for step in (("run",), *during):

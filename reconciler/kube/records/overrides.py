@@ -205,21 +205,31 @@ def _declaring(documents: Sequence[Obj], key: Key) -> Sequence[Obj]:
     return [
         document
         for document in documents
-        if RULES[key].field in spec_of(document).get("limits", {}) and _shows_live(document, key)
+        if _declares(document, key) and _shows_live(document, key)
     ]
 
 
+def _declares(document: Obj, key: Key) -> bool:
+    return RULES[key].field in spec_of(document).get("limits", {})
+
+
 def _shows_live(document: Obj, key: Key) -> bool:
-    """Whether the status of a document shows the live value of a key.
+    """Whether the status of a document shows the live value of a key, or that it has none.
 
     Without a grant it shows only what the document owns, also after the QuotaCluster became invalid and the reason changed.
+    A suspended document has a grant, and an entry that it got without one is not kept (``kube/status/client_quota.py``).
     """
     items = _items(document, key)
+    reason = condition_of(status_of(document), "Ready").get("reason")
     if any("applied" in item for item in items):
         return True
-    if condition_of(status_of(document), "Ready").get("reason") == "NotGranted":
+    if reason == "NotGranted":
         return False
-    return not items or any("live" in item or item.get("cause") != "Frozen" for item in items)
+    return (
+        not items
+        or reason == "Suspended"
+        or any("live" in item or item.get("cause") != "Frozen" for item in items)
+    )
 
 
 def _items(document: Obj, key: Key) -> Sequence[Mapping[str, Any]]:
@@ -243,9 +253,12 @@ def _build_override(
     previous = stored.owned.overrides.get((request.entity, key))
     declaring = _declaring(documents, key)
     if not declaring and previous is None:
+        pair = f"{key} of {entity_text(request.entity)}"
         raise UsageError(
-            f"no ClientQuota declares {key} of {entity_text(request.entity)}",
-            hint="declare it, or run kquota override against the brokers themselves",
+            f"no ClientQuota that declares {pair} shows its live value"
+            if any(_declares(document, key) for document in documents)
+            else f"no ClientQuota declares {pair}",
+            hint="declare it where that has an effect, or run kquota override against the brokers themselves",
         )
     item = _item(declaring, key)
     live, declared = _number(item.get("live")), _number(item.get("desired"))
@@ -260,6 +273,9 @@ def _build_override(
         reason=request.reason,
         before=previous.before if chained and previous is not None else live,
         declared=previous.declared if chained and previous is not None else declared,
+        before_owner=previous.before_owner
+        if chained and previous is not None
+        else stored.owned.owner_of((request.entity, key), live),
     )
 
 
@@ -272,9 +288,6 @@ def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:
     if declaring and not items:
         raise KquotaError(
             f"the operator has not observed {key} yet", hint="wait until the ClientQuota is Ready"
-        before_owner=previous.before_owner
-        if chained and previous is not None
-        else stored.owned.owner_of((request.entity, key), live),
         )
     return min(items, key=_rank, default={})
 

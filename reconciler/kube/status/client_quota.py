@@ -218,9 +218,14 @@ def _overridden(override: Override) -> dict[str, Any]:
 
 def _previous_keys(eligibility: Eligibility, previous: Obj) -> list[dict[str, Any]]:
     """Return the previous entries with the currently declared values, for a status without a comparison."""
+    # Once a document may have a grant, an entry without live value means that nothing is live.
+    had_no_grant = condition_of(previous, "Ready").get("reason") == Reason.NOT_GRANTED
+    hides_live = had_no_grant and eligibility.reason is not Reason.NOT_GRANTED
     declared_values = dict(zip(COLUMNS, _declared(eligibility), strict=True))
     rows: list[dict[str, Any]] = []
     for item in previous.get("keys", ()):
+        if hides_live and {"live", "applied", "intended", "intendedRemoval"}.isdisjoint(item):
+            continue
         row = {name: value for name, value in item.items() if name != "desired"}
         value = (
             item.get("desired")

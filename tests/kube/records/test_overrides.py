@@ -130,8 +130,16 @@ def test_a_document_without_a_grant_does_not_tell_what_an_override_replaces(reas
     alone = world()
     del alone.objects[next(key for key in alone.objects if "payments" in key)]
     alone.put(CLIENT_QUOTAS, stranger)
-    with pytest.raises(UsageError, match="no ClientQuota declares producer_byte_rate"):
+    with pytest.raises(UsageError, match=r"no ClientQuota that declares .* shows its live value"):
         begun(alone)
+
+
+def test_a_suspended_document_whose_limit_was_never_live_is_overridden() -> None:
+    api = world(live=None, cause="Frozen")
+    status = api.find(CLIENT_QUOTAS, "payments", "alice")["status"]
+    status["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "Suspended"}]
+    (override,) = begun(api)
+    assert (override.before, override.declared, override.before_owner) == (None, MIB, None)
 
 
 @pytest.mark.parametrize("owned", [{}, {"applied": 512, "live": 512}])
@@ -143,7 +151,7 @@ def test_a_document_without_a_grant_is_overridden_if_it_owns_the_limit(owned) ->
     if owned:
         assert begun(api)[0].before == 512.0
         return
-    with pytest.raises(UsageError, match="no ClientQuota declares producer_byte_rate"):
+    with pytest.raises(UsageError, match=r"no ClientQuota that declares .* shows its live value"):
         begun(api)
 
 
@@ -167,7 +175,7 @@ def test_a_document_without_a_grant_that_owns_another_limit_does_not_tell_what_i
         assert begun(api)[0].before == 2048.0
         return
     del api.objects[next(key for key in api.objects if "payments" in key)]
-    with pytest.raises(UsageError, match="no ClientQuota declares producer_byte_rate"):
+    with pytest.raises(UsageError, match=r"no ClientQuota that declares .* shows its live value"):
         begun(api)
 
 

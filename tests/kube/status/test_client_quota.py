@@ -62,6 +62,17 @@ def test_an_applied_limit_is_shown_with_value_time_and_result():
     assert world.status(DOCUMENT)["clusterId"] == "fake-cluster"
 
 
+@pytest.mark.parametrize("fields", [{}, {"live": 5}, {"applied": 5}, {"intendedRemoval": True}])
+@pytest.mark.parametrize("reason", ["NotGranted", "Suspended"])
+def test_an_entry_that_hides_what_is_live_is_not_kept_without_a_comparison(fields, reason):
+    """It would later say of a suspended document that its limit is not live, which an override would restore."""
+    entry = {"key": "producer_byte_rate", "cause": "Frozen", **fields}
+    previous = {"keys": [entry], "conditions": [{"type": "Ready", "reason": reason}]}
+    obj = {**CREATED, "spec": {**CREATED["spec"], "suspend": True}}
+    keys = after(AWAY, previous, obj).get("keys", [])
+    assert bool(keys) == (bool(fields) or reason == "Suspended")
+
+
 def test_an_existing_equal_limit_is_adopted_without_a_result():
     world = kube_world({ALICE: {RATE: 4096.0}})
     ran(world)
