@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from reconciler.errors import InventoryError, KquotaError
+from reconciler.errors import Interrupted, InventoryError, KquotaError
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.ownership import Pair, RecordChange
 from reconciler.quota.planner.plan import Plan
@@ -112,3 +112,19 @@ async def record(
             final_outcome, recorded=False, failure=final_outcome.failure or str(error)
         )
     return final_outcome
+
+
+def interruption(outcome: Outcome) -> Interrupted:
+    """Return the error of a run that was stopped, with what became of its changes."""
+    counts = [
+        f"{outcome.count(word)} {word.lower()}"
+        for word in ("APPLIED", "UNKNOWN", "REJECTED", "HELD", "NOT SENT")
+        if outcome.count(word)
+    ]
+    return Interrupted(
+        "interrupted: " + (", ".join(counts) or "nothing was sent"),
+        outcome=outcome,
+        hint="every change was applied; kquota plan shows the current state"
+        if outcome.is_applied
+        else "run it again to continue",
+    )

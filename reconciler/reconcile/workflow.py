@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from reconciler.errors import (
-    Interrupted,
     KquotaError,
     ManifestErrors,
     PlanRefused,
@@ -32,7 +31,7 @@ from reconciler.reconcile.differences import observation_differences, override_d
 from reconciler.reconcile.observation import Observation, observe, override_changes, rules_for
 from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.ownership_records import refused_overrides
-from reconciler.reconcile.run_records import close_settled, lost_outcome, record
+from reconciler.reconcile.run_records import close_settled, interruption, lost_outcome, record
 from reconciler.reconcile.sender import PlanSender
 from reconciler.reconcile.validation import validate
 from reconciler.reconcile.verification import judge, observe_again
@@ -197,9 +196,7 @@ async def apply(
     refused = refused_overrides(outcome, begun, owned, was_sent=was_sent)
     outcome = await record(ports, outcome, waiting, intended, refused)
     if outcome.interrupted:
-        raise Interrupted(
-            _interruption_text(outcome), outcome=outcome, hint="run it again to continue"
-        )
+        raise interruption(outcome)
     if sender.failure is not None and not sender.was_sent:
         raise sender.failure
     return outcome
@@ -380,12 +377,3 @@ def _unsettled_results(prepared: PreparedPlan, now: float) -> tuple[tuple[Altera
         waiting.setdefault(subject, []).append((str(key), intent.value))
     unknown = Unknown(reason="an earlier write may still take effect")
     return tuple((Alteration(subject, tuple(pairs)), unknown) for subject, pairs in waiting.items())
-
-
-def _interruption_text(outcome: Outcome) -> str:
-    counts = [
-        f"{outcome.count(word)} {word.lower()}"
-        for word in ("APPLIED", "UNKNOWN", "REJECTED", "HELD", "NOT SENT")
-        if outcome.count(word)
-    ]
-    return "interrupted: " + (", ".join(counts) or "nothing was sent")

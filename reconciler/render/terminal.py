@@ -136,7 +136,11 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
     if outcome.failure:
         lines.append(style.paint(escaped(outcome.failure), "red"))
     if outcome.interrupted:
-        lines.append("Interrupted; run it again to continue.")
+        lines.append(
+            "Interrupted after every change was applied."
+            if outcome.is_applied
+            else "Interrupted; run it again to continue."
+        )
     if not outcome.recorded:
         lines.append("Not all results were recorded; the next run reads them from the cluster.")
     if outcome.pairs and not outcome.complete:

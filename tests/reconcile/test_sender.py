@@ -16,8 +16,8 @@ LEVELS = documents({ALICE_SHOP: {RATE: 9.0}, ALICE: {RATE: 8.0}, ANYONE: {RATE: 
 """Three levels, therefore three requests."""
 
 
-def stopped_at(world: World, request: str, count: int) -> Outcome:
-    """Ctrl-C at the nth request of a kind: asyncio cancels the running task."""
+def stop_at(world: World, request: str, count: int) -> Interrupted:
+    """Press Ctrl-C at the nth request of a kind: asyncio cancels the running task."""
 
     async def story():
         task = asyncio.current_task()
@@ -34,9 +34,28 @@ def stopped_at(world: World, request: str, count: int) -> Outcome:
     with pytest.raises(Interrupted) as caught:
         asyncio.run(story())
     assert caught.value.exit_code == 130
-    assert isinstance(caught.value.outcome, Outcome)
     world.cluster.faults.before = lambda _: None
-    return caught.value.outcome
+    return caught.value
+
+
+def stopped_at(world: World, request: str, count: int) -> Outcome:
+    """Return the outcome of a run that is stopped at the nth request of a kind."""
+    outcome = stop_at(world, request, count).outcome
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_stopped_run_has_to_be_continued_only_if_a_change_is_left(count):
+    stop = stop_at(World(), "answer", count)
+    is_applied = count == 3
+    assert stop.outcome.is_applied == is_applied
+    assert str(stop) == "interrupted: 3 applied" if is_applied else "not sent" in str(stop)
+    assert stop.hint == (
+        "every change was applied; kquota plan shows the current state"
+        if is_applied
+        else "run it again to continue"
+    )
 
 
 @pytest.mark.parametrize("request_name", ["alter", "answer"])

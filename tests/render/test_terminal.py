@@ -74,8 +74,9 @@ def test_an_outcome_with_changed_records_only_reports_their_number():
     assert outcome_text(done) == "3 records brought up to date.\n"
     assert outcome_text(replace(done, bookkeeping=0)) == "Nothing to do.\n"
     text = outcome_text(replace(done, interrupted=True, recorded=False))
-    assert "Interrupted" in text
+    assert "Interrupted after every change was applied." in text
     assert "Not all results were recorded" in text
+    assert "run it again to continue" in outcome_text(replace(result(), interrupted=True))
 
 
 def test_an_incomplete_outcome_ends_with_every_count():

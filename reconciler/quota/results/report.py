@@ -165,6 +165,11 @@ class Outcome:
         """The changes that were not applied or are not visible, in plan order."""
         return tuple(pair for pair in self.pairs if not pair.is_done)
 
+    @property
+    def is_applied(self) -> bool:
+        """Whether the cluster acknowledged every change, although some may not be visible yet."""
+        return self.count("APPLIED") == len(self.pairs)
+
     def count(self, word: str) -> int:
         """Return the number of changes with this ``status_text``."""
         return self._counts[word]
