@@ -55,6 +55,16 @@ def test_every_violation_of_the_policy_is_reported_with_file_and_line_and_exits_
     assert sandbox.values() == {}
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_apply_reports_each_violation_once(kquota, prod, output):
+    """The plan that it prints as text lists them; a JSON document has only outcomes."""
+    manifests(prod, quota("admin-root"))
+    ran = kquota("apply", "--yes", "--format", output)
+    assert ran.code == 3
+    assert (ran.out + ran.err).count("create on a protected entity") == 1
+    assert "guards refuse this plan: 1 violation" in ran.err
+
+
 def test_a_document_with_the_required_labels_may_declare_defaults(kquota, prod):
     manifests(prod, OWNED)
     assert kquota("plan").code == 0

@@ -18,7 +18,7 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, worst
 from reconciler.cli.output import plans
 from reconciler.cli.output.fleet import code_of_fleet, work_on
-from reconciler.errors import Interrupted, UsageError
+from reconciler.errors import Interrupted, PlanRefused, UsageError
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile.sender import STOP_GRACE_SECONDS
 from reconciler.render.fleet_summary import FleetRow
@@ -163,6 +163,10 @@ async def _apply_prepared(
         begun.append(apply)
         try:
             return await apply.apply()
+        except PlanRefused as refused:
+            if display.output == "text":
+                refused.violations = ()  # The plan that was shown lists them.
+            raise
         except asyncio.CancelledError:
             if apply.outcome_path is not None:
                 undo = _undo_command(apply)
