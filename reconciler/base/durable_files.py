@@ -48,6 +48,13 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     sync_folder(path.parent)
 
 
+def is_writable(path: Path) -> bool:
+    """Whether this process may create or replace a file, with the folders that it needs. Nothing is written."""
+    folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+    may_replace = not os.path.lexists(path) or (path.is_file() and os.access(path, os.W_OK))
+    return may_replace and folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
 def remove_drafts(path: Path) -> None:
     """Remove temporary files of a killed :func:`replace_file`. Call it only while no other process replaces the file."""
     names = re.compile(rf"\.{re.escape(path.name)}\.[A-Za-z0-9_]+\.new")

@@ -119,6 +119,22 @@ def test_records_from_the_future_indicate_a_wrong_clock(kquota, folder, sandbox)
     assert checks(ran)["clock"][0] == "warning"
 
 
+@pytest.mark.parametrize("file", ["kquota", "kquota/outcomes", "kquota/audit.jsonl"])
+def test_a_state_folder_that_cannot_be_written_is_a_warning(kquota, folder, sandbox, file):
+    """A run as another user, or a container without a volume, leaves it behind: apply then sends nothing."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert checks(kquota("doctor", "--format", "json"))["state folder"][0] == "ok"
+    assert not (folder / ".kquota").exists()
+    blocked = folder / f".{file}"
+    blocked.parent.mkdir(exist_ok=True)
+    if file.endswith("audit.jsonl"):
+        blocked.mkdir()
+    else:
+        blocked.write_text("a file where a folder should be")
+    health, advice = checks(kquota("doctor", "--format", "json"))["state folder"]
+    assert (health, bool(advice)) == ("warning", True)
+
+
 def test_every_cluster_of_a_project_is_checked(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     text = (folder / "kquota.yaml").read_text()

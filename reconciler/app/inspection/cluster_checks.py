@@ -11,9 +11,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.app.change.outcome_files import OUTCOME_FOLDER
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
 from reconciler.base.clock import SystemClock
+from reconciler.base.durable_files import is_writable
 from reconciler.client import Address, ClientConfig, ClientEvents, QuotaClient, SecurityProtocol
 from reconciler.client.events import Authenticated, Connected
 from reconciler.errors import AuthorizationError, ClientError, KquotaError
@@ -291,6 +293,7 @@ async def _records(
     from reconciler.app.clusters.record_stores import read_only_inventory
 
     clock = SystemClock()
+    yield _state_folder(target)
     try:
         owned = await read_only_inventory(target, clock).load(cluster.id)
     except KquotaError as error:
@@ -312,6 +315,18 @@ async def _records(
         )
     else:
         yield _ok("clock", "not behind the records")
+
+
+def _state_folder(target: ClusterTarget) -> Check:
+    """Check whether the files that an apply writes can be written: records, audit log and outcomes."""
+    place = target.project_cluster
+    files = (place.inventory.file, place.audit_log, f"{OUTCOME_FOLDER}/outcome.json")
+    paths = [target.root / file for file in files if file is not None]
+    locked = [path for path in paths if not is_writable(path)]
+    if not locked:
+        return _ok("state folder", f"writable: {paths[-1].parent.parent}")
+    advice = "only apply, override and rollback need it: let this user write there"
+    return _warning("state folder", f"{locked[0].parent} is not writable", advice)
 
 
 async def _overrides(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.render.fleet_summary import FleetRow
     from reconciler.render.json_values import Json
 
-HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, records and clock.
+HELP: Final = """Diagnose connectivity, TLS, SASL, versions, permissions, quota callback, state folder, records and clock.
 
 Nothing is changed. Every line that is not ok has a next step. Exit code 1 if something does not work, 2 if the value of an
 expired override is still live.
