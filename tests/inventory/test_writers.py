@@ -59,7 +59,11 @@ def test_two_scopes_overlap_exactly_if_an_entity_is_in_both(scope, second_scope)
 def test_scopes_with_two_spellings_of_an_address_overlap():
     """Brokers apply the limit of the address: two writers of two spellings would change each other's limit."""
     address, spelling = NamePattern(exact="10.0.0.1"), NamePattern(exact="010.0.0.1")
-    for first, second in ((address, spelling), (spelling, NamePattern(prefix="10.0."))):
+    for first, second in (
+        (address, spelling),
+        (spelling, NamePattern(prefix="10.0.")),
+        (NamePattern(prefix="010.0."), NamePattern(prefix="10.0.0.")),
+    ):
         scope, second_scope = (EntityPattern(ip=first),), (EntityPattern(ip=second),)
         assert scopes_overlap(scope, second_scope)
         assert scopes_overlap(second_scope, scope)
