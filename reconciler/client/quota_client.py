@@ -243,18 +243,7 @@ class QuotaClient:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> Mapping[EntityParts, Result]:
-        """Like :meth:`alter`, for entities of any types: the broker checks types and names (KIP-546).
-
-        Args:
-            alterations: The changes; each entity occurs at most once.
-            validate_only: Only validate on the controller.
-            timeout: Total seconds; None gives each request its own 90.
-
-        Raises:
-            QuotaValueError: An alteration is ambiguous or invalid; nothing was sent.
-            AuthorizationError: The principal lacks AlterConfigs on the cluster; nothing was changed.
-            ClientError: Nothing was sent. Later errors become ``Unknown`` in the results.
-        """
+        """Alter entities of any types: the broker checks types and names (KIP-546). Arguments and errors as in :meth:`alter`."""
         check_open_alterations(alterations, validate_only=validate_only)
         results: dict[EntityParts, Result] = {}
         sender = AlterationSender(

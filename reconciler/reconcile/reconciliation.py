@@ -33,10 +33,6 @@ BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
 """Guards that a command checks for a whole plan, and a loop per tenant (:mod:`reconciler.quota.planner.removal_budgets`)."""
 
 
-def _always(_: QuotaChange) -> bool:
-    return True
-
-
 async def _nothing(_: Plan, __: OwnershipRecords) -> None:
     """Do nothing."""
 
@@ -52,7 +48,7 @@ async def reconcile_cluster(
     desired: DesiredState,
     *,
     cluster: str,
-    corrects: Callable[[QuotaChange], bool] = _always,
+    corrects: Callable[[QuotaChange], bool] = lambda _: True,
     before_sending: Callable[[Plan, OwnershipRecords], Awaitable[None]] = _nothing,
     refuses_removals: Callable[[Plan], Awaitable[str]] = refuse_nothing,
     allowance: RemovalAllowance | None = None,

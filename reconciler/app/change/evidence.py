@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from reconciler.usage.impact.query import ImpactQuery
     from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
     from reconciler.usage.impact.tier_policy import WhatIfPolicy
-    from reconciler.usage.kernel.series import SampleSeries
-    from reconciler.usage.samples import QuotaType
-    from reconciler.usage.tags import Bucket
 
 MAX_AGE_S: Final = 48 * 3600.0
 """Default maximum age of evidence (telemetry.maxEvidenceAge)."""
@@ -224,11 +221,11 @@ def _simulate(
     after = apply_to(before, plan.changes)
     note = published.note
     if isinstance(published, EvidenceUnavailable) or note.stale:
-        question = impact_query(plan.cluster_id, before, after, {}, frozenset(QuotaType))
-        rows = tuple(replace(row, why=NO_EVIDENCE) for row in unread(question, NO_EVIDENCE))
-        return summarize(rows, [note], policy, notes=question.notes)
+        query = impact_query(plan.cluster_id, before, after, {}, frozenset(QuotaType))
+        rows = tuple(replace(row, why=NO_EVIDENCE) for row in unread(query, NO_EVIDENCE))
+        return summarize(rows, [note], policy, notes=query.notes)
     kinds = [kind for kind in QuotaType if published.measured(kind)]
-    question = impact_query(
+    query = impact_query(
         plan.cluster_id,
         before,
         after,
@@ -238,32 +235,29 @@ def _simulate(
         recorded=published.recorded,
     )
     try:
-        rows = _rows(published, question, policy)
+        rows = _rows(published, query, policy)
     except (LakeError, QuotaValueError) as error:  # damaged, or samples that cannot be
         note = replace(note, stale=error.message)
-        rows = unread(question, NO_EVIDENCE)
-    return summarize(rows, [note], policy, questions=[question])
+        rows = unread(query, NO_EVIDENCE)
+    return summarize(rows, [note], policy, questions=[query])
 
 
 def _rows(
-    published: "PublishedEvidence", question: "ImpactQuery", policy: "WhatIfPolicy"
+    published: "PublishedEvidence", query: "ImpactQuery", policy: "WhatIfPolicy"
 ) -> "tuple[ImpactRow, ...]":
     """Return every row; the series are read in portions."""
     from reconciler.usage.impact.replay import judged
     from reconciler.usage.impact.what_if import TOO_MANY, portions, unread
 
     max_gap_ms = published.cadence.max_gap_ms
-    parts, oversized = portions(question, at_once=AT_ONCE, max_buckets=MOST_SERIES)
+    parts, oversized = portions(query, at_once=AT_ONCE, max_buckets=MOST_SERIES)
     impact_rows: list[ImpactRow] = []
     for part in parts:
         # The series of a portion are freed before the next one is read.
         impact_rows += judged(
-            part, _series(published, part), max_gap_ms, consumers=policy.consumers
+            part,
+            {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()},
+            max_gap_ms,
+            consumers=policy.consumers,
         )
     return (*impact_rows, *unread(oversized, TOO_MANY))
-
-
-def _series(
-    published: "PublishedEvidence", part: "ImpactQuery"
-) -> "dict[QuotaType, dict[Bucket, dict[str, SampleSeries]]]":
-    return {kind: published.series(kind, buckets) for kind, buckets in part.reads.items()}

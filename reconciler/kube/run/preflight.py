@@ -12,7 +12,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.client import ClientConfig
 from reconciler.errors import ConfigError, CredentialsError, KquotaError, NotFound
 from reconciler.kube.api import resource_paths as paths
-from reconciler.kube.api.client import AccessReview, KubernetesApi
+from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, name_of, operator_class_of, status_of
 from reconciler.kube.api.resource_paths import ApiResource
 from reconciler.kube.configuration.cluster_file import read_clusters
@@ -108,21 +108,6 @@ def rights(settings: OperatorSettings) -> Iterator[RequiredRight]:
             yield lease._replace(verb=verb, name=settings.lease_name)
     if settings.quota_clusters is None:
         yield from _CLUSTERS
-
-
-async def review_right(api: KubernetesApi, right: RequiredRight) -> AccessReview:
-    """Ask the API server whether this process has a permission.
-
-    Raises:
-        KubernetesError: The request failed.
-    """
-    return await api.review(
-        right.resource,
-        right.verb,
-        namespace=right.namespace,
-        name=right.name,
-        subresource=right.subresource,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +212,13 @@ async def check_operator(
 
 async def _right(api: KubernetesApi, right: RequiredRight) -> Check:
     try:
-        review = await review_right(api, right)
+        review = await api.review(
+            right.resource,
+            right.verb,
+            namespace=right.namespace,
+            name=right.name,
+            subresource=right.subresource,
+        )
     except KquotaError as error:
         return _failed(str(right), error.message, error.hint)
     if review.allowed:
