@@ -12,44 +12,73 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from reconciler.base.clock import SystemClock
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.store import sample_columns
+from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.files.object_store import opened
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.kernel.throttling import demand_of, simulate
-from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.samples import DAY_MS, QuotaType, day_of
+from reconciler.usage.tables import USAGE_SAMPLE
 
 SERIES, STEP_MS, GAP_MS, LIMIT = 2_000, 30_000, 150_000, 6_000_000
-KEYS = ("quota_type", "series")
+CLUSTER = "bench"
 BEGIN = 1_793_491_200_000
 FIGURES = ("samples", "throttled_ms", "max_delay_ms", "delayed_units")
 
 
-def write_samples(spark: SparkSession, rows: int, folder: str) -> None:
-    """2,000 series every 30 s; every 500th sample follows a gap; rates by a hash. Sorted by series within a day."""
-    n, series = fn.floor(fn.col("id") / SERIES), fn.col("id") % SERIES
-    ts = (n * STEP_MS + fn.floor(n / 500) * 1_000_000).cast("bigint") + fn.lit(BEGIN)
-    frame = spark.range(0, rows, 1, 8).select(
-        fn.lit("produce").alias("quota_type"),
-        series.cast("int").alias("series"),
-        ts.alias("ts_ms"),
-        fn.lit(STEP_MS).alias("dt_ms"),
-        (fn.abs(fn.hash("id")).cast("bigint") % 10_000_000).alias("rate_units"),
-    )
-    day = fn.floor(fn.col("ts_ms") / DAY_MS)
-    frame_by_day = frame.withColumn("day", day).repartitionByRange(8, "day")
-    frame_by_day.sortWithinPartitions("day", "series", "ts_ms").drop("day").write.mode(
-        "overwrite"
-    ).parquet(folder)
+def write_samples(rows: int, folder: str) -> None:
+    """A lake: 2,000 series every 30 s, one unit for each day; every 500th sample follows a gap; rates by a hash."""
+    lake = opened_lake(folder)
+    names, series = (pa.array(sorted(map(str, range(SERIES)))), np.arange(SERIES))
+    moments = np.arange(max(1, rows // SERIES))
+    ts_ms = BEGIN + moments * STEP_MS + moments // 500 * 1_000_000
+    for day in np.unique(ts_ms // DAY_MS):
+        ts, of_day = np.tile(ts_ms[ts_ms // DAY_MS == day], SERIES), moments[ts_ms // DAY_MS == day]
+        number = np.repeat(series, of_day.size)
+        ids = (np.tile(of_day, SERIES) * SERIES + number).astype(np.uint64)
+        rates = (ids * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)
+        schema, amount = arrow_tables.schema(USAGE_SAMPLE), ts.size
+        same = {
+            "cluster_id": CLUSTER,
+            "quota_type": "produce",
+            "group_kind": "user",
+            "censored": "no",
+        }
+        columns = {
+            **{name: pa.repeat(same.get(name, ""), amount) for name in (*same, "client_id", "ip")},
+            "broker_id": pa.repeat("1", amount),
+            "user": names.take(pa.array(number)),
+            "ts_ms": ts,
+            "dt_ms": np.full(amount, STEP_MS, np.int32),
+            "rate_units": (rates % np.uint64(10_000_000)).astype(np.int64),
+            "throttle_ms": pa.nulls(amount, pa.int64()),
+            "day": pa.repeat(pa.scalar(int(day), pa.int32()).cast(pa.date32()), amount),
+        }
+        unit = Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day_of(int(day) * DAY_MS))
+        _ = lake.commit(unit, pa.table(columns).select(schema.names).cast(schema), None)
 
 
-def read(spark: SparkSession, folder: str) -> DataFrame:
-    none = fn.lit(None).cast("bigint").alias("throttle_ms")
-    return spark.read.parquet(folder).select("*", none, fn.lit("no").alias("censored"))
+def opened_lake(folder: str) -> Lake:
+    return Lake(opened(folder, create=True), clock=SystemClock())
+
+
+def units_of(folder: str) -> tuple[Manifest, ...]:
+    return opened_lake(folder).manifests(USAGE_SAMPLE)
+
+
+def files_of(folder: str) -> list[str]:
+    return [f"{folder}/{file.path}" for unit in units_of(folder) for file in unit.files]
 
 
 _SCHEMA = ", ".join(f"{name} bigint" for name in FIGURES)
@@ -64,23 +93,26 @@ def _figures(every: Iterable[SampleSeries]) -> pa.Table:
 
 
 def _of_runs(runs: pa.Table) -> pa.Table:
-    return _figures(series_blocks.series_by(runs, KEYS[1:]).values())
+    return _figures(series_blocks.series_by(runs, ("user",)).values())
 
 
 def _of_samples(samples: pa.Table) -> pa.Table:
-    return _figures(series for _, series in sample_columns.series_by(samples, KEYS[1:]))
+    return _figures(series for _, series in sample_columns.series_by(samples, ("user",)))
 
 
-def packed(frame: DataFrame) -> DataFrame:
+def packed(spark: SparkSession, folder: str) -> DataFrame:
     """Shuffle runs of samples, as the jobs do."""
-    blocks = series_blocks.packed(frame, KEYS[1:])
-    some = fn.floor(fn.col("series") / 16).alias("some")
-    return blocks.groupBy(some).applyInArrow(_of_runs, _SCHEMA)
+    samples = series_blocks.SampleFiles(
+        spark=spark, lake=opened_lake(folder), units=units_of(folder), from_ms=0, to_ms=2**60
+    )
+    some = fn.floor(fn.col("user").cast("int") / 16).alias("some")
+    return samples.runs().groupBy(some).applyInArrow(_of_runs, _SCHEMA)
 
 
-def in_arrow(frame: DataFrame) -> DataFrame:
+def in_arrow(spark: SparkSession, folder: str) -> DataFrame:
     """Shuffle and sort samples, one Arrow table per series."""
-    return frame.groupBy(*KEYS).applyInArrow(_of_samples, _SCHEMA)
+    frame = reader.of(spark, opened_lake(folder), USAGE_SAMPLE, units_of(folder))
+    return frame.groupBy("quota_type", "user").applyInArrow(_of_samples, _SCHEMA)
 
 
 def summed(frame: DataFrame) -> list[int]:
@@ -96,14 +128,10 @@ def summed(frame: DataFrame) -> list[int]:
 
 
 def by_core(folder: str) -> list[int]:
-    """Read by Arrow, folded by the kernel, series by series."""
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(folder, columns=["series", "ts_ms", "dt_ms", "rate_units"])
-    none = pa.nulls(table.num_rows, pa.int64())
-    table = table.append_column("throttle_ms", none)
-    table = table.append_column("censored", pa.repeat("no", table.num_rows))
-    columns = _of_samples(table).to_pydict()
+    """Read by the store, folded by the kernel, series by series."""
+    columns_read = ["user", "ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored"]
+    rows = opened_lake(folder).read(units_of(folder), columns_read)
+    columns = _of_samples(rows).to_pydict()
     totals = {
         name: max(values) if name.startswith("max") else sum(values)
         for name, values in columns.items()
@@ -113,10 +141,10 @@ def by_core(folder: str) -> list[int]:
 
 _SQL = f"""
 WITH looked AS (
-  SELECT series, ts_ms, dt_ms,
+  SELECT "user" AS series, ts_ms, dt_ms,
     CAST((rate_units * dt_ms + 500) // 1000 AS HUGEINT) AS a, (CAST({LIMIT} AS BIGINT) * dt_ms) // 1000 AS g,
     CASE WHEN lag(ts_ms) OVER w IS NULL OR ts_ms - lag(ts_ms) OVER w > {GAP_MS} THEN 1 ELSE 0 END AS fresh
-  FROM read_parquet('{{folder}}/*.parquet') WINDOW w AS (PARTITION BY series ORDER BY ts_ms)),
+  FROM read_parquet({{files}}) WINDOW w AS (PARTITION BY "user" ORDER BY ts_ms)),
 summed AS (SELECT *, sum(fresh) OVER w AS s, sum(a - g) OVER w AS total
   FROM looked WINDOW w AS (PARTITION BY series ORDER BY ts_ms ROWS UNBOUNDED PRECEDING)),
 folded AS (SELECT *, total - min(least(total, total - (a - g))) OVER
@@ -129,7 +157,7 @@ def by_duckdb(folder: str) -> list[int]:
     import duckdb
 
     connection = duckdb.connect(config={"threads": 2})
-    row = connection.execute(_SQL.replace("{folder}", folder)).fetchone()
+    row = connection.execute(_SQL.replace("{files}", str(files_of(folder)))).fetchone()
     assert row is not None
     return [int(value) for value in row]
 
@@ -139,11 +167,11 @@ def by_polars(folder: str) -> list[int]:
 
     total = pl.col("x").cum_sum()
     frame = (
-        pl.scan_parquet(f"{folder}/*.parquet")
-        .sort("series", "ts_ms")
+        pl.scan_parquet(files_of(folder))
+        .sort("user", "ts_ms")
         .with_columns(
             a=(pl.col("rate_units") * pl.col("dt_ms") + 500) // 1000,
-            fresh=(pl.col("ts_ms").diff().over("series").fill_null(GAP_MS + 1) > GAP_MS),
+            fresh=(pl.col("ts_ms").diff().over("user").fill_null(GAP_MS + 1) > GAP_MS),
         )
         .with_columns(
             x=pl.col("a") - (LIMIT * pl.col("dt_ms").cast(pl.Int64)) // 1000,
@@ -185,8 +213,7 @@ def print_figures(**figures: object) -> None:
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:
     """Every way in turn, warm, in one session; without rounds, the first and only time."""
     with session.opened(session.SessionSettings(master=master, memory=memory)) as spark:
-        frame = read(spark, folder)
-        first = {way: _timed(lambda way=way: summed(IN_SPARK[way](frame))) for way in ways}
+        first = {way: _timed(lambda way=way: summed(IN_SPARK[way](spark, folder))) for way in ways}
         answers = {tuple(answer) for _, answer in first.values()}
         assert len(answers) == 1, answers
         times: dict[str, list[float]] = {
@@ -194,15 +221,14 @@ def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str
         }
         for _ in range(rounds):
             for way in ways:
-                times[way].append(_timed(lambda way=way: summed(IN_SPARK[way](frame)))[0])
+                times[way].append(_timed(lambda way=way: summed(IN_SPARK[way](spark, folder)))[0])
     print_figures(seconds=times, answer=list(answers.pop()))
 
 
 def main(words: list[str]) -> None:
     match words:
         case ["make", rows, folder]:
-            with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
-                write_samples(spark, int(rows), folder)
+            write_samples(int(rows), folder)
         case ["spark", folder, ways, rounds, master, memory]:
             in_spark(folder, ways.split(","), int(rounds), master, memory)
         case [engine, folder, rounds] if engine in WITHOUT_JVM and Path(folder).exists():

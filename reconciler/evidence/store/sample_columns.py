@@ -40,7 +40,7 @@ def series_by(
     """
     columns = {name: rows.column(name) for name in (*names, *COLUMNS)}
     columns["throttle_ms"] = pc.fill_null(columns["throttle_ms"], NOT_RECORDED)
-    columns["censored"] = _codes(columns["censored"])
+    columns["censored"] = codes(columns["censored"])
     lists = pa.table(columns).group_by(list(names), use_threads=False)
     groups = lists.aggregate([(name, "list") for name in COLUMNS]).combine_chunks()
     keys = zip(*(groups.column(name).to_pylist() for name in names), strict=True)
@@ -69,6 +69,6 @@ def buckets_by_type(rows: pa.Table) -> BucketsByType:
     return buckets
 
 
-def _codes(words: pa.ChunkedArray) -> pa.ChunkedArray:
+def codes(words: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the index of each word in :data:`CENSORED`; unknown words become :data:`UNKNOWN`."""
     return pc.fill_null(pc.index_in(words, _WORDS), UNKNOWN)

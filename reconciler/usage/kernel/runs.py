@@ -32,15 +32,23 @@ def written(name: str, values: Any, begins: IntColumn) -> tuple[Any, Any]:  # no
     return column, (ends * column.itemsize).astype(np.int32)
 
 
-def read(runs: Sequence[Sequence[bytes]]) -> SampleSeries:
-    """Return the series of some runs, each with the bytes of every column.
+def read(runs: Iterable[Sequence[Any]]) -> SampleSeries:
+    """Read a series.
+
+    Args:
+        runs: Runs in any order, each with the bytes of every column.
 
     Raises:
         QuotaValueError: A sample is duplicated or out of range.
     """
-    return series_of(
-        {
-            name: np.frombuffer(b"".join(parts), dtype=TYPES[name])
-            for name, parts in zip(COLUMNS, zip(*runs, strict=True), strict=True)
-        }
-    )
+    arrays = [
+        [np.frombuffer(values, TYPES[name]) for name, values in zip(COLUMNS, run, strict=True)]
+        for run in runs
+    ]
+    arrays.sort(key=_first_ts)  # runs that follow each other need no sort of samples
+    columns = zip(COLUMNS, zip(*arrays, strict=True), strict=True)
+    return series_of({name: np.concatenate(parts, dtype=np.int64) for name, parts in columns})
+
+
+def _first_ts(run: Sequence[Any]) -> int:
+    return int(run[0][0])

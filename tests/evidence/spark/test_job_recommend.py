@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import SparkError
 from reconciler.evidence.spark.jobs import recommend
-from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.spark.tables.schemas import struct
+from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.recommendation import BUMPED, PINNED
 from reconciler.evidence.store import recorded_window, scrape_interval
 from reconciler.quota.entity import DEFAULT, entity
@@ -94,8 +94,10 @@ def test_cases_have_limit_tier_marks_and_budget_and_clients_that_cannot_be_limit
         pinned=frozenset({(CLUSTER, entity(user="ann")), ("c2", entity(user="bea"))}),
     )
     window = recorded_window.opened(into, CLUSTER, work.from_ms, work.to_ms)
-    samples = reader.samples_of(spark, into, [window])
-    case_rows = recommend._cases(spark, into, samples, [window], work).collect()
+    samples = series_blocks.SampleFiles(
+        spark=spark, lake=into, units=window.samples, from_ms=work.from_ms, to_ms=work.to_ms
+    )
+    case_rows = recommend._cases(spark, into, samples.series(), [window], work).collect()
     inputs = {
         (row.quota_type, row.user or row.client_id): (
             row.current_units,

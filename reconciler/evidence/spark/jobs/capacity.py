@@ -17,12 +17,13 @@ from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import broker_load, facts, report_rows
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
+from reconciler.evidence.spark.usage.series_blocks import SampleFiles
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.usage.capacity import CapacityOfCluster
 from reconciler.usage.reports.usage import UsageReport
-from reconciler.usage.samples import MAX_GAP_MS, Cadence
+from reconciler.usage.samples import MAX_GAP_MS
 from reconciler.usage.tables import (
     BROKER_SAMPLE,
     CAPACITY_ROW,
@@ -64,20 +65,23 @@ def run(
     )
     snapshots = last_snapshots(lake, clusters, span.to_ms)
     notes = facts.evidence(lake, clusters, span, snapshots)
-    samples, brokers = (
-        reader.frame(spark, lake, table, clusters, **facts.days(span)).where(_inside(span, "ts_ms"))
-        for table in (USAGE_SAMPLE, BROKER_SAMPLE)
+    units = lake.manifests(USAGE_SAMPLE, clusters, **facts.days(span))
+    samples = SampleFiles(
+        spark=spark, lake=lake, units=units, from_ms=span.from_ms, to_ms=span.to_ms
+    )
+    brokers = reader.frame(spark, lake, BROKER_SAMPLE, clusters, **facts.days(span)).where(
+        _inside(span, "ts_ms")
     )
     entries = limits_of_snapshots(spark, lake, snapshots)
     limits = facts.limits_of(five_minutes.select(*BUCKET).distinct(), entries).cache()
     gaps = spark.createDataFrame(
         [
             (cluster_id, cadence.max_gap_ms)
-            for cluster_id, cadence in _paces(lake, settings, span).items()
+            for cluster_id, cadence in scrape_interval.of(units).items()
         ],
         "cluster_id string, max_gap_ms bigint",
     )
-    samples_with_gaps = samples.join(fn.broadcast(gaps), "cluster_id", "left")
+    runs_with_gaps = samples.runs().join(fn.broadcast(gaps), "cluster_id", "left")
     longest = fn.coalesce(fn.col("max_gap_ms"), fn.lit(MAX_GAP_MS))
     # A broker may have samples although no bucket has: its rows are reported, so they are committed.
     answered = lake.manifests(BROKER_SAMPLE, clusters, **facts.days(span))
@@ -86,7 +90,7 @@ def run(
     )
 
     progress("served at each moment", 0, 0)
-    served = broker_load.moments(samples_with_gaps, limits, brokers, longest)
+    served = broker_load.moments(runs_with_gaps, limits, brokers, longest)
     at = broker_load.with_capacities(served, capacities).cache()
     capacity_frame = broker_load.capacity(
         at, limits, five_minutes.select(*SERIES), span.last_day
@@ -125,12 +129,6 @@ def run(
 
 def _inside(span: TimeWindow, name: str) -> Column:
     return (fn.col(name) >= span.from_ms) & (fn.col(name) < span.to_ms)
-
-
-def _paces(lake: Lake, settings: CapacitySettings, span: TimeWindow) -> dict[str, Cadence]:
-    return scrape_interval.of(
-        lake.manifests(USAGE_SAMPLE, settings.cluster or None, **facts.days(span))
-    )
 
 
 def _notes(names: Iterable[str], settings: CapacitySettings) -> tuple[str, ...]:

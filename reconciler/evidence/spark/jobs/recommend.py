@@ -20,6 +20,7 @@ from reconciler.evidence.spark.usage import (
 )
 from reconciler.evidence.spark.usage.impact_query import BUCKET
 from reconciler.evidence.spark.usage.recommendation import BUMPED, CASES, PINNED, SizingParameters
+from reconciler.evidence.spark.usage.series_blocks import SampleFiles
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import RecordedWindow
@@ -106,14 +107,20 @@ def advised(
     if not counting:
         return RecommendationResult(report=UsageReport(evidence=notes), changes=())
     names = [window.cluster_id for window in counting]
-    samples = reader.samples_of(spark, lake, counting)
-    cases = _cases(spark, lake, samples, counting, work).persist()
+    samples = SampleFiles(
+        spark=spark,
+        lake=lake,
+        units=tuple(unit for window in counting for unit in window.samples),
+        from_ms=work.from_ms,
+        to_ms=work.to_ms,
+    )
+    cases = _cases(spark, lake, samples.series(), counting, work).persist()
     try:
         progress("buckets to size", 0, 0)
         manifests = result_writer.commit_results(
             lake,
             recommendation.recommendations(
-                samples, cases, names, work.sizing, broadcast=fits(cases)
+                samples.runs(), cases, names, work.sizing, broadcast=fits(cases)
             ),
             RECOMMENDATION,
             names,
@@ -129,7 +136,7 @@ def advised(
 def _cases(
     spark: SparkSession,
     lake: Lake,
-    samples: DataFrame,
+    series: DataFrame,
     windows: Sequence[RecordedWindow],
     work: RecommendationRequest,
 ) -> DataFrame:
@@ -141,7 +148,7 @@ def _cases(
         for window in windows
     }
     sizing_cases = (
-        impact_query.seen_buckets(samples, clusters)
+        impact_query.seen_buckets(series, clusters)
         .groupBy("cluster_id")
         .applyInArrow(_sizable(work.policy, work.pinned, clusters), CASES)
     )

@@ -13,6 +13,7 @@ from reconciler.evidence.spark.usage.candidate_plans import (
     CandidateLimits,
     SimulationRequest,
 )
+from reconciler.evidence.spark.usage.series_blocks import SampleFiles
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.recorded_window import RecordedWindow
@@ -40,14 +41,20 @@ def simulated(
     counting = [pair for pair in zip(work.candidates, windows, strict=True) if not pair[1].reason]
     if not counting:
         return Simulation(evidence=notes, rows=())
-    samples = reader.samples_of(spark, lake, [window for _, window in counting])
+    samples = SampleFiles(
+        spark=spark,
+        lake=lake,
+        units=tuple(unit for _, window in counting for unit in window.samples),
+        from_ms=work.from_ms,
+        to_ms=work.to_ms,
+    )
     changes = {window.cluster_id: _change(candidate, window) for candidate, window in counting}
-    asked_rows = impact_query.questions(samples, changes).persist()
+    asked_rows = impact_query.questions(samples.series(), changes).persist()
     try:
         progress("new limits", 0, 0)
         broadcast = fits(asked_rows)
         impact_rows = simulation.impacts(
-            samples,
+            samples.runs(simulation.series_of(asked_rows) if broadcast else None),
             asked_rows,
             changes,
             work.day,

@@ -1,7 +1,7 @@
 """Tables of a lake as frames: exactly the files that manifests list, in any folder."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -10,9 +10,8 @@ from reconciler.evidence.spark.tables import schemas
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
 from reconciler.evidence.store.quota_snapshots import SnapshotHeader
-from reconciler.evidence.store.recorded_window import RecordedWindow
 from reconciler.usage.samples import day_of
-from reconciler.usage.tables import QUOTA_ENTRY, USAGE_SAMPLE, Table
+from reconciler.usage.tables import QUOTA_ENTRY, Table
 
 
 def frame(
@@ -49,14 +48,6 @@ def of(spark: SparkSession, lake: Lake, table: Table, manifests: Iterable[Manife
     if not paths:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(*paths)
-
-
-def samples_of(spark: SparkSession, lake: Lake, windows: Sequence[RecordedWindow]) -> DataFrame:
-    """Return the samples of windows of several clusters, which have the same time span."""
-    ts = fn.col("ts_ms")
-    units = [unit for window in windows for unit in window.samples]
-    in_window = (ts >= windows[0].from_ms) & (ts < windows[0].to_ms)
-    return of(spark, lake, USAGE_SAMPLE, units).where(in_window)
 
 
 def limits_of_snapshots(

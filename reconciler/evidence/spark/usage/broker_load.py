@@ -21,7 +21,7 @@ from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.usage.capacity import BucketUse, CapacityOfCluster, committed_ppm, shares
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, budgets, load
-from reconciler.usage.kernel.series import NOT_RECORDED
+from reconciler.usage.kernel.series import COLUMNS, NOT_RECORDED
 from reconciler.usage.kernel.throttling import demand_of, served
 from reconciler.usage.reports.usage import TrafficDirection
 from reconciler.usage.samples import QuotaType
@@ -68,7 +68,7 @@ def direction(quota_type: Column) -> Column:
 
 
 def moments(
-    samples: DataFrame,
+    runs: DataFrame,
     limits: DataFrame,
     brokers: DataFrame,
     max_gap_ms: Column,
@@ -76,7 +76,8 @@ def moments(
     """Return for each moment the rate served to all clients of a broker, and the broker's total traffic.
 
     Args:
-        samples: ``usage_sample`` of produce and fetch; other types are ignored.
+        runs: Samples of produce and fetch, as :func:`~reconciler.evidence.spark.usage.series_blocks.packed`; other types are
+            ignored.
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``, for buckets that have a limit.
         brokers: ``broker_sample``.
         max_gap_ms: A longer gap starts a new session.
@@ -84,13 +85,13 @@ def moments(
     Returns:
         :data:`MOMENT`, ``dt_ms`` and the other fields of :class:`reconciler.usage.kernel.broker_load.BrokerMoments`.
     """
-    bytes_only = samples.where(direction(fn.col("quota_type")).isNotNull())
-    limited = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
-        *bytes_only.columns,
+    bytes_only = runs.where(direction(fn.col("quota_type")).isNotNull())
+    blocks = bytes_only.join(limits.select(*BUCKET, "limit_units"), list(BUCKET), "left").select(
+        *SERIES,
+        *COLUMNS,
         fn.coalesce("limit_units", fn.lit(NO_LIMIT)).cast("bigint").alias("limit_units"),
         max_gap_ms.cast("bigint").alias("gap_ms"),
     )
-    blocks = series_blocks.packed(limited, (*SERIES, "limit_units", "gap_ms"))
     served_rows = blocks.groupBy(*SERIES).applyInArrow(_served, _SERVED)
     null = fn.lit(None).cast("bigint")
     zero = fn.lit(0).cast("bigint")
@@ -128,7 +129,7 @@ def moments(
 
 
 NO_LIMIT: Final = 0
-"""Marks a missing limit in packed samples."""
+"""Marks a missing limit of runs."""
 
 _SERVED: Final = StructType(
     [

@@ -66,25 +66,22 @@ class ClusterChange(NamedTuple):
     callback: str | None = None  # a custom quota callback of the brokers
 
 
-def seen_buckets(samples: DataFrame, clusters: Iterable[str]) -> DataFrame:
-    """Return the distinct buckets of each broker, and a row without a bucket for each cluster, so that clusters without samples have a group."""
-    distinct = samples.select("cluster_id", "quota_type", "broker_id", *BUCKET).distinct()
-    named = samples.sparkSession.createDataFrame(
-        [(name,) for name in clusters], "cluster_id string"
-    )
-    return distinct.unionByName(named, allowMissingColumns=True)
+def seen_buckets(series: DataFrame, clusters: Iterable[str]) -> DataFrame:
+    """Add to distinct series a row without a bucket for each cluster, so that clusters without samples have a group."""
+    named = series.sparkSession.createDataFrame([(name,) for name in clusters], "cluster_id string")
+    return series.unionByName(named, allowMissingColumns=True)
 
 
-def questions(samples: DataFrame, changes: Mapping[str, ClusterChange]) -> DataFrame:
+def questions(series: DataFrame, changes: Mapping[str, ClusterChange]) -> DataFrame:
     """Return the rows that each cluster's change affects, as :data:`ROWS`; see ``usage.impact.query.impact_query``.
 
     The frame is bounded and read by several steps: persist it before use.
 
     Args:
-        samples: Rows of ``usage_sample``.
-        changes: Changes by cluster id; samples of other clusters are ignored.
+        series: The distinct recorded series.
+        changes: Changes by cluster id; series of other clusters are ignored.
     """
-    groups = seen_buckets(samples, changes).groupBy("cluster_id")
+    groups = seen_buckets(series, changes).groupBy("cluster_id")
     return groups.applyInArrow(_answering(dict(changes)), ROWS)
 
 

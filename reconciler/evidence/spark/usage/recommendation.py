@@ -1,4 +1,4 @@
-"""Limits for every bucket at once: samples and cases in, rows of ``recommendation`` out.
+"""Limits for every bucket at once: runs of samples and cases in, rows of ``recommendation`` out.
 
 Spark groups the samples of each bucket; :func:`reconciler.usage.recommendation.sizing.recommend` computes the limit and its
 evidence, and verifies it without reading the files again.
@@ -68,7 +68,7 @@ class SizingParameters:
 
 
 def recommendations(
-    samples: DataFrame,
+    runs: DataFrame,
     cases: DataFrame,
     cluster_ids: Iterable[str],
     sizing: SizingParameters,
@@ -78,19 +78,17 @@ def recommendations(
     """Return a limit for each case with its evidence: ``usage.recommendation.sizing.recommend`` of every bucket.
 
     Args:
-        samples: Rows of ``usage_sample``; those outside the window are ignored.
+        runs: The samples of the window, as :func:`~reconciler.evidence.spark.usage.series_blocks.packed`.
         cases: Rows of :data:`CASES`, persisted, since they are read several times.
         cluster_ids: The clusters of the cases.
         sizing: Window and tiers.
-        broadcast: Whether to broadcast the cases to every executor; otherwise samples are shuffled once more.
+        broadcast: Whether to broadcast the cases to every executor; otherwise runs are shuffled once more.
     """
     numbered = cases.withColumn("cluster", cluster_number(cluster_ids))
-    owners = numbered.select("cluster_id", "quota_type", *BUCKET, "cluster", "n")
-    ts = fn.col("ts_ms")
-    read = samples.where((ts >= sizing.from_ms) & (ts < sizing.to_ms)).join(
-        fn.broadcast(owners) if broadcast else owners, ["cluster_id", "quota_type", *BUCKET]
-    )
-    blocks = series_blocks.packed(read, ("cluster", "n", "broker_id"))
+    key = ["cluster_id", "quota_type", *BUCKET]
+    # New columns: Spark takes those of both sides of a cogroup for the same if they come from one frame.
+    owners = numbered.select(*key, *(fn.col(name).alias(name) for name in ("cluster", "n")))
+    blocks = runs.join(fn.broadcast(owners) if broadcast else owners, key).drop(*key)
     portion = series_blocks.portion(AT_ONCE)
     rows = (
         numbered.groupBy("cluster", portion)

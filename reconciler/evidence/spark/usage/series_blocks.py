@@ -1,100 +1,151 @@
-"""Series packed for the kernel: each run of samples becomes one row, so that a shuffle moves no single samples.
+"""Series packed for the kernel: each run of samples is one row, so that joins and shuffles move no single samples.
 
-Files contain the samples of a day by series, so a run is a day of a series or the part in a batch. The order of runs does
-not matter; in file order a shuffle moves one row for thousands of samples, and only series out of order are sorted.
+Python workers read files of a folder themselves (:mod:`reconciler.evidence.store.sample_runs`): Spark distributes parts of
+files, and no sample becomes a row of Spark. Object stores are read through Hadoop's connectors, which have the credentials,
+so Spark hands over rows, which workers pack.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from reconciler.evidence.spark.tables import bounded_rows, reader
+from reconciler.evidence.store import sample_runs
+from reconciler.evidence.store.files.local_files import FolderReader
+from reconciler.evidence.store.files.row_groups import RangeReader, SearchKeys
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.manifest import Manifest
+from reconciler.evidence.store.sample_runs import SERIES, FilePart, RunQuery
 from reconciler.usage.kernel import runs
-from reconciler.usage.kernel.series import (
-    CENSORED,
-    COLUMNS,
-    NOT_RECORDED,
-    UNKNOWN,
-    IntColumn,
-    SampleSeries,
-)
+from reconciler.usage.kernel.series import CENSORED, COLUMNS, NOT_RECORDED, UNKNOWN, SampleSeries
+from reconciler.usage.tables import USAGE_SAMPLE
+
+MOST_KEYS: Final = 1_000
+"""Maximum number of series that workers look up in files; if more are asked for, workers return all series."""
 
 _SHORTEST: Final = 8
-"""If runs are shorter on average, the batch is not in file order and is sorted first."""
+"""If runs are shorter on average, a batch of Spark's rows is not in file order and is sorted first."""
 
 
-def packed(samples: DataFrame, names: Sequence[str]) -> DataFrame:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFiles:
+    """The samples of some units in a window; nothing is read until a frame is used."""
+
+    spark: SparkSession  # any session; its machines must reach the files
+    lake: Lake
+    units: tuple[Manifest, ...]  # of `usage_sample`
+    from_ms: int
+    to_ms: int  # exclusive
+
+    def series(self) -> DataFrame:
+        """Return the distinct series: :data:`SERIES`."""
+        if (folder := self.lake.store.folder) is None:
+            return self._samples().select(*SERIES).distinct()
+        query = RunQuery(from_ms=self.from_ms, to_ms=self.to_ms, columns=())
+        return self._read_by_workers(folder, query).distinct()
+
+    def runs(self, only: DataFrame | None = None) -> DataFrame:
+        """Return the samples in runs, as :func:`packed`.
+
+        Args:
+            only: The series that are needed, as few as a broadcast join allows; all by default. Other series may be
+                returned as well.
+        """
+        if (folder := self.lake.store.folder) is None:
+            samples = self._samples()
+            return packed(
+                samples
+                if only is None
+                else samples.join(fn.broadcast(only), [*SERIES], "left_semi")
+            )
+        keys = None if only is None else _keys(only)
+        query = RunQuery(from_ms=self.from_ms, to_ms=self.to_ms, series=keys)
+        return self._read_by_workers(folder, query)
+
+    def _samples(self) -> DataFrame:
+        ts = fn.col("ts_ms")
+        frame = reader.of(self.spark, self.lake, USAGE_SAMPLE, self.units)
+        return frame.where((ts >= self.from_ms) & (ts < self.to_ms))
+
+    def _read_by_workers(self, folder: Path, query: RunQuery) -> DataFrame:
+        schema = _struct(query.columns)
+        tasks = sample_runs.tasks_of(file for unit in self.units for file in unit.files)
+        if not tasks:
+            return self.spark.createDataFrame([], schema)
+        numbers = self.spark.range(0, len(tasks), 1, len(tasks))
+        return numbers.mapInArrow(_reading(FolderReader(folder), tasks, query), schema)
+
+
+def _struct(columns: Sequence[str]) -> StructType:
+    return StructType(
+        [
+            *(StructField(name, StringType(), nullable=False) for name in SERIES),
+            *(StructField(name, BinaryType(), nullable=False) for name in columns),
+        ]
+    )
+
+
+def _keys(series: DataFrame) -> SearchKeys | None:
+    """Return few series as values; ``None`` if there are more than :data:`MOST_KEYS`."""
+    rows = bounded_rows.rows(series.limit(MOST_KEYS + 1), MOST_KEYS + 1, "series")
+    return [tuple(row) for row in rows] if len(rows) <= MOST_KEYS else None
+
+
+def _reading(
+    store: RangeReader, tasks: Sequence[Sequence[FilePart]], query: RunQuery
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function of workers that maps numbers of tasks to runs."""
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for part in tasks[number]:
+                    yield from query.read(store, part)
+
+    return read
+
+
+def packed(samples: DataFrame) -> DataFrame:
     """Pack samples into runs.
 
     Args:
         samples: Columns of ``usage_sample``, in any order.
-        names: The columns that distinguish series; none is null.
 
     Returns:
-        The columns of ``names``, and those of :data:`~reconciler.usage.kernel.series.COLUMNS` as bytes.
+        :data:`SERIES`, and the columns of :data:`~reconciler.usage.kernel.series.COLUMNS` as bytes.
     """
     code = fn.lit(UNKNOWN)
     for place, word in enumerate(CENSORED):
         code = fn.when(fn.col("censored") == str(word), fn.lit(place)).otherwise(code)
-    narrow = samples.select(
-        *names,
+    return samples.select(
+        *SERIES,
         "ts_ms",
         "dt_ms",
         "rate_units",
         fn.coalesce("throttle_ms", fn.lit(NOT_RECORDED)).cast("bigint").alias("throttle_ms"),
         code.cast("tinyint").alias("censored"),
-    )
-    schema = StructType(
-        [
-            *(narrow.schema[name] for name in names),
-            *(StructField(name, BinaryType(), nullable=False) for name in COLUMNS),
-        ]
-    )
-    return narrow.mapInArrow(_packing(tuple(names), to_arrow_schema(schema)), schema)
+    ).mapInArrow(_pack, _struct(COLUMNS))
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        is_in_order = sample_runs.beginnings(batch).size * _SHORTEST <= batch.num_rows
+        keys = [(name, "ascending") for name in SERIES]
+        yield sample_runs.pack(batch if is_in_order else batch.sort_by(keys))
 
 
 def portion(rows: int) -> Column:
     """Return the portion of a row: its number ``n`` divided by ``rows``, rounded down."""
     return fn.floor(fn.col("n") / fn.lit(rows)).cast("int").alias("portion")
-
-
-def _packing(
-    names: tuple[str, ...], schema: pa.Schema
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            if batch.num_rows:
-                yield _runs(batch, names, schema)
-
-    return pack
-
-
-def _runs(batch: pa.RecordBatch, names: tuple[str, ...], schema: pa.Schema) -> pa.RecordBatch:
-    begins = _beginnings(batch, names)
-    if begins.size * _SHORTEST > batch.num_rows:
-        batch = batch.sort_by([(name, "ascending") for name in names])
-        begins = _beginnings(batch, names)
-    arrays = batch.select(names).take(pa.array(begins)).columns
-    for name in COLUMNS:
-        values = batch.column(name).to_numpy(zero_copy_only=False)
-        values, offsets = runs.written(name, values, begins)
-        buffers = [None, *(pa.array(column).buffers()[1] for column in (offsets, values))]
-        arrays.append(pa.Array.from_buffers(pa.binary(), len(begins), buffers))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _beginnings(batch: pa.RecordBatch, names: tuple[str, ...]) -> IntColumn:
-    columns = (batch.column(name) for name in names)
-    changes = (pc.not_equal(column[1:], column[:-1]) for column in columns)
-    return runs.beginnings(
-        batch.num_rows, (differs.to_numpy(zero_copy_only=False) for differs in changes)
-    )
 
 
 def series_by(blocks: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], SampleSeries]:
@@ -103,9 +154,9 @@ def series_by(blocks: pa.Table, names: Sequence[str]) -> dict[tuple[Any, ...], S
     Raises:
         QuotaValueError: A sample is duplicated or out of range.
     """
-    runs_by_series: defaultdict[tuple[Any, ...], list[tuple[bytes, ...]]] = defaultdict(list)
+    runs_by_series: defaultdict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     keys = zip(*(blocks.column(name).to_pylist() for name in names), strict=True)
-    values = zip(*(blocks.column(name).to_pylist() for name in COLUMNS), strict=True)
-    for key, run in zip(keys, values, strict=True):
+    buffers = ([run.as_buffer() for run in blocks.column(name)] for name in COLUMNS)
+    for key, run in zip(keys, zip(*buffers, strict=True), strict=True):
         runs_by_series[key].append(run)
     return {key: runs.read(of_series) for key, of_series in runs_by_series.items()}

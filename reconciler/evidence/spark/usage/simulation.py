@@ -1,6 +1,6 @@
-"""The effect of changed limits on recorded use: samples and affected rows in, rows of ``impact_row`` out.
+"""The effect of changed limits on recorded use: runs of samples and affected rows in, rows of ``impact_row`` out.
 
-Spark collects the samples of each affected bucket; :func:`reconciler.usage.impact.replay.replayed` computes the rows, as
+Spark collects the runs of samples of each affected bucket; :func:`reconciler.usage.impact.replay.replayed` computes the rows, as
 in a preview.
 """
 
@@ -17,6 +17,7 @@ from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.candidate_plans import columns_of
 from reconciler.evidence.spark.usage.impact_query import ASKED, BUCKET
 from reconciler.evidence.store.files import arrow_tables
+from reconciler.evidence.store.sample_runs import SERIES
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import BucketInput, ImpactRequest
 from reconciler.usage.impact.replay import replayed
@@ -32,7 +33,7 @@ AT_ONCE: Final = 16
 
 
 def impacts(
-    samples: DataFrame,
+    runs: DataFrame,
     questions: DataFrame,
     cluster_ids: Iterable[str],
     day: dt.date,
@@ -44,23 +45,19 @@ def impacts(
     """Return each affected bucket on each broker, before and after: ``usage.impact.replay.judged`` of every cluster.
 
     Args:
-        samples: Rows of ``usage_sample`` within the window.
+        runs: The samples of the window, at least of :func:`series_of`, as :func:`~reconciler.evidence.spark.usage.series_blocks.packed`.
         questions: The result of :func:`reconciler.evidence.spark.usage.impact_query.questions`, persisted, since it is read several times.
         cluster_ids: The clusters of the questions.
         day: The last day of the window.
         min_delay_ms: A shorter delay is not counted as throttling.
-        broadcast: Whether to broadcast the affected buckets to every executor; otherwise samples are shuffled once more.
+        broadcast: Whether to broadcast the affected buckets to every executor; otherwise runs are shuffled once more.
         consumers: The sizes of consumer fetches.
     """
     requests = questions.where(fn.col("item") == ASKED).withColumn(
         "cluster", cluster_number(cluster_ids)
     )
-    parts = parts_of(requests)
-    read = samples.join(
-        fn.broadcast(parts) if broadcast else parts,
-        ["cluster_id", "quota_type", "broker_id", *BUCKET],
-    )
-    blocks = series_blocks.packed(read, ("cluster", "n", "slot"))
+    parts = _parts(requests, "cluster", "n")
+    blocks = runs.join(fn.broadcast(parts) if broadcast else parts, [*SERIES]).drop(*SERIES)
     portion = series_blocks.portion(AT_ONCE)
     rows = (
         requests.groupBy("cluster", portion)
@@ -76,11 +73,16 @@ def cluster_number(cluster_ids: Iterable[str]) -> Column:
     return fn.array_position(names, fn.col("cluster_id")).cast("int")
 
 
-def parts_of(requests: DataFrame) -> DataFrame:
-    """Return the series to read, one row for each part of each affected row."""
+def series_of(questions: DataFrame) -> DataFrame:
+    """Return the series to read, each once: :data:`~reconciler.evidence.store.sample_runs.SERIES`."""
+    return _parts(questions.where(fn.col("item") == ASKED)).select(*SERIES).distinct()
+
+
+def _parts(requests: DataFrame, *names: str) -> DataFrame:
+    """Return one row for each part of each affected row: its series, its ``slot``, and some columns of the row."""
     parts = requests.select(
-        "cluster",
-        "n",
+        # New columns: Spark takes those of both sides of a cogroup for the same if they come from one frame.
+        *(fn.col(name).alias(name) for name in names),
         "cluster_id",
         "quota_type",
         "broker_id",

@@ -1,4 +1,4 @@
-"""Writes files on disks atomically: to a temporary name, synced, then linked or renamed.
+"""Reads files on disks, and writes them atomically: to a temporary name, synced, then linked or renamed.
 
 The object store's own writer for disks does not sync, and its left-over temporary files are in no listing.
 """
@@ -10,10 +10,38 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 
 BESIDE: Final = ".new"
 """Suffix of files that are being written; a crashed writer leaves one, and ``expire`` removes it a day later."""
+
+
+class FolderReader:
+    """Reads files of a folder without a client of object stores, which Python workers on other machines lack."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def display_path(self, path: str) -> str:
+        """Return the address of a file for display."""
+        return str(self._folder / path)
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Return a byte range of a file, ``end`` exclusive; shorter if the file ends before.
+
+        Raises:
+            LakeDamaged: The file does not exist.
+            LakeError: The file cannot be read.
+        """
+        try:
+            with (self._folder / path).open("rb", buffering=0) as file:
+                return os.pread(file.fileno(), end - start, start)
+        except FileNotFoundError as error:
+            raise LakeDamaged("is not there", path=self.display_path(path)) from error
+        except OSError as error:
+            raise LakeError(
+                f"cannot be read: {error.strerror or error}", path=self.display_path(path)
+            ) from error
 
 
 def write(path: Path, content: bytes, *, create: bool) -> None:

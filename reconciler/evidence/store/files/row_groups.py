@@ -3,7 +3,7 @@
 import hashlib
 import io
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store.files import arrow_tables, parquet_files
-from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.manifest import UnitFile
 from reconciler.usage.tables import ColumnKind, Table
 
@@ -25,6 +24,23 @@ SearchKeys = Collection[tuple[str, ...]]
 """Requested values of the first columns, one string per column."""
 
 
+class RangeReader(Protocol):
+    """The part of a store that reads files by ranges; :class:`~reconciler.evidence.store.files.object_store.FileStore` satisfies it."""
+
+    def display_path(self, path: str) -> str:
+        """Return the address of a file for display."""
+        ...
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Return a byte range of a file, ``end`` exclusive; shorter if the file ends before.
+
+        Raises:
+            LakeDamaged: The file does not exist or ends before ``start``.
+            LakeError: The file cannot be read.
+        """
+        ...
+
+
 class _RangeFile(io.RawIOBase):
     """A file of a store as a Python file object; its end is cached, because Parquet readers start there.
 
@@ -32,7 +48,7 @@ class _RangeFile(io.RawIOBase):
     aborts the process (https://github.com/apache/arrow/issues/36389).
     """
 
-    def __init__(self, store: FileStore, path: str, size: int) -> None:
+    def __init__(self, store: RangeReader, path: str, size: int) -> None:
         super().__init__()
         self._store, self._path, self._size = store, path, size
         self._at = 0
@@ -106,7 +122,7 @@ class RowGroupFile:
 
     def __init__(
         self,
-        store: FileStore,
+        store: RangeReader,
         file: UnitFile,
         table: Table,
         end_sha256: str = "",
@@ -170,13 +186,14 @@ class RowGroupFile:
         """The number of rows."""
         return int(self._file.metadata.num_rows)
 
+    @property
+    def row_groups(self) -> int:
+        """The number of row groups."""
+        return int(self._file.metadata.num_row_groups)
+
     def groups(self, names: Sequence[str], keys: SearchKeys) -> list[int]:
         """Return the row groups that may contain one of the keys in these columns."""
-        return [
-            at
-            for at in range(self._file.metadata.num_row_groups)
-            if self._may_hold(at, names, keys)
-        ]
+        return [at for at in range(self.row_groups) if self._may_hold(at, names, keys)]
 
     def equal_rows(self, at: int, names: Sequence[str]) -> int:
         """Return the number of rows of a row group if its statistics show equal values in these columns; otherwise 0."""
@@ -235,7 +252,7 @@ class RowGroupFile:
         Raises:
             LakeError: As in :meth:`read`.
         """
-        for at in range(self._file.metadata.num_row_groups):
+        for at in range(self.row_groups):
             yield self.read([at], columns)
 
     def _failed(self, error: Exception) -> LakeError:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as fn
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import broker_load as spark_load
+from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.usage.capacity import BucketUse, BudgetBasis, committed_ppm, shares
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, load
@@ -134,8 +135,9 @@ def frames(spark, world):
     strings = ", ".join(f"{name} string" for name in BUCKET)
     frame = spark.createDataFrame(samples, struct(USAGE_SAMPLE))
     limited = spark.createDataFrame(limits, f"{strings}, limit_units bigint")
+    runs = series_blocks.packed(frame)
     at = spark_load.moments(
-        frame, limited, spark.createDataFrame(brokers, struct(BROKER_SAMPLE)), fn.lit(GAP)
+        runs, limited, spark.createDataFrame(brokers, struct(BROKER_SAMPLE)), fn.lit(GAP)
     )
     at = spark_load.with_capacities(at, spark.createDataFrame(capacities, spark_load.CAPACITIES))
     return frame, limited, at.cache()

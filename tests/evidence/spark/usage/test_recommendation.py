@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
-from reconciler.evidence.spark.usage import recommendation
+from reconciler.evidence.spark.usage import recommendation, series_blocks
 from reconciler.evidence.spark.usage.recommendation import (
     BUMPED,
     PINNED,
@@ -175,7 +176,8 @@ def _tier(entry: Sized) -> Tier:
 
 
 def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFrame]:
-    """Samples and cases; the cases are cached."""
+    """Runs of the samples of the window, and cases; the cases are cached."""
+    in_window = (fn.col("ts_ms") >= FROM) & (fn.col("ts_ms") < TO)
     samples = spark.createDataFrame(
         [
             row
@@ -208,7 +210,7 @@ def _frames(spark: SparkSession, sized: list[Sized]) -> tuple[DataFrame, DataFra
         ],
         recommendation.CASES,
     ).persist()
-    return samples, of_cases
+    return series_blocks.packed(samples.where(in_window)), of_cases
 
 
 def names_of(of_cases: DataFrame) -> list[str]:
@@ -217,10 +219,10 @@ def names_of(of_cases: DataFrame) -> list[str]:
 
 def test_every_column_of_210_recommendations_equals_that_of_the_core(spark: SparkSession) -> None:
     sized = [_sized(number) for number in range(CASES)]
-    samples, of_cases = _frames(spark, sized)
+    runs, of_cases = _frames(spark, sized)
     sizing = SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
     recommendations = recommendation.recommendations(
-        samples, of_cases, names_of(of_cases), sizing
+        runs, of_cases, names_of(of_cases), sizing
     ).collect()
     spark.catalog.clearCache()
     expected = [_plain(entry, of_core(entry.case, _tier(entry))) for entry in sized]
@@ -242,9 +244,9 @@ def test_impossible_samples_give_no_limit_and_fail_the_job(spark: SparkSession, 
     hours = [Sample(FROM + n * 3_600_000, 3_600_000, 5) for n in range(1, 24 * 24)]
     strange = Sample(hours[40].ts_ms + (rate > MAX_UNITS), 1000, rate)
     case = dataclasses.replace(entry.case, series={"1": [*hours, strange]})
-    samples, of_cases = _frames(spark, [dataclasses.replace(entry, case=case)])
+    runs, of_cases = _frames(spark, [dataclasses.replace(entry, case=case)])
     frame = recommendation.recommendations(
-        samples, of_cases, names_of(of_cases), SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
+        runs, of_cases, names_of(of_cases), SizingParameters(from_ms=FROM, to_ms=TO, tiers=TIERS)
     )
     words = "has .* units over" if rate > MAX_UNITS else "samples must ascend"
     with pytest.raises(Exception, match=words):

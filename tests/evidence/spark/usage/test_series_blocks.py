@@ -4,18 +4,91 @@ import random
 from pathlib import Path
 
 import pytest
+from obstore.store import LocalStore
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.usage import series_blocks
-from reconciler.usage.samples import QuotaType
+from reconciler.evidence.spark.usage.series_blocks import SampleFiles
+from reconciler.evidence.store import sample_runs
+from reconciler.evidence.store.files import address
+from reconciler.evidence.store.files.object_store import FileStore
+from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.sample_runs import SERIES
+from reconciler.usage.samples import DAY_MS, QuotaType
+from reconciler.usage.tables import USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
-from tests.evidence.spark import cases
+from tests.evidence.spark import cases, lakes
+from tests.fakes.clock import FakeClock
 from tests.usage.reference import Sample, samples_of
 
 pytestmark = pytest.mark.integration
 
 NAMES = ("cluster_id", "quota_type", "broker_id")
+
+
+class Bucket(FileStore):
+    """A folder that is an object store for everything but Spark: workers have no client of it."""
+
+    @property
+    def folder(self) -> None:
+        return None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two clusters with two days of samples each."""
+    folder = tmp_path_factory.mktemp("lake")
+    lake = lakes.lake(folder)
+    for cluster in ("c1", "c2"):
+        for number in range(2):
+            rows = lakes.samples(cluster, lakes.day(number), series=8)
+            _ = lakes.commit(lake, cluster, lakes.day(number), rows)
+    return folder
+
+
+FROM = (lakes.day(0) - lakes.EPOCH).days * DAY_MS + 600_000
+
+
+def _samples(spark: SparkSession, lake: Lake) -> SampleFiles:
+    return SampleFiles(
+        spark=spark,
+        lake=lake,
+        units=lake.manifests(USAGE_SAMPLE),
+        from_ms=FROM,
+        to_ms=FROM + DAY_MS,
+    )
+
+
+@pytest.mark.parametrize("most_keys", [0, 9], ids=["many", "few"])
+def test_workers_and_spark_read_the_same_series_and_runs(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, most_keys: int
+) -> None:
+    monkeypatch.setattr(series_blocks, "MOST_KEYS", most_keys)
+    monkeypatch.setattr(sample_runs, "TASK_ROWS", 700)
+    of_workers = _samples(spark, lakes.lake(folder))
+    bucket = Bucket(address.parsed(str(folder)), LocalStore(folder))
+    of_spark = _samples(spark, Lake(bucket, clock=FakeClock(), run_id="test"))
+    every = {tuple(row) for row in of_workers.series().collect()}
+    assert every == {tuple(row) for row in of_spark.series().collect()}
+    assert len(every) == 16
+    only = of_spark.series().where(fn.col("broker_id") == "1")
+    chosen = {tuple(row) for row in only.collect()}
+    for series in (None, only):
+        runs, blocks = (
+            series_blocks.series_by(samples.runs(series).toArrow(), SERIES)
+            for samples in (of_workers, of_spark)
+        )
+        assert blocks.keys() == (every if series is None else chosen)
+        assert runs.keys() == (chosen if series is not None and most_keys else every)
+        assert all(samples_of(runs[key]) == samples_of(blocks[key]) for key in blocks)
+
+
+def test_units_without_files_have_no_runs(spark: SparkSession, tmp_path: Path) -> None:
+    samples = _samples(spark, lakes.lake(tmp_path))
+    assert samples.series().count() == 0
+    assert samples.runs().columns == [*SERIES, *series_blocks.COLUMNS]
+    assert samples.runs().count() == 0
 
 
 def _fleet() -> dict[tuple[str, str, str], list[Sample]]:
@@ -46,7 +119,7 @@ def test_series_equal_those_of_the_files_in_any_order_and_across_files(
         str(tmp_path / "samples")
     )
     read = spark.read.schema(frame.schema).parquet(str(tmp_path / "samples"))
-    blocks = series_blocks.packed(read, NAMES).toArrow()
+    blocks = series_blocks.packed(read).toArrow()
     series = series_blocks.series_by(blocks, NAMES)
     assert {key: samples_of(samples) for key, samples in series.items()} == fleet
     if order == "by series":

@@ -8,16 +8,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.usage import impact_query as question
-from reconciler.evidence.spark.usage import simulation
+from reconciler.evidence.spark.usage import series_blocks, simulation
+from reconciler.evidence.store import sample_runs
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState
 from reconciler.usage.impact.query import impact_query
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.samples import Censored, QuotaType
-from reconciler.usage.tables import IMPACT_ROW
+from reconciler.usage.tables import IMPACT_ROW, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, bucket_of
-from tests.evidence.spark import cases, plans
+from tests.evidence.spark import cases, plans, replays
 from tests.usage import whatif_cases
 from tests.usage.recorded import judged
 from tests.usage.reference import Sample
@@ -88,6 +89,10 @@ def frame_of(spark: SparkSession, fleets: list[whatif_cases.Case]) -> DataFrame:
     )
 
 
+def series_of(samples: DataFrame) -> DataFrame:
+    return samples.select(*sample_runs.SERIES).distinct()
+
+
 def changes_of(fleets: list[whatif_cases.Case]) -> dict[str, question.ClusterChange]:
     return {
         fleet.cluster_id: question.ClusterChange(
@@ -126,8 +131,8 @@ def of_core(fleet: whatif_cases.Case) -> list[tuple[object, ...]]:
 def test_every_column_of_240_generated_fleets_equals_that_of_the_core(spark: SparkSession) -> None:
     fleets = [whatif_cases.case(number, length=30) for number in range(CASES)]
     samples = frame_of(spark, fleets).repartition(2).persist()
-    questions = question.questions(samples, changes_of(fleets)).persist()
-    impacts = simulation.impacts(samples, questions, changes_of(fleets), DAY)
+    questions = question.questions(series_of(samples), changes_of(fleets)).persist()
+    impacts = simulation.impacts(series_blocks.packed(samples), questions, changes_of(fleets), DAY)
     rows = sorted(tuple(row[name] for name in COMPARED) for row in impacts.collect())
     expected = sorted((row for fleet in fleets for row in of_core(fleet)), key=lambda row: row[:8])
     columns = {name: {row[n] for row in expected} for n, name in enumerate(COMPARED)}
@@ -149,8 +154,9 @@ def test_a_hundred_thousand_samples_give_the_rows_of_the_core(spark: SparkSessio
     """108,000 samples: two tenants merged into one bucket on each of 20 brokers, with one higher limit each."""
     frame, fleet = merged_tenants(spark)
     assert frame.count() >= 100_000
-    questions = question.questions(frame, changes_of([fleet])).persist()
-    impacts = simulation.impacts(frame, questions, [fleet.cluster_id], DAY).collect()
+    questions = question.questions(series_of(frame), changes_of([fleet])).persist()
+    runs = series_blocks.packed(frame)
+    impacts = simulation.impacts(runs, questions, [fleet.cluster_id], DAY).collect()
     questions.unpersist()
     rows = sorted(
         (tuple(row[name] for name in COMPARED) for row in impacts), key=lambda row: row[:8]
@@ -210,30 +216,19 @@ def _ts(n: int) -> int:
     return 1_760_000_000_000 + n * 30_000 + (200_000 if n >= 900 else 0)
 
 
-def test_samples_are_shuffled_as_runs_and_python_receives_no_single_rows(
+def test_samples_are_shuffled_as_runs_and_spark_reads_no_single_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     fleets = [whatif_cases.case(number, length=8) for number in range(6)]
-    samples = frame_of(spark, fleets)
-    samples.write.parquet(str(tmp_path / "samples"))
-    read = spark.read.schema(samples.schema).parquet(str(tmp_path / "samples"))
-    rows = question.questions(read, changes_of(fleets)).collect()
+    lake = replays.filled(tmp_path, fleets, CADENCE)
+    samples = series_blocks.SampleFiles(
+        spark=spark, lake=lake, units=lake.manifests(USAGE_SAMPLE), from_ms=0, to_ms=2**60
+    )
+    rows = question.questions(samples.series(), changes_of(fleets)).collect()
     asks = spark.createDataFrame(rows, question.ROWS)
-    plan = plans.of(simulation.impacts(read, asks, changes_of(fleets), DAY))
+    runs = samples.runs(simulation.series_of(asks))
+    plan = plans.of(simulation.impacts(runs, asks, changes_of(fleets), DAY))
     assert not any(name in plan.text for name in ("BatchEvalPython", "ArrowEvalPython"))
     exchanges = [line for line in plan.text.splitlines() if " Exchange hashpartitioning" in line]
     assert len(exchanges) == 2, plan.text  # requests, and runs
-    assert plan.columns_read() == {
-        "cluster_id",
-        "quota_type",
-        "group_kind",
-        "user",
-        "client_id",
-        "ip",
-        "broker_id",
-        "ts_ms",
-        "dt_ms",
-        "rate_units",
-        "throttle_ms",
-        "censored",
-    }
+    assert "FileScan" not in plan.text
