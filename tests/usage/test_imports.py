@@ -1,4 +1,4 @@
-"""The modules of recorded use that a reconciling command imports."""
+"""What a reconciling command and the Python workers of Spark import."""
 
 import subprocess
 import sys
@@ -15,4 +15,25 @@ MODULES = (
 
 def test_planning_without_evidence_does_not_load_numpy() -> None:
     code = f"import sys, {', '.join(MODULES)}; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+WORKERS = tuple(
+    f"reconciler.evidence.spark.{name}"
+    for name in (
+        "fleet.plan",
+        "jobs.recommend",
+        "limits.effective_limits",
+        "usage.broker_load",
+        "usage.impact_query",
+        "usage.recommendation",
+        "usage.series_blocks",
+        "usage.simulation",
+    )
+)
+"""Modules with functions that run in workers, of which other machines need NumPy and PyArrow only."""
+
+
+def test_workers_load_no_client_of_object_stores() -> None:
+    code = f"import sys; sys.modules['obstore'] = None; import {', '.join(WORKERS)}"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from reconciler.errors import LakeConflict, LakeDamaged, LakeError
 from reconciler.evidence.store import manifest as manifests_
 from reconciler.evidence.store.files import arrow_tables, parquet_files
-from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.files.thread_pool import each
 from reconciler.evidence.store.json_files import MOST_BYTES
 from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
 from reconciler.usage.tables import SCHEMA_VERSION, Table
+
+if TYPE_CHECKING:  # Python workers of Spark import this module and have no obstore
+    from reconciler.evidence.store.files.object_store import FileStore
 
 TRIES: Final = 8
 """Maximum number of attempts of :meth:`Lake.update`; each attempt fails because another writer committed first."""
@@ -60,7 +62,7 @@ class Lake:
 
     def __init__(
         self,
-        store: FileStore,
+        store: "FileStore",
         *,
         clock: LakeClock,
         run_id: str = "",
