@@ -71,4 +71,7 @@ def buckets_by_type(rows: pa.Table) -> BucketsByType:
 
 def codes(words: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the index of each word in :data:`CENSORED`; unknown words become :data:`UNKNOWN`."""
-    return pc.fill_null(pc.index_in(words, _WORDS), UNKNOWN)
+    if not pa.types.is_dictionary(words.type):
+        return pc.fill_null(pc.index_in(words, _WORDS), UNKNOWN)
+    places = [pc.index_in(chunk.dictionary, _WORDS).take(chunk.indices) for chunk in words.chunks]
+    return pc.fill_null(pa.chunked_array(places, pa.int32()), UNKNOWN)
