@@ -140,11 +140,12 @@ def by_core(folder: str) -> list[int]:
 
 
 _SQL = f"""
-WITH looked AS (
-  SELECT "user" AS series, ts_ms, dt_ms,
+WITH samples AS (SELECT CAST("user" AS INTEGER) AS series, ts_ms, dt_ms, rate_units FROM read_parquet({{files}})),
+looked AS (
+  SELECT series, ts_ms, dt_ms,
     CAST((rate_units * dt_ms + 500) // 1000 AS HUGEINT) AS a, (CAST({LIMIT} AS BIGINT) * dt_ms) // 1000 AS g,
     CASE WHEN lag(ts_ms) OVER w IS NULL OR ts_ms - lag(ts_ms) OVER w > {GAP_MS} THEN 1 ELSE 0 END AS fresh
-  FROM read_parquet({{files}}) WINDOW w AS (PARTITION BY "user" ORDER BY ts_ms)),
+  FROM samples WINDOW w AS (PARTITION BY series ORDER BY ts_ms)),
 summed AS (SELECT *, sum(fresh) OVER w AS s, sum(a - g) OVER w AS total
   FROM looked WINDOW w AS (PARTITION BY series ORDER BY ts_ms ROWS UNBOUNDED PRECEDING)),
 folded AS (SELECT *, total - min(least(total, total - (a - g))) OVER
@@ -168,10 +169,11 @@ def by_polars(folder: str) -> list[int]:
     total = pl.col("x").cum_sum()
     frame = (
         pl.scan_parquet(files_of(folder))
-        .sort("user", "ts_ms")
+        .with_columns(series=pl.col("user").cast(pl.Int32))
+        .sort("series", "ts_ms")
         .with_columns(
             a=(pl.col("rate_units") * pl.col("dt_ms") + 500) // 1000,
-            fresh=(pl.col("ts_ms").diff().over("user").fill_null(GAP_MS + 1) > GAP_MS),
+            fresh=(pl.col("ts_ms").diff().over("series").fill_null(GAP_MS + 1) > GAP_MS),
         )
         .with_columns(
             x=pl.col("a") - (LIMIT * pl.col("dt_ms").cast(pl.Int64)) // 1000,
