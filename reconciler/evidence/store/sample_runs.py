@@ -99,10 +99,8 @@ class RunQuery:
 
 def _in_window(rows: pa.Table, from_ms: int, to_ms: int) -> pa.Table:
     ts = rows.column("ts_ms")
-    span = pc.min_max(ts)
-    if span["min"].as_py() >= from_ms and span["max"].as_py() < to_ms:
-        return rows
-    return rows.filter(pc.and_(pc.greater_equal(ts, from_ms), pc.less(ts, to_ms)))
+    is_inside = pc.and_(pc.greater_equal(ts, from_ms), pc.less(ts, to_ms))
+    return rows if pc.all(is_inside).as_py() else rows.filter(is_inside)
 
 
 def _numeric(rows: pa.Table, columns: Sequence[str], path: str) -> pa.RecordBatch:
