@@ -109,17 +109,17 @@ def key(user: str, broker: str) -> tuple[str, ...]:
     begin=st.integers(-1, 3 * 24 * 120),
     length=st.integers(0, 3 * 24 * 120),
     of=st.integers(1, 9),
-    chosen=st.none()
+    requested=st.none()
     | st.sets(st.tuples(st.sampled_from([*USERS, "stranger"]), st.sampled_from("12"))),
 )
 def test_the_series_of_runs_equal_those_of_the_rows(
-    lake: Lake, begin: int, length: int, of: int, chosen: set[tuple[str, str]] | None
+    lake: Lake, begin: int, length: int, of: int, requested: set[tuple[str, str]] | None
 ) -> None:
     from_ms = rows.at(0) + begin * 30_000
     query = RunQuery(
         from_ms=from_ms,
         to_ms=from_ms + length * 30_000,
-        series=None if not chosen else [key(*names) for names in sorted(chosen)],
+        series=None if not requested else [key(*names) for names in sorted(requested)],
     )
     assert read(lake, query, parts_of(lake, of)) == expected(lake, query)
 

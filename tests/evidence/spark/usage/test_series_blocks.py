@@ -73,14 +73,14 @@ def test_workers_and_spark_read_the_same_series_and_runs(
     assert every == {tuple(row) for row in of_spark.series().collect()}
     assert len(every) == 16
     only = of_spark.series().where(fn.col("broker_id") == "1")
-    chosen = {tuple(row) for row in only.collect()}
+    requested = {tuple(row) for row in only.collect()}
     for series in (None, only):
         runs, blocks = (
             series_blocks.series_by(samples.runs(series).toArrow(), SERIES)
             for samples in (of_workers, of_spark)
         )
-        assert blocks.keys() == (every if series is None else chosen)
-        assert runs.keys() == (chosen if series is not None and most_keys else every)
+        assert blocks.keys() == (every if series is None else requested)
+        assert runs.keys() == (requested if series is not None and most_keys else every)
         assert all(samples_of(runs[key]) == samples_of(blocks[key]) for key in blocks)
 
 
