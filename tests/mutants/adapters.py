@@ -25,6 +25,20 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/reconcile/test_workflow.py",),
     ),
     Fault(
+        what="an override stays while nothing may be removed",
+        file="reconciler/reconcile/reconciliation.py",
+        old="            if counts_as_removal(change)\n",
+        new="            if change.removes\n",
+        tests=("tests/reconcile/test_reconciliation.py",),
+    ),
+    Fault(
+        what="an override of which nothing was sent begins",
+        file="reconciler/reconcile/ownership_records.py",
+        old=" or (not was_sent and override.until > outcome.started_at)",
+        new="",
+        tests=("tests/reconcile/test_laws.py",),
+    ),
+    Fault(
         what="a held entity is sent",
         file="reconciler/reconcile/sender.py",
         old="            else:\n                sendable.append(alteration)\n",

@@ -12,6 +12,7 @@ POLICY = ("tests/quota/test_policy.py",)
 SETTLEMENT = ("tests/quota/planner/test_intent_settlement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
+ENDS = ("tests/quota/planner/test_ended_overrides.py",)
 IMPACT = ("tests/quota/planner/test_impact.py",)
 
 
@@ -115,6 +116,42 @@ FAULTS: tuple[Fault, ...] = (
             "> MAX_OPERATIONS:",
             "> MAX_OPERATIONS + 1:",
             ORDER,
+        ),
+    ),
+    *in_file(
+        "planner/claims",
+        (
+            "limits that a suspended document declares count as unmanaged",
+            "            halted=desired.halted | frozenset(halted),\n",
+            "            halted=desired.halted,\n",
+            ("tests/quota/planner/test_claims.py",),
+        ),
+    ),
+    *in_file(
+        "planner/ended_overrides",
+        (
+            "a new declared value is compared with the value of the override that ended",
+            "        if not override.ends_with_document\n    )",
+            "        if override.ends_with_document\n    )",
+            ENDS,
+        ),
+        (
+            "an end that writes another declared value passes the guards",
+            "        and not same_value(change.key, change.after, override.before)\n",
+            "        and change.after is None\n",
+            ENDS,
+        ),
+        (
+            "a removal that a guard refuses keeps the value of an override",
+            "        or not (is_end or change.cause is Cause.PRUNE)\n",
+            "        or not is_end\n",
+            ENDS,
+        ),
+        (
+            "a refused end of an override is recorded",
+            "        if not isinstance(change, OverrideEnded) or (change.entity, change.key) not in pairs\n",
+            "",
+            ENDS,
         ),
     ),
     *in_file(
@@ -234,6 +271,12 @@ FAULTS: tuple[Fault, ...] = (
             "a frozen document keeps the value of an override that has ended",
             "        if is_frozen and not view.is_left_behind(override):\n",
             "        if is_frozen:\n",
+            CASES,
+        ),
+        (
+            "a limit that an override replaced has no owner after it",
+            "            keeps = not is_declared and override.before_owner is not None\n",
+            "            keeps = False\n",
             CASES,
         ),
         (
