@@ -246,9 +246,7 @@ class Product:
             after, result = _sent(after, change, fate)
         if fate in {"crash after sending", "lease lost"}:
             return after
-        pairs = judge(
-            changes, {(change.removes, ALICE): result}, live=live_of(after.live), visibility=SEEN
-        )
+        pairs = judge(changes, {PAIR: result}, live=live_of(after.live), visibility=SEEN)
         owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
         return replace(after, changes=canonical(owned))
 
