@@ -92,10 +92,10 @@ FAULTS: tuple[Fault, ...] = (
             f"{WHATIF}::test_for_several_buckets_that_are_joined_the_lowest_current_limit_is_reported",
         ),
         (
-            "usage/impact/verdict",
+            "usage/impact/replay",
             "parts are compared with the least throttled one",
-            "    longest = max(facts.before",
-            "    longest = min(facts.before",
+            "    longest = max(before",
+            "    longest = min(before",
             VERDICT,
         ),
         (

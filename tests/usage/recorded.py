@@ -54,7 +54,6 @@ def judged(
     question: ImpactQuery,
     series: Mapping[QuotaType, Mapping[Bucket, Mapping[str, Sequence[Sample]]]],
     cadence: Cadence,
-    min_delay_ms: int = MIN_DELAY_MS,
 ) -> tuple[ImpactRow, ...]:
     by_type = {
         kind: {
@@ -63,7 +62,7 @@ def judged(
         }
         for kind, buckets in series.items()
     }
-    return replay.judged(question, by_type, cadence.max_gap_ms, min_delay_ms)
+    return replay.judged(question, by_type, cadence.max_gap_ms)
 
 
 def simulate(

@@ -19,7 +19,6 @@ from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.samples import MILLION, Cadence, QuotaType, day_of
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, bucket_of_row
-from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
@@ -155,7 +154,6 @@ def impacts(
     question: ImpactQuery,
     rows: pa.Table,
     cadence: Cadence,
-    min_delay_ms: int = MIN_DELAY_MS,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> tuple[ImpactRow, ...]:
     """Return one row for each changed bucket and broker (``usage.impact.replay.judged``).
@@ -163,9 +161,7 @@ def impacts(
     Raises:
         QuotaValueError: A sample is duplicated or out of range.
     """
-    return judged(
-        question, series(rows, question.reads), cadence.max_gap_ms, min_delay_ms, consumers
-    )
+    return judged(question, series(rows, question.reads), cadence.max_gap_ms, consumers)
 
 
 def series(rows: pa.Table, buckets_by_type: Mapping[QuotaType, Iterable[Bucket]]) -> Series:

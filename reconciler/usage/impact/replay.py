@@ -1,27 +1,33 @@
-"""Replays recorded series under changed limits: the facts of each bucket on each broker, and its row."""
+"""Replays recorded series under changed limits: the verdict on each bucket on each broker with its figures, and its row.
+
+Every figure has a bound. The recursion grows with demand, and recorded use is at most the demand, so use gives a lower bound
+where it is censored; and the sum of series that include other clients gives an upper bound. If both would be needed,
+there is no figure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from reconciler.usage.demand_bounds import FigureBound, LimitMove, move
 from reconciler.usage.fetches import FetchSize
 from reconciler.usage.impact.bucket_mapping import Identifiability
 from reconciler.usage.impact.query import ImpactQuery, ImpactRequest
 from reconciler.usage.impact.result_rows import ImpactRow
 from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
-from reconciler.usage.impact.verdict import BucketImpact, ForecastRange, ImpactFacts, weighed
+from reconciler.usage.impact.verdict import BucketImpact, ForecastRange, ImpactVerdict, compared
 from reconciler.usage.impact.what_if import row_of
 from reconciler.usage.kernel.series import NOTHING, SampleSeries, summed
 from reconciler.usage.kernel.throttling import Demand, demand_of, simulate
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import Bucket
-from reconciler.usage.throttle_models import MIN_DELAY_MS
+from reconciler.usage.throttle_models import Forecast
 
 
 def judged(
     question: ImpactQuery,
     series: Mapping[QuotaType, Mapping[Bucket, Mapping[str, SampleSeries]]],
     max_gap_ms: int,
-    min_delay_ms: int = MIN_DELAY_MS,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> tuple[ImpactRow, ...]:
     """Return one row for each affected bucket on each broker, in the order of the query.
@@ -29,28 +35,19 @@ def judged(
     Args:
         series: The samples of each broker, of every bucket that :attr:`ImpactQuery.reads` lists.
         max_gap_ms: A longer gap starts a new session.
-        min_delay_ms: A shorter delay is not counted as throttling.
         consumers: The sizes of consumer fetches.
 
     Raises:
         QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
-    return tuple(
-        replayed(
-            question.cluster_id,
-            request,
-            [
-                series.get(request.quota_type, {})
-                .get(part.bucket, {})
-                .get(request.broker_id, NOTHING)
-                for part in request.parts
-            ],
-            max_gap_ms,
-            min_delay_ms,
-            consumers=consumers,
-        )
-        for request in question.requests
-    )
+    rows: list[ImpactRow] = []
+    for request in question.requests:
+        by_bucket = series.get(request.quota_type, {})
+        parts = [
+            by_bucket.get(part.bucket, {}).get(request.broker_id, NOTHING) for part in request.parts
+        ]
+        rows.append(replayed(question.cluster_id, request, parts, max_gap_ms, consumers))
+    return tuple(rows)
 
 
 def replayed(
@@ -58,9 +55,7 @@ def replayed(
     request: ImpactRequest,
     parts: Sequence[SampleSeries],
     max_gap_ms: int,
-    min_delay_ms: int = MIN_DELAY_MS,
-    *,
-    consumers: ConsumerFetches = NOT_STATED,
+    consumers: ConsumerFetches,
 ) -> ImpactRow:
     """Return one row: the old buckets under current limits, and their sum under the new limit.
 
@@ -68,30 +63,24 @@ def replayed(
         request: The future row.
         parts: The samples of the old buckets on the broker, in the order of the request's parts.
         max_gap_ms: A longer gap starts a new session.
-        min_delay_ms: A shorter delay is not counted as throttling.
         consumers: The sizes of consumer fetches.
 
     Raises:
         QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
+    kind = request.quota_type
     buckets = [
-        OldBucket(
-            samples=samples,
-            limit=part.limit,
-            fetch=consumers.of(request.quota_type, part.bucket),
-        )
+        OldBucket(samples=samples, limit=part.limit, fetch=consumers.of(kind, part.bucket))
         for samples, part in zip(parts, request.parts, strict=True)
     ]
-    bucket_impact = impact(
-        request.quota_type,
-        request.answer,
-        buckets,
-        request.after_units,
-        max_gap_ms=max_gap_ms,
-        min_delay_ms=min_delay_ms,
-        fetch=consumers.of(request.quota_type, request.bucket),
+    fetch = consumers.of(kind, request.bucket)
+    return row_of(
+        cluster_id,
+        request,
+        impact(
+            kind, request.answer, buckets, request.after_units, max_gap_ms=max_gap_ms, fetch=fetch
+        ),
     )
-    return row_of(cluster_id, request, bucket_impact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +99,6 @@ def impact(
     limit: int | None,
     *,
     max_gap_ms: int,
-    min_delay_ms: int = MIN_DELAY_MS,
     fetch: FetchSize | None = None,
 ) -> BucketImpact:
     """Compute the effect of a limit on a bucket on one broker.
@@ -120,42 +108,46 @@ def impact(
         parts: The old buckets it consists of, with the samples of this broker.
         limit: The new limit in units; ``None`` = unlimited.
         max_gap_ms: A longer gap starts a new session.
-        min_delay_ms: A shorter delay is not counted as throttling.
         fetch: The fetch size of the bucket; ``None`` for types other than fetch.
 
     Raises:
         QuotaValueError: Rates are out of range, or a limit cannot be simulated.
     """
     combined = summed([part.samples for part in parts])
-    readable = len(combined) > 0 and answer in (Identifiability.EXACT, Identifiability.BOUND)
+    before = [
+        forecasts(kind, demand_of(part.samples, max_gap_ms), part.limit, part.fetch)
+        for part in parts
+    ]
+    longest = max(before, key=lambda forecast_range: _length(forecast_range.best), default=None)
     after = None
-    if readable:
-        after = forecasts(kind, demand_of(combined, max_gap_ms), limit, fetch, min_delay_ms)
-    facts = ImpactFacts(
-        kind=kind,
-        samples=len(combined),
+    judgement: Judgement
+    if not len(combined) or longest is None or answer is Identifiability.NO_DATA:
+        judgement = ImpactVerdict.NO_DATA, FigureBound.EXACT, None
+    elif answer is Identifiability.NOT_IDENTIFIABLE:
+        judgement = ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.EXACT, None
+    else:
+        after = forecasts(kind, demand_of(combined, max_gap_ms), limit, fetch)
+        if answer is Identifiability.BOUND:
+            judgement = _by_bound(combined, limit, after.worst)
+        else:
+            limit_move = move(parts[0].limit, limit) if len(parts) == 1 else None
+            judgement = _exactly(combined, limit, longest, after, limit_move)
+    verdict, bound, figure = judgement
+    observed = [part.samples.throttled_ms for part in parts]
+    return BucketImpact(
+        verdict=verdict,
+        bound=bound,
+        before=longest.best if longest else None,
+        observed_throttled_ms=max((ms for ms in observed if ms is not None), default=None),
+        after=figure,
         covered_ms=combined.covered_ms,
         censored_ms=combined.censored_ms,
-        wanted_more=combined.wanted_more,
-        may_have_wanted_more=combined.may_have_wanted_more,
-        before=tuple(
-            forecasts(
-                kind, demand_of(part.samples, max_gap_ms), part.limit, part.fetch, min_delay_ms
-            )
-            for part in parts
-        ),
-        observed_ms=tuple(part.samples.throttled_ms for part in parts),
-        after=after,
+        worst=after.worst if after and bound is FigureBound.BETWEEN else None,
     )
-    return weighed(answer, [part.limit for part in parts], limit, facts)
 
 
 def forecasts(
-    kind: QuotaType,
-    demand: Demand,
-    limit: int | None,
-    fetch: FetchSize | None,
-    min_delay_ms: int = MIN_DELAY_MS,
+    kind: QuotaType, demand: Demand, limit: int | None, fetch: FetchSize | None
 ) -> ForecastRange:
     """Return the best and the worst forecast of a limit for one bucket on one broker; equal if all is known.
 
@@ -163,18 +155,52 @@ def forecasts(
         demand: The recorded demand.
         limit: Units; ``None`` = unlimited.
         fetch: The fetch size; ``None`` for types other than fetch.
-        min_delay_ms: A shorter delay is not counted as throttling.
 
     Raises:
         QuotaValueError: The limit cannot be simulated.
     """
     if fetch is None or limit is None:
-        forecast = simulate(kind, demand, limit, min_delay_ms)
+        forecast = simulate(kind, demand, limit)
         return ForecastRange(best=forecast, worst=forecast)
     obtained = fetch.obtained(limit)
-    best = simulate(kind, demand, limit, min_delay_ms, obtained.most)
+    best = simulate(kind, demand, limit, obtained=obtained.most)
     if obtained.least == obtained.most:
         return ForecastRange(best=best, worst=best)
-    return ForecastRange(
-        best=best, worst=simulate(kind, demand, limit, min_delay_ms, obtained.least)
-    )
+    return ForecastRange(best=best, worst=simulate(kind, demand, limit, obtained=obtained.least))
+
+
+Judgement: TypeAlias = tuple[ImpactVerdict, FigureBound, Forecast | None]
+"""Verdict, the relation of the figure to the true value, and the figure."""
+
+
+def _exactly(
+    combined: SampleSeries,
+    limit: int | None,
+    before: ForecastRange,
+    after: ForecastRange,
+    limit_move: LimitMove | None,
+) -> Judgement:
+    """Judge a bucket by its own series. Under a looser limit a censored series gives "better" without a figure."""
+    best = after.best
+    if limit_move is LimitMove.LOOSER and limit is not None and combined.wanted_more:
+        return ImpactVerdict.BETTER, FigureBound.AT_MOST, None
+    low = limit is not None and (best.is_lower_bound or combined.may_have_wanted_more)
+    bound = FigureBound.EXACT if _length(best) == _length(after.worst) else FigureBound.BETWEEN
+    if low:
+        bound = FigureBound.AT_LEAST
+    verdicts = {compared(before.best, best), compared(before.worst, after.worst)}
+    if ImpactVerdict.WORSE in verdicts:
+        return ImpactVerdict.WORSE, bound, best
+    return verdicts.pop() if len(verdicts) == 1 else ImpactVerdict.SAME, bound, best
+
+
+def _by_bound(combined: SampleSeries, limit: int | None, after: Forecast) -> Judgement:
+    """Return "safe by bound" if the sum would not be throttled; a sum of censored rates is no bound."""
+    bounded = limit is None or not combined.may_have_wanted_more
+    if bounded and not after.throttled_ms and not after.is_lower_bound:
+        return ImpactVerdict.SAFE_BY_BOUND, FigureBound.AT_MOST, after
+    return ImpactVerdict.NOT_IDENTIFIABLE, FigureBound.AT_MOST, None
+
+
+def _length(forecast: Forecast) -> tuple[int, int]:
+    return forecast.throttled_ms, forecast.max_delay_ms or 0

@@ -36,8 +36,6 @@ from reconciler.usage.impact.verdict import (
     ImpactVerdict,
     Tolerance,
     ToleranceBreach,
-    no_facts,
-    weighed,
 )
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tags import Bucket
@@ -80,21 +78,14 @@ MOST_NAMES: Final = 50
 
 def unread(question: ImpactQuery, reason: str) -> tuple[ImpactRow, ...]:
     """Return the rows of a query whose series are not read, with the reason; requests without parts keep their own reason."""
-    return tuple(
-        row_of(
-            question.cluster_id,
-            unread_request,
-            weighed(unread_request.answer, (), None, no_facts(request.quota_type)),
-        )
+    requests = (
+        replace(request, answer=Identifiability.NO_DATA, parts=(), reason=reason)
+        if request.parts
+        else request
         for request in question.requests
-        for unread_request in (_without_parts(request, reason),)
     )
-
-
-def _without_parts(request: ImpactRequest, reason: str) -> ImpactRequest:
-    if not request.parts:
-        return request
-    return replace(request, answer=Identifiability.NO_DATA, parts=(), reason=reason)
+    nothing = BucketImpact(verdict=ImpactVerdict.NO_DATA)
+    return tuple(row_of(question.cluster_id, request, nothing) for request in requests)
 
 
 def portions(

@@ -58,7 +58,6 @@ def simulated(
             asked_rows,
             changes,
             work.day,
-            min_delay_ms=work.min_delay_ms,
             broadcast=broadcast,
             consumers=work.policy.consumers,
         )

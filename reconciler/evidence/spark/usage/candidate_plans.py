@@ -25,7 +25,6 @@ from reconciler.usage.impact.tier_policy import WhatIfPolicy
 from reconciler.usage.impact.what_if import MOST_ROWS, summarize
 from reconciler.usage.samples import day_of
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,6 @@ class SimulationRequest:
     from_ms: int
     to_ms: int  # end of the window, exclusive
     policy: WhatIfPolicy = field(default_factory=WhatIfPolicy)
-    min_delay_ms: int = MIN_DELAY_MS
     most: int = MOST_ROWS  # maximum number of rows; tenants are shown whole, and at least one
     source: str = ""  # address of the lake, without secrets
     now_ms: int = 0
@@ -121,7 +119,7 @@ def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
         after = candidate.after(window.state)
         question, samples = recorded_window.asked_of(lake, window, after, candidate.callback)
         impact_rows = recorded_window.impacts(
-            question, samples, window.cadence, work.min_delay_ms, work.policy.consumers
+            question, samples, window.cadence, work.policy.consumers
         )
         _keep(lake, work.day, window, impact_rows)
         questions.append(question)

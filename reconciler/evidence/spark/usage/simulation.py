@@ -26,7 +26,6 @@ from reconciler.usage.kernel.series import NOTHING
 from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
 from reconciler.usage.tags import bucket_of_row
-from reconciler.usage.throttle_models import MIN_DELAY_MS
 
 AT_ONCE: Final = 16
 """Rows per Python call: a call costs a millisecond, and has the samples of its rows in memory."""
@@ -38,7 +37,6 @@ def impacts(
     cluster_ids: Iterable[str],
     day: dt.date,
     *,
-    min_delay_ms: int = MIN_DELAY_MS,
     broadcast: bool = True,
     consumers: ConsumerFetches = NOT_STATED,
 ) -> DataFrame:
@@ -49,7 +47,6 @@ def impacts(
         questions: The result of :func:`reconciler.evidence.spark.usage.impact_query.questions`, persisted, since it is read several times.
         cluster_ids: The clusters of the questions.
         day: The last day of the window.
-        min_delay_ms: A shorter delay is not counted as throttling.
         broadcast: Whether to broadcast the affected buckets to every executor; otherwise runs are shuffled once more.
         consumers: The sizes of consumer fetches.
     """
@@ -62,7 +59,7 @@ def impacts(
     rows = (
         requests.groupBy("cluster", portion)
         .cogroup(blocks.groupBy("cluster", portion))
-        .applyInArrow(_replaying(day, min_delay_ms, consumers), struct(IMPACT_ROW))
+        .applyInArrow(_replaying(day, consumers), struct(IMPACT_ROW))
     )
     return conforming(rows, IMPACT_ROW)
 
@@ -92,7 +89,7 @@ def _parts(requests: DataFrame, *names: str) -> DataFrame:
 
 
 def _replaying(
-    day: dt.date, min_delay_ms: int, consumers: ConsumerFetches
+    day: dt.date, consumers: ConsumerFetches
 ) -> Callable[[pa.Table, pa.Table], pa.Table]:
     """Return the grouped function that converts affected rows and the samples of their parts to rows of ``impact_row``."""
 
@@ -102,14 +99,7 @@ def _replaying(
         for row in requests.to_pylist():
             request = _request(row)
             parts = [series.get((row["n"], slot), NOTHING) for slot in range(len(request.parts))]
-            impact = replayed(
-                row["cluster_id"],
-                request,
-                parts,
-                row["max_gap_ms"],
-                min_delay_ms,
-                consumers=consumers,
-            )
+            impact = replayed(row["cluster_id"], request, parts, row["max_gap_ms"], consumers)
             rows.append(columns_of(impact) | {"day": day})
         return pa.Table.from_pylist(rows, schema=arrow_tables.schema(IMPACT_ROW))
 
