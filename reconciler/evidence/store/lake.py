@@ -232,6 +232,10 @@ class Lake:
                 self._pause(self._backoff(unit, attempt))
         raise AssertionError(TRIES)
 
+    def replace(self, unit: Unit, content: UnitContent) -> Manifest:
+        """Replace the content of a unit, whatever it is; errors as for :meth:`update`."""
+        return self.update(unit, lambda _: content)
+
     def add(self, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
         """Add rows to a unit; create the unit if it does not exist.
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
-from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
@@ -101,14 +101,12 @@ def run(
         broker_load.hot(five_minutes, over, HOT), limits, span.last_day
     ).cache()
     try:
-        _ = result_writer.commit_results(
+        _ = unit_writer.commit_results(
             lake, capacity_frame, CAPACITY_ROW, names, span=span, progress=progress
         )
         progress("fair shares", 0, 0)
         omitted_rows = bounded_rows.rows(broker_load.left_out(over, HOT), MOST_CLUSTERS, "clusters")
-        _ = result_writer.commit_results(
-            lake, noisy, NOISY_ROW, names, span=span, progress=progress
-        )
+        _ = unit_writer.commit_results(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
         capacity, more_capacity = report_rows.capacity_rows(capacity_frame, settings.most)
         excess, more_excess = report_rows.noisy_rows(noisy, settings.most)
     finally:

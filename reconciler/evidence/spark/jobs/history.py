@@ -7,7 +7,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import cluster_sums, history
-from reconciler.evidence.spark.tables import limit_validity, reader, result_writer
+from reconciler.evidence.spark.tables import limit_validity, reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
@@ -69,7 +69,7 @@ def run(
     )
     # The result is committed under the last day of the window.
     rows = changed.unionByName(pending_changes).withColumn("day", fn.lit(span.last_day)).cache()
-    _ = result_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
+    _ = unit_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
     causes = cluster_sums.count_by_cluster(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
     shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, settings.most)

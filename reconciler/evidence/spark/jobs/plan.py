@@ -10,7 +10,7 @@ from reconciler.base.protocols import Progress
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet import cluster_sums, plan
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
-from reconciler.evidence.spark.tables import bounded_rows, result_writer
+from reconciler.evidence.spark.tables import bounded_rows, unit_writer
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
@@ -57,7 +57,7 @@ def planned(
     progress("reading sides", 0, 0)
     frames = sides(spark, view.live(), {cluster_id: fleet[cluster_id] for cluster_id in view.names})
     declared = frames.desired.withColumn("day", fn.lit(view.span.last_day))
-    _ = result_writer.commit_results(
+    _ = unit_writer.commit_results(
         lake, declared, DESIRED_ENTRY, view.names, span=view.span, progress=progress
     )
     return _planned(view, frames, fleet, max_rows, progress)
@@ -109,7 +109,7 @@ def _planned(
     rows = plan.rows(decided).cache()
     conflict_rows = plan.conflicts(different, frames).withColumn("day", fn.lit(day)).cache()
     for frame, table in ((rows, PLAN_ROW), (conflict_rows, PLAN_CONFLICT)):
-        _ = result_writer.commit_results(
+        _ = unit_writer.commit_results(
             view.lake, frame, table, view.names, span=view.span, progress=progress
         )
     sums = _sums(view.names, frames, different, decided)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import (
     impact_query,
@@ -117,7 +117,7 @@ def advised(
     cases = _cases(spark, lake, samples.series(), counting, work).persist()
     try:
         progress("buckets to size", 0, 0)
-        manifests = result_writer.commit_results(
+        manifests = unit_writer.commit_results(
             lake,
             recommendation.recommendations(
                 samples.runs(), cases, names, work.sizing, broadcast=fits(cases)

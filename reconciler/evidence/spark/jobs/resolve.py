@@ -17,7 +17,7 @@ from reconciler.evidence.spark.limits.unused_limits import (
     dated,
     find_unused_limits,
 )
-from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.schemas import conforming
@@ -104,7 +104,7 @@ def resolved(
     effective, undated_limits = client_limits.cache(), unused_limits.withColumn("day", day).cache()
     dated_limits = _dated(spark, lake, undated_limits, limits, span).cache()
     for frame, table in ((effective, EFFECTIVE_QUOTA), (dated_limits, DEAD_QUOTA)):
-        _ = result_writer.commit_results(lake, frame, table, names, span=span, progress=progress)
+        _ = unit_writer.commit_results(lake, frame, table, names, span=span, progress=progress)
     report = _build_report(
         effective,
         dated_limits,

@@ -2,23 +2,19 @@
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import LakeConflict
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import rollup
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
-
-TRIES: Final = 5
-"""Maximum number of attempts to commit units; each attempt fails because another writer committed first."""
 
 AT_ONCE: Final = 400
 """Maximum number of units in one run of Spark; units already committed stay if a later run fails."""
@@ -47,7 +43,7 @@ class TableRollup:
     units: int = 0
     rows: int = 0
     unchanged: int = 0
-    again: int = 0  # days that another writer committed first, and that were checked again
+    again: int = 0  # days that another writer committed meanwhile, and whose rows were replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +59,6 @@ def run(
     """Write units that are missing or outdated.
 
     Raises:
-        LakeConflict: Another writer committed first :data:`TRIES` times.
         LakeError: The lake cannot be read or written.
     """
     return RollupReport(
@@ -83,7 +78,6 @@ def five_minutes(
         clusters: Cluster ids; empty = all.
 
     Raises:
-        LakeConflict: As for :func:`run`.
         LakeError: The lake cannot be read or written.
     """
     settings = RollupSettings(cluster=clusters, from_day=span.first_day, to_day=span.last_day)
@@ -103,39 +97,31 @@ def _table(
 ) -> TableRollup:
     table, make = rollup_definition
     samples = _manifests_by_day(lake, USAGE_SAMPLE, settings)
-    manifests_by_day = _manifests_by_day(lake, table, settings)
-    generations = stale(samples.values(), manifests_by_day, table, anew=settings.rebuild)
-    table_rollup = TableRollup(table=table.name, unchanged=len(samples) - len(generations))
-    for _ in range(TRIES):
-        conflicts: list[Unit] = []
-        for first in range(0, len(generations), AT_ONCE):
-            part = generations[first : first + AT_ONCE]
-            from_ = [samples[_key(generation.unit)] for generation in part]
-            result = unit_writer.committed(
-                lake, make(reader.of(spark, lake, USAGE_SAMPLE, from_)), part, progress
-            )
-            table_rollup = replace(
-                table_rollup,
-                units=table_rollup.units + len(result.manifests),
-                rows=table_rollup.rows + result.rows,
-            )
-            conflicts += result.conflicts
-        if not conflicts:
-            return table_rollup
-        table_rollup = replace(table_rollup, again=table_rollup.again + len(conflicts))
-        # If the other writer used the same samples, its rows are equal and nothing remains to do.
-        conflicting_keys = set(map(_key, conflicts))
-        samples = {
-            key: manifest
-            for key, manifest in _manifests_by_day(lake, USAGE_SAMPLE, settings).items()
-            if key in conflicting_keys
-        }
-        generations = stale(samples.values(), _manifests_by_day(lake, table, settings), table)
-        if not generations:
-            return table_rollup
-    raise LakeConflict(
-        f"{table.name}: another writer committed first {TRIES} times",
-        hint="run only one rollup at a time; run it again",
+    before = _manifests_by_day(lake, table, settings)
+    contents = {
+        Unit(table=table, cluster_id=cluster_id, day=day): UnitContent(
+            inputs=inputs, partial=manifest.partial
+        )
+        for (cluster_id, day), manifest in samples.items()
+        if (inputs := _inputs(manifest)) != _inputs_of(before.get((cluster_id, day)))
+        or settings.rebuild
+    }
+    manifests: list[Manifest] = []
+    units = list(contents)
+    for first in range(0, len(units), AT_ONCE):
+        part = {unit: contents[unit] for unit in units[first : first + AT_ONCE]}
+        rows = make(reader.of(spark, lake, USAGE_SAMPLE, (samples[_key(unit)] for unit in part)))
+        manifests += unit_writer.commit_frame(lake, rows, table, part, progress)
+    generations = {key: manifest.generation for key, manifest in before.items()}
+    return TableRollup(
+        table=table.name,
+        units=len(manifests),
+        rows=sum(manifest.rows for manifest in manifests),
+        unchanged=len(samples) - len(units),
+        again=sum(
+            manifest.generation > generations.get(_key(manifest.unit), 0) + 1
+            for manifest in manifests
+        ),
     )
 
 
@@ -146,30 +132,13 @@ def _manifests_by_day(
     return {_key(manifest.unit): manifest for manifest in manifests}
 
 
-def stale(
-    samples: Iterable[Manifest],
-    manifests_by_day: "dict[tuple[str, dt.date], Manifest]",
-    table: Table,
-    *,
-    anew: bool = False,
-) -> list[unit_writer.NextGeneration]:
-    """Return the units of a table that are missing or whose samples changed; ``anew`` = all."""
-    generations: list[unit_writer.NextGeneration] = []
-    for manifest in samples:
-        inputs = {USAGE_SAMPLE.name: generation_digest(manifest), "rule": rollup.RULE}
-        before = manifests_by_day.get(_key(manifest.unit))
-        if anew or before is None or dict(before.inputs) != inputs:
-            generations.append(
-                unit_writer.NextGeneration(
-                    unit=Unit(
-                        table=table, cluster_id=manifest.unit.cluster_id, day=manifest.unit.day
-                    ),
-                    after=before,
-                    inputs=inputs,
-                    partial=manifest.partial,
-                )
-            )
-    return generations
+def _inputs(samples: Manifest) -> dict[str, str]:
+    """Return what the rollup of a day is made from: its samples, and the rule."""
+    return {USAGE_SAMPLE.name: generation_digest(samples), "rule": rollup.RULE}
+
+
+def _inputs_of(rollup_of_day: Manifest | None) -> dict[str, str] | None:
+    return None if rollup_of_day is None else dict(rollup_of_day.inputs)
 
 
 def generation_digest(samples: Manifest) -> str:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.spark.tables import bounded_rows, reader, result_writer
+from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import impact_query, impact_summary, simulation
 from reconciler.evidence.spark.usage.candidate_plans import (
@@ -61,7 +61,7 @@ def simulated(
             broadcast=broadcast,
             consumers=work.policy.consumers,
         )
-        manifests = result_writer.commit_results(
+        manifests = unit_writer.commit_results(
             lake,
             impact_rows,
             IMPACT_ROW,

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
-from reconciler.evidence.spark.tables import reader, result_writer
+from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
@@ -63,7 +63,7 @@ def run(
     progress("profiles", 0, 0)
     # Clusters with limits and without samples are included: their limits were not used.
     names = sorted(snapshots.keys() | {note.cluster_id for note in notes})
-    _ = result_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
+    _ = unit_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
     first, left_out = report_rows.usage_rows(rows, settings.most)
     report = UsageReport(
         evidence=notes,

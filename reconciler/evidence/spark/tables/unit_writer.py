@@ -4,7 +4,7 @@ A job that ends at any point leaves every unit old or new as a whole; ``kquota s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeError
 from reconciler.evidence.spark.tables import schemas
+from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.store.files.parquet_files import ROW_GROUP
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit, UnitFile
 from reconciler.usage.tables import Table
 
@@ -24,28 +25,71 @@ _DAY: Final = "unit_day"
 _PART: Final = ".parquet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextGeneration:
-    """The next generation of a unit."""
+def commit_results(
+    lake: Lake,
+    frame: DataFrame,
+    table: Table,
+    clusters: Iterable[str],
+    *,
+    span: TimeWindow,
+    progress: Progress,
+    snapshots: Mapping[str, str] | None = None,
+) -> tuple[Manifest, ...]:
+    """Commit the rows of a result: one unit per cluster, on the last day of the window.
 
-    unit: Unit
-    after: Manifest | None  # its newest generation when the work began; None = none
-    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
-    partial: tuple[str, ...] = ()
+    A cluster without rows gets an empty unit, which is a result too. The newest result of a day replaces others.
+
+    Args:
+        frame: Rows of these clusters and of the last day of the window.
+        clusters: Cluster ids.
+        progress: Called after each unit.
+        snapshots: Ids of the snapshots that the rows rely on, by cluster, for the manifests.
+
+    Raises:
+        LakeError: The lake cannot be read or written.
+    """
+    contents: dict[Unit, UnitContent] = {}
+    for cluster_id in sorted(set(clusters)):
+        inputs = {"from_ms": str(span.from_ms), "to_ms": str(span.to_ms)}
+        if snapshots is not None:
+            inputs["snapshot_id"] = snapshots[cluster_id]
+        unit = Unit(table=table, cluster_id=cluster_id, day=span.last_day)
+        contents[unit] = UnitContent(inputs=inputs)
+    rows = frame.where(frame.cluster_id.isin([unit.cluster_id for unit in contents]))
+    return commit_frame(lake, rows, table, contents, progress)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitResult:
-    """The results of the commits of units."""
+def commit_frame(
+    lake: Lake,
+    frame: DataFrame,
+    table: Table,
+    contents: Mapping[Unit, UnitContent],
+    progress: Progress,
+) -> tuple[Manifest, ...]:
+    """Commit a frame as the content of units of one table. Units without rows are committed empty.
 
-    manifests: tuple[Manifest, ...] = ()
-    # Units that another writer committed in the meantime; read them again.
-    conflicts: tuple[Unit, ...] = ()
+    Of two writers of a unit, the later one replaces the rows of the other.
 
-    @property
-    def rows(self) -> int:
-        """The number of committed rows."""
-        return sum(manifest.rows for manifest in self.manifests)
+    Args:
+        frame: All rows of these units, and no others.
+        contents: What the units are made from, without rows and files.
+        progress: Called after each unit.
+
+    Raises:
+        LakeError: There are rows of other units, or the store fails.
+    """
+    progress(f"writing {table.name}", 0, len(contents))
+    files = write_frame(lake, frame, table) if contents else {}
+    misplaced = files.keys() - {_key(unit) for unit in contents}
+    if misplaced:
+        cluster, day = min(misplaced)
+        raise LakeError(f"there are rows of {table.name} for {cluster} on {day}, where none belong")
+    manifests: list[Manifest] = []
+    for number, (unit, content) in enumerate(contents.items(), 1):
+        of_unit = files.get(_key(unit), ())
+        manifests.append(lake.replace(unit, replace(content, files=of_unit)))
+        progress(f"writing {table.name}", number, len(contents))
+    return tuple(manifests)
 
 
 def write_frame(
@@ -89,58 +133,6 @@ def _unit_of(path: str) -> tuple[str, str]:
     """Return cluster and day of ``unit_cluster=…/unit_day=…/part…``, which Spark escapes as in a URL."""
     cluster, day, _ = path.split("/", 2)
     return unquote(cluster.removeprefix(f"{_CLUSTER}=")), unquote(day.removeprefix(f"{_DAY}="))
-
-
-def committed(
-    lake: Lake,
-    frame: DataFrame,
-    generations: Iterable[NextGeneration],
-    progress: Progress,
-) -> CommitResult:
-    """Commit a frame as the content of units of one table. Units without rows are committed empty.
-
-    Of two writers of a unit, the later one fails with a conflict, which is reported; its files are deleted.
-
-    Args:
-        frame: All rows of these units, and no others.
-        generations: The units, of one table.
-        progress: Called after each unit.
-
-    Raises:
-        LakeError: There are rows of other units, units of several tables, or the store fails.
-    """
-    units = tuple(generations)
-    tables = {generation.unit.table.name: generation.unit.table for generation in units}
-    if not units:
-        return CommitResult()
-    if len(tables) != 1:
-        raise LakeError(f"units of {' and '.join(sorted(tables))} cannot be written as one table")
-    (table,) = tables.values()
-    progress(f"writing {table.name}", 0, len(units))
-    files = write_frame(lake, frame, table)
-    misplaced = files.keys() - {_key(generation.unit) for generation in units}
-    if misplaced:
-        cluster, day = min(misplaced)
-        raise LakeError(f"there are rows of {table.name} for {cluster} on {day}, where none belong")
-    manifests: list[Manifest] = []
-    conflicts: list[Unit] = []
-    for number, generation in enumerate(units, 1):
-        unit_files = files.get(_key(generation.unit), ())
-        try:
-            manifests.append(
-                lake.commit_files(
-                    generation.unit,
-                    unit_files,
-                    generation.after,
-                    inputs=generation.inputs,
-                    partial=generation.partial,
-                )
-            )
-        except LakeConflict:
-            conflicts.append(generation.unit)
-            lake.store.delete(file.path for file in unit_files)
-        progress(f"writing {table.name}", number, len(units))
-    return CommitResult(manifests=tuple(manifests), conflicts=tuple(conflicts))
 
 
 def _key(unit: Unit) -> tuple[str, str]:

@@ -11,13 +11,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from reconciler.errors import LakeConflict, LakeError
+from reconciler.errors import LakeError
 from reconciler.evidence.spark.jobs import rollup as job
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.usage import rollup
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE
 from tests.evidence.spark import lakes, plans
@@ -161,44 +161,30 @@ def test_a_job_that_dies_leaves_each_unit_unchanged_or_complete(
 class Overtaken(Lake):
     """Another writer commits the unit first, the first times."""
 
-    def __init__(self, lake: Lake, *, times: int, inputs: dict[str, str] | None = None) -> None:
-        super().__init__(lake.store, clock=lakes.FakeClock(), run_id="overtaken")
+    def __init__(self, lake: Lake, *, times: int) -> None:
+        super().__init__(
+            lake.store, clock=lakes.FakeClock(), run_id="overtaken", pause=lambda _: None
+        )
         self.times = times
-        self.inputs = inputs
 
     def commit_files(
         self, unit: Unit, files: object, after: Manifest | None, **more: object
     ) -> Manifest:
         if self.times:
             self.times -= 1
-            other_inputs = {"usage_sample": "other"} if self.inputs is None else more["inputs"]
-            super().commit_files(unit, (), after, inputs=other_inputs)
+            super().commit_files(unit, (), after, inputs={"usage_sample": "other"})
         return super().commit_files(unit, files, after, **more)
 
 
-def test_a_writer_that_loses_a_race_retries_and_commits_or_finds_the_unit_up_to_date(
+def test_a_writer_that_loses_a_race_replaces_the_rows_of_the_other(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, rows = filled(tmp_path, days=1)
     done = run(spark, Overtaken(lake, times=2))
-    assert (done["usage_5m"].units, done["usage_5m"].again) == (2, 2)
+    assert (done["usage_5m"].units, done["usage_5m"].again) == (2, 1)  # of one unit, twice
     assert_is(lake, rows)
-    shutil.rmtree(tmp_path / "usage_5m")
-    done = run(spark, Overtaken(lake, times=1, inputs={}))
-    assert (done["usage_5m"].units, done["usage_5m"].again) == (1, 1)
-    lost = [manifest for manifest in lake.manifests(USAGE_5M) if not manifest.files]
-    assert len(lost) == 1
-    # The files of the losing writer for the unit are deleted already.
-    named = {file.path for manifest in lake.manifests(USAGE_5M) for file in manifest.files}
-    assert {path for path, _ in lake.store.paths("usage_5m") if path.endswith(".parquet")} == named
-
-
-def test_a_writer_that_loses_every_race_raises_a_conflict(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake, _ = filled(tmp_path, days=1)
-    with pytest.raises(LakeConflict, match="usage_5m: another writer committed first 5 times"):
-        run(spark, Overtaken(lake, times=1000))
+    done = run(spark, lake)
+    assert (done["usage_5m"].units, done["usage_5m"].unchanged) == (0, 2)
 
 
 def test_an_empty_lake_gives_empty_frames_and_no_work(spark: SparkSession, tmp_path: Path) -> None:
@@ -268,11 +254,9 @@ def test_a_truncated_file_is_an_error_and_not_fewer_rows(
 def test_rows_of_an_unrequested_unit_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     lake, _ = filled(tmp_path, days=2)
     frame = rollup.usage_5m(reader.frame(spark, lake, USAGE_SAMPLE))
-    generation = unit_writer.NextGeneration(
-        unit=Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0)), after=None
-    )
+    unit = Unit(table=USAGE_5M, cluster_id="b", day=lakes.day(0))
     with pytest.raises(LakeError, match="where none belong"):
-        unit_writer.committed(lake, frame, [generation], silent)
+        unit_writer.commit_frame(lake, frame, USAGE_5M, {unit: UnitContent()}, silent)
     assert lake.manifests(USAGE_5M) == ()
 
 
