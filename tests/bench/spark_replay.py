@@ -24,7 +24,7 @@ from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.store import sample_columns
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.object_store import opened
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.kernel.series import SampleSeries
 from reconciler.usage.kernel.throttling import demand_of, simulate
@@ -66,7 +66,8 @@ def write_samples(rows: int, folder: str) -> None:
             "day": pa.repeat(pa.scalar(int(day), pa.int32()).cast(pa.date32()), amount),
         }
         unit = Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day_of(int(day) * DAY_MS))
-        _ = lake.commit(unit, pa.table(columns).select(schema.names).cast(schema), None)
+        rows = pa.table(columns).select(schema.names).cast(schema)
+        _ = lake.commit(unit, UnitContent(rows=rows), None)
 
 
 def opened_lake(folder: str) -> Lake:

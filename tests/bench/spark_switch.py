@@ -15,7 +15,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.object_store import opened
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.samples import DAY_MS, Cadence, start_of
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, USAGE_SAMPLE, Table
@@ -65,7 +65,9 @@ def lake(folder: Path, rows: int) -> int:
         )
         pacing = scrape_interval.inputs(Cadence(step_ms=STEP_MS, max_gap_ms=5 * STEP_MS))
         _ = into.commit(
-            Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day), new_table, None, inputs=pacing
+            Unit(table=USAGE_SAMPLE, cluster_id=CLUSTER, day=day),
+            UnitContent(rows=new_table, inputs=pacing),
+            None,
         )
     look = {
         "cluster_id": CLUSTER,
@@ -85,7 +87,9 @@ def lake(folder: Path, rows: int) -> int:
         (SNAPSHOT, _table(SNAPSHOT, 1, **look, entries=1)),
         (QUOTA_ENTRY, entries),
     ):
-        _ = into.commit(Unit(table=table, cluster_id=CLUSTER, day=FIRST), new_table, None)
+        _ = into.commit(
+            Unit(table=table, cluster_id=CLUSTER, day=FIRST), UnitContent(rows=new_table), None
+        )
     return users * PER_DAY * DAYS
 
 

@@ -136,80 +136,58 @@ class Lake:
             )
         )
 
-    def commit(
-        self,
-        unit: Unit,
-        rows: pa.Table,
-        after: Manifest | None,
-        *,
-        counts: Mapping[str, int] | None = None,
-        inputs: Mapping[str, str] | None = None,
-        partial: Sequence[str] = (),
-    ) -> Manifest:
-        """Replace the content of a unit with rows, atomically.
+    def commit(self, unit: Unit, content: UnitContent, after: Manifest | None) -> Manifest:
+        """Replace the content of a unit, atomically.
 
         Args:
+            content: Rows, or files that are already stored. Such files should be in :attr:`Unit.folder` and must be less
+                than a day old, or ``expire`` may remove them.
             after: The generation to replace; ``None`` if there is none.
-            counts: Named counts of the input.
-            inputs: Provenance, by name.
-            partial: Sentences about missing input.
 
         Raises:
             LakeConflict: Another writer committed the unit meanwhile: read it again and repeat the change.
             LakeError: The rows do not fit the table or the unit, or the store fails.
         """
-        _check_rows(unit, rows)
-        files: tuple[UnitFile, ...] = ()
-        if rows.num_rows:
-            content = parquet_files.write_parquet(unit.table, rows)
-            path = f"{unit.folder}/{self.new_name()}.parquet"
-            self.store.put(path, content, create=True)
-            files = (_file(path, content, rows.num_rows),)
-        try:
-            return self.commit_files(
-                unit, files, after, counts=counts, inputs=inputs, partial=partial
-            )
-        except LakeConflict:
-            with contextlib.suppress(LakeError):  # what is left is removed by `expire`
-                self.store.delete(file.path for file in files)
-            raise
-
-    def commit_files(
-        self,
-        unit: Unit,
-        files: Iterable[UnitFile],
-        after: Manifest | None,
-        *,
-        counts: Mapping[str, int] | None = None,
-        inputs: Mapping[str, str] | None = None,
-        partial: Sequence[str] = (),
-    ) -> Manifest:
-        """Replace the content of a unit with stored files; arguments and errors as in :meth:`commit`.
-
-        The files should be in :attr:`Unit.folder` and must be less than a day old, or ``expire`` may remove them.
-        """
-        newest = self._generation(unit)
         expected = after.generation if after else 0
         if after is not None and after.unit != unit:
             raise LakeError(f"{after.unit} cannot come before {unit}")
+        new_files = self._write_rows(unit, content.rows)
         manifest = Manifest(
             unit=unit,
             generation=expected + 1,
             schema_version=SCHEMA_VERSION,
             run_id=self.run_id,
             created_ms=self.now_ms,
-            files=tuple(sorted(files, key=lambda file: file.path)),
-            counts=dict(counts or {}),
-            inputs=dict(inputs or {}),
-            partial=tuple(partial),
+            files=tuple(sorted((*content.files, *new_files), key=lambda file: file.path)),
+            counts=dict(content.counts),
+            inputs=dict(content.inputs),
+            partial=content.partial,
         )
-        if newest != expected:
-            raise self._conflict(unit, newest)
         try:
-            self.store.put(manifest.path, manifest.json(), create=True)
-        except LakeConflict as error:
-            raise self._conflict(unit, expected + 1) from error
+            newest = self._generation(unit)
+            if newest != expected:
+                raise self._conflict(unit, newest)
+            try:
+                self.store.put(manifest.path, manifest.json(), create=True)
+            except LakeConflict as error:
+                raise self._conflict(unit, expected + 1) from error
+        except LakeConflict:
+            with contextlib.suppress(LakeError):  # what is left is removed by `expire`
+                self.store.delete(file.path for file in new_files)
+            raise
         return manifest
+
+    def _write_rows(self, unit: Unit, rows: pa.Table | None) -> tuple[UnitFile, ...]:
+        """Write rows to a new file; none for no rows."""
+        if rows is None:
+            return ()
+        _check_rows(unit, rows)
+        if not rows.num_rows:
+            return ()
+        content = parquet_files.write_parquet(unit.table, rows)
+        path = f"{unit.folder}/{self.new_name()}.parquet"
+        self.store.put(path, content, create=True)
+        return (_file(path, content, rows.num_rows),)
 
     def update(self, unit: Unit, make: Callable[[Manifest | None], UnitContent]) -> Manifest:
         """Read a unit, create its next content and commit it; repeat if another writer committed first.
@@ -225,7 +203,7 @@ class Lake:
             after = self.manifest(unit)
             content = make(after)
             try:
-                return self._commit_content(unit, content, after)
+                return self.commit(unit, content, after)
             except LakeConflict:
                 if attempt + 1 == TRIES:
                     raise
@@ -306,7 +284,7 @@ class Lake:
         return pa.concat_tables([expected_schema.empty_table(), *each(rows, files)])
 
     def measure_file(self, path: str) -> UnitFile:
-        """Return the size, rows and digest of a Parquet file that another program wrote, for :meth:`commit_files`.
+        """Return the size, rows and digest of a Parquet file that another program wrote, for :meth:`commit`.
 
         Raises:
             LakeError: The file is missing or is not a complete Parquet file.
@@ -317,16 +295,6 @@ class Lake:
     def new_name(self) -> str:
         """Return a unique prefix for the name of a file."""
         return f"{manifests_.safe(self.run_id)}-{secrets.token_hex(6)}"
-
-    def _commit_content(self, unit: Unit, content: UnitContent, after: Manifest | None) -> Manifest:
-        counts, inputs, partial = content.counts, content.inputs, content.partial
-        if content.rows is not None:
-            return self.commit(
-                unit, content.rows, after, counts=counts, inputs=inputs, partial=partial
-            )
-        return self.commit_files(
-            unit, content.files, after, counts=counts, inputs=inputs, partial=partial
-        )
 
     def content(self, file: UnitFile) -> bytes:
         """Return the content of a committed file.

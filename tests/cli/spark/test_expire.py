@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.cli import main
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.tables import TARGET_UP
 from tests.evidence.store import rows
@@ -27,7 +27,7 @@ def lake(tmp_path: Path) -> Lake:
         when = datetime.fromtimestamp(now - ago * DAY, UTC).date()
         unit = Unit(table=TARGET_UP, cluster_id=rows.CLUSTER, day=when)
         content = rows.up().drop_columns(["day"]).append_column("day", pa.array([when] * 3))
-        commit = new_lake.commit(unit, content, None)
+        commit = new_lake.commit(unit, UnitContent(rows=content), None)
         for path in (commit.path, commit.files[0].path):
             os.utime(tmp_path / "lake" / path, (now - ago * DAY,) * 2)
     return new_lake

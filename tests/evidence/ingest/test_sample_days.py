@@ -12,7 +12,7 @@ from reconciler.evidence.ingest import snapshot_import
 from reconciler.evidence.ingest.sample_days import CURSOR, SETTLED, DayReading, SampleDays, cursor
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -371,7 +371,7 @@ def test_a_day_that_an_earlier_version_began_anew_takes_any_reading(lake):
     (unit,) = lake.manifests(USAGE_SAMPLE, ["c"], DAY, DAY)
     sentence = "some of 240 rows were lost and not imported again"
     inputs = {**unit.inputs, "lost_rows": "240"}
-    lake.commit_files(unit.unit, (), unit, inputs=inputs, partial=(sentence,))
+    lake.commit(unit.unit, UnitContent(inputs=inputs, partial=(sentence,)), unit)
     report = write(lake, use(START + HOUR, 100), [DAY])[DAY]
     assert (report.samples, report.partial) == (100, ())
     assert "lost_rows" not in lake.manifests(USAGE_SAMPLE, ["c"], DAY, DAY)[0].inputs

@@ -11,7 +11,7 @@ from reconciler.evidence.ingest import apply_log, snapshot_import
 from reconciler.evidence.ingest.assembly.limit_history import LimitDigests
 from reconciler.evidence.ingest.snapshot_import import SnapshotDocument
 from reconciler.evidence.store.files import object_store
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
@@ -135,7 +135,7 @@ def test_a_snapshot_with_missing_entries_is_ignored():
     where = lake()
     snapshot_import.keep(where, [snapshot_import.read(document(), source="a")])
     (manifest,) = where.manifests(QUOTA_ENTRY)
-    where.commit(manifest.unit, where.read([manifest]).slice(1), manifest)
+    where.commit(manifest.unit, UnitContent(rows=where.read([manifest]).slice(1)), manifest)
     assert snapshot_import.limit_snapshots(where, "c") == ()
 
 
@@ -205,7 +205,7 @@ def test_an_incomplete_last_snapshot_before_a_day_is_ignored_and_the_previous_on
     snapshot_import.keep(where, daily([2, 3, 5]))
     day = date(2026, 1, 3)
     (manifest,) = where.manifests(QUOTA_ENTRY, from_day=day, to_day=day)
-    where.commit(manifest.unit, where.read((), table=QUOTA_ENTRY), manifest)
+    where.commit(manifest.unit, UnitContent(rows=where.read((), table=QUOTA_ENTRY)), manifest)
     snapshots = snapshot_import.limit_snapshots(where, "c", date(2026, 1, 4))
     assert [snapshot.observed_ms for snapshot in snapshots] == [
         snapshot.observed_ms for snapshot in daily([2, 5])

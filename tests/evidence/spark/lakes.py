@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.object_store import opened
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.samples import MAX_UNITS, Censored
 from reconciler.usage.tables import USAGE_5M, USAGE_HIST_D, USAGE_SAMPLE, Table
@@ -75,7 +75,7 @@ def commit(into: Lake, cluster: str, on: dt.date, rows: list[Row]) -> Manifest:
     """Commit rows as the samples of a day."""
     unit = Unit(table=USAGE_SAMPLE, cluster_id=cluster, day=on)
     table = pa.Table.from_pylist(rows, schema=arrow_tables.schema(USAGE_SAMPLE))
-    return into.commit(unit, table, into.manifest(unit))
+    return into.commit(unit, UnitContent(rows=table), into.manifest(unit))
 
 
 def rows_of(of: Lake, table: Table) -> list[Row]:

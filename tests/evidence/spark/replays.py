@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 from reconciler.usage.samples import DAY_MS, MAX_UNITS, Cadence, QuotaType, day_of
@@ -43,7 +43,9 @@ def commit(
     ]
     unit = Unit(table=table, cluster_id=cluster_id, day=on)
     arrow_table = pa.Table.from_pylist(records, schema=schema)
-    _ = into.commit(unit, arrow_table, into.manifest(unit), inputs=inputs, counts=counts)
+    _ = into.commit(
+        unit, UnitContent(rows=arrow_table, inputs=inputs, counts=counts or {}), into.manifest(unit)
+    )
 
 
 def filled(folder: Path, fleets: Iterable[whatif_cases.Case], pacing: Cadence) -> Lake:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.evidence.store.files import arrow_tables, object_store
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.latest_pointer import LatestPointer
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.publisher import publish
@@ -94,7 +94,9 @@ def _day(number: int) -> date:
 
 
 def _commit(lake: Lake, table: Table, cluster_id: str, day: int, rows: pa.Table) -> None:
-    _ = lake.commit(Unit(table=table, cluster_id=cluster_id, day=_day(day)), rows, None)
+    _ = lake.commit(
+        Unit(table=table, cluster_id=cluster_id, day=_day(day)), UnitContent(rows=rows), None
+    )
 
 
 def _commit_look(lake: Lake, cluster_id: str, day: int, limits: Mapping[str, float]) -> None:

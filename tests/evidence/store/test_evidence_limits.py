@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.evidence.store import published_evidence
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.latest_pointer import LatestPointer
 from reconciler.evidence.store.published_evidence import PublishedEvidence
 from reconciler.evidence.store.publisher import publish
@@ -31,8 +31,8 @@ def to(tmp_path: Path) -> rows.Watched:
 def published(lake: Lake, to: rows.Watched) -> LatestPointer:
     """Two days with samples."""
     for number in range(2):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
-        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+        lake.commit(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
+        lake.commit(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
     pace, end = cadence(30_000), rows.at(2)
     return publish(lake, rows.CLUSTER, to, rows.at(0), end, pace=pace, now_ms=end)
 
@@ -48,8 +48,16 @@ def test_limits_of_the_whole_window_are_read_back(lake: Lake, to: rows.Watched) 
     }
     for number, limits in limits_by_day.items():
         name = f"s{number}"
-        lake.commit(rows.unit(SNAPSHOT, number), rows.snapshots(number, [(name, 0, 1, True)]), None)
-        lake.commit(rows.unit(QUOTA_ENTRY, number), rows.entries(number, name, limits), None)
+        lake.commit(
+            rows.unit(SNAPSHOT, number),
+            UnitContent(rows=rows.snapshots(number, [(name, 0, 1, True)])),
+            None,
+        )
+        lake.commit(
+            rows.unit(QUOTA_ENTRY, number),
+            UnitContent(rows=rows.entries(number, name, limits)),
+            None,
+        )
     latest = published(lake, to)
     assert [part.source for part in latest.of(QUOTA_ENTRY)] == ["s1", "s0"]
     evidence = opened(to)
@@ -79,8 +87,8 @@ def test_keys_whose_limits_changed_too_often_are_named_in_evidence(
         )
         for n in looks
     ]
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, snapshots), None)
-    lake.commit(rows.unit(QUOTA_ENTRY), pa.concat_tables(tables), None)
+    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, snapshots)), None)
+    lake.commit(rows.unit(QUOTA_ENTRY), UnitContent(rows=pa.concat_tables(tables)), None)
     published(lake, to)
     evidence = opened(to)
     assert evidence.recorded is not None

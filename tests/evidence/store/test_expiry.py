@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import LakeError
 from reconciler.evidence.store.expiry import KEEP_DAYS, TableExpiry, expired
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import TABLES, TARGET_UP, USAGE_5M, USAGE_SAMPLE, Table
@@ -28,7 +28,7 @@ def committed(lake: Lake, unit: Unit, generations: int = 1) -> Manifest:
     number = (unit.day - rows.FIRST).days
     for at in range(generations):
         content = rows.usage(number, rates=(at,)) if unit.table is USAGE_SAMPLE else rows.up(number)
-        manifest = lake.commit(unit, content, manifest)
+        manifest = lake.commit(unit, UnitContent(rows=content), manifest)
     assert manifest is not None
     return manifest
 
@@ -239,7 +239,9 @@ class Overtaken(rows.Watched):
         if named and "_units" in named[0] and self.unit is not None:
             unit, self.unit = self.unit, None
             orphan = f"{unit.folder}/orphan.parquet"
-            self.lake.commit_files(unit, [self.lake.measure_file(orphan)], self.lake.manifest(unit))
+            self.lake.commit(
+                unit, UnitContent(files=(self.lake.measure_file(orphan),)), self.lake.manifest(unit)
+            )
         super().delete(named)
 
 

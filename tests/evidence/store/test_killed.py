@@ -33,7 +33,7 @@ def copies(work: str, folder: Path) -> Iterator[Path]:
 
 def test_a_killed_commit_leaves_the_old_generation_or_the_new_one(tmp_path: Path) -> None:
     before = rows.lake_in(tmp_path / "before")
-    before.commit(UNIT, rows.usage(), None)
+    before.commit(UNIT, UnitContent(rows=rows.usage()), None)
     rates_of_copies = []
     for folder in copies("update", tmp_path):
         lake = rows.lake_in(folder)
@@ -60,9 +60,11 @@ def _files(lake, path: str):
 
 def test_a_killed_expiry_never_restores_an_old_state(tmp_path: Path) -> None:
     before = rows.lake_in(tmp_path / "before")
-    last_manifest = before.commit(UNIT, rows.usage(), None)
+    last_manifest = before.commit(UNIT, UnitContent(rows=rows.usage()), None)
     for rate in (1, 2):
-        last_manifest = before.commit(UNIT, rows.usage(rates=(rate,)), last_manifest)
+        last_manifest = before.commit(
+            UNIT, UnitContent(rows=rows.usage(rates=(rate,))), last_manifest
+        )
     manifests = []
     for folder in copies("expire", tmp_path):
         lake = rows.lake_in(folder)
@@ -82,8 +84,8 @@ def test_a_killed_publication_leaves_the_old_evidence_or_the_new_one(
     folder = tmp_path / "before"
     lake, to = rows.lake_in(folder / "lake"), rows.lake_in(folder / "evidence").store
     for number in range(3):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
-        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+        lake.commit(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
+        lake.commit(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
     publisher.publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=cadence(30_000), now_ms=rows.at(2)
     )

@@ -31,7 +31,9 @@ def rewrite(lake: Lake, path: str, **fields: object) -> None:
 def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
     assert lake.manifest(UNIT) is None
     first = lake.commit(
-        UNIT, rows.usage(), None, counts={"gaps": 1}, inputs={"point": "1"}, partial=["cut"]
+        UNIT,
+        UnitContent(rows=rows.usage(), counts={"gaps": 1}, inputs={"point": "1"}, partial=("cut",)),
+        None,
     )
     assert (first.generation, first.rows, first.run_id, first.created_ms) == (
         1,
@@ -41,7 +43,7 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
     )
     assert lake.manifest(UNIT) == first
     assert lake.read([first]).equals(rows.usage())
-    second = lake.commit(UNIT, rows.usage(rates=(1,)), first)
+    second = lake.commit(UNIT, UnitContent(rows=rows.usage(rates=(1,))), first)
     assert (second.generation, second.counts, second.partial) == (2, {}, ())
     assert lake.manifest(UNIT) == second
     assert lake.read([second]).column("rate_units").to_pylist() == [1]
@@ -49,43 +51,43 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
 
 
 def test_a_unit_without_rows_can_be_committed(lake: Lake) -> None:
-    manifest = lake.commit(UNIT, rows.usage(rates=()), None)
+    manifest = lake.commit(UNIT, UnitContent(rows=rows.usage(rates=())), None)
     assert manifest.files == ()
     assert lake.manifests(USAGE_SAMPLE) == (manifest,)
     assert lake.read([manifest]).schema.equals(arrow_tables.schema(USAGE_SAMPLE))
 
 
 def test_the_second_of_two_writers_gets_a_conflict_and_leaves_no_file(lake: Lake) -> None:
-    first = lake.commit(UNIT, rows.usage(), None)
+    first = lake.commit(UNIT, UnitContent(rows=rows.usage()), None)
     before = lake.store.paths()
     for after in (None, first):
         if after is first:
-            lake.commit(UNIT, rows.usage(), first)
+            lake.commit(UNIT, UnitContent(rows=rows.usage()), first)
             before = lake.store.paths()
         with pytest.raises(
             LakeConflict, match="another writer committed usage_sample of lkc-Ab_1 on 2025-03-01"
         ):
-            lake.commit(UNIT, rows.usage(rates=(9,)), after)
+            lake.commit(UNIT, UnitContent(rows=rows.usage(rates=(9,))), after)
         assert lake.store.paths() == before
 
 
 def test_an_expired_generation_cannot_be_created_again(lake: Lake) -> None:
-    manifests = [lake.commit(UNIT, rows.usage(), None)]
+    manifests = [lake.commit(UNIT, UnitContent(rows=rows.usage()), None)]
     for _ in range(3):
-        manifests.append(lake.commit(UNIT, rows.usage(), manifests[-1]))
+        manifests.append(lake.commit(UNIT, UnitContent(rows=rows.usage()), manifests[-1]))
     lake.store.delete([manifests[0].path, manifests[1].path])
     with pytest.raises(LakeConflict):
-        lake.commit(UNIT, rows.usage(), manifests[0])
+        lake.commit(UNIT, UnitContent(rows=rows.usage()), manifests[0])
     assert lake.manifest(UNIT) == manifests[-1]
 
 
 def test_rows_of_another_cluster_or_day_are_refused(lake: Lake) -> None:
     with pytest.raises(LakeError, match="have cluster_id = other"):
-        lake.commit(UNIT, rows.usage(cluster_id="other"), None)
+        lake.commit(UNIT, UnitContent(rows=rows.usage(cluster_id="other")), None)
     with pytest.raises(LakeError, match="have day = 2025-03-02"):
-        lake.commit(UNIT, rows.usage(1), None)
+        lake.commit(UNIT, UnitContent(rows=rows.usage(1)), None)
     with pytest.raises(LakeError, match="is missing"):
-        lake.commit(UNIT, rows.usage().drop_columns(["rate_units"]), None)
+        lake.commit(UNIT, UnitContent(rows=rows.usage().drop_columns(["rate_units"])), None)
     assert lake.store.paths() == []
 
 
@@ -111,7 +113,7 @@ def test_update_retries_after_a_conflict_with_growing_pauses_and_finally_fails(
         def make(before: Manifest | None) -> UnitContent:
             generations.append(before.generation if before else 0)
             if len(generations) <= until:
-                second_lake.commit(UNIT, rows.usage(), before)
+                second_lake.commit(UNIT, UnitContent(rows=rows.usage()), before)
             return UnitContent(rows=rows.usage(rates=(99,)))
 
         return make
@@ -132,7 +134,9 @@ def test_files_written_by_another_engine_are_committed_unchanged(lake: Lake) -> 
         path = f"{UNIT.folder}/{lake.new_name()}-{number}.parquet"
         lake.store.put(path, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
         paths.append(path)
-    manifest = lake.commit_files(UNIT, [lake.measure_file(path) for path in reversed(paths)], None)
+    manifest = lake.commit(
+        UNIT, UnitContent(files=tuple(lake.measure_file(path) for path in reversed(paths))), None
+    )
     assert [(file.path, file.rows) for file in manifest.files] == [
         (path, 3) for path in sorted(paths)
     ]
@@ -145,7 +149,7 @@ def test_files_written_by_another_engine_are_committed_unchanged(lake: Lake) -> 
     with pytest.raises(LakeError, match="of rows or of files"):
         UnitContent(rows=rows.usage(), files=manifest.files)
     with pytest.raises(LakeError, match="cannot come before"):
-        lake.commit_files(rows.unit(USAGE_SAMPLE, 1), (), manifest)
+        lake.commit(rows.unit(USAGE_SAMPLE, 1), UnitContent(), manifest)
 
 
 def test_units_are_selected_by_cluster_and_day_with_one_listing(tmp_path: Path) -> None:
@@ -154,9 +158,13 @@ def test_units_are_selected_by_cluster_and_day_with_one_listing(tmp_path: Path) 
     for cluster in ("b", "a/b", "_c"):
         for number in range(5):
             unit = rows.unit(USAGE_SAMPLE, number, cluster)
-            first = lake.commit(unit, rows.usage(number, cluster_id=cluster), None)
-            lake.commit(unit, rows.usage(number, cluster_id=cluster, rates=(1,)), first)
-    lake.commit(rows.unit(TARGET_UP), rows.up(), None)
+            first = lake.commit(
+                unit, UnitContent(rows=rows.usage(number, cluster_id=cluster)), None
+            )
+            lake.commit(
+                unit, UnitContent(rows=rows.usage(number, cluster_id=cluster, rates=(1,))), first
+            )
+    lake.commit(rows.unit(TARGET_UP), UnitContent(rows=rows.up()), None)
     store.put(f"usage_sample/_units/b/{rows.day(0)}/.0000000009.json.1.new", b"being written")
     store.put(f"usage_sample/_units/b/{rows.day(0)}/notes.txt", b"somebody's")
     store.put("usage_sample/_units/b/today/0000000001.json", b"no day")
@@ -178,7 +186,7 @@ def test_rows_and_columns_are_selected_and_an_empty_result_has_the_columns_of_th
     lake: Lake,
 ) -> None:
     for number in range(3):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
+        lake.commit(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
     table = lake.read(
         lake.manifests(USAGE_SAMPLE), ["ts_ms", "rate_units"], pc.field("ts_ms") >= rows.at(2)
     )
@@ -186,13 +194,13 @@ def test_rows_and_columns_are_selected_and_an_empty_result_has_the_columns_of_th
     assert table.column_names == ["ts_ms", "rate_units"]
     assert lake.read([], ["day"], table=USAGE_SAMPLE).column_names == ["day"]
     assert lake.read([]).num_columns == 0
-    up = lake.commit(rows.unit(TARGET_UP), rows.up(), None)
+    up = lake.commit(rows.unit(TARGET_UP), UnitContent(rows=rows.up()), None)
     with pytest.raises(LakeError, match="target_up and usage_sample cannot be read as one table"):
         lake.read([up, *lake.manifests(USAGE_SAMPLE)])
 
 
 def test_a_missing_truncated_or_modified_file_is_named(lake: Lake) -> None:
-    manifest = lake.commit(UNIT, rows.usage(), None)
+    manifest = lake.commit(UNIT, UnitContent(rows=rows.usage()), None)
     (file,) = manifest.files
     good = lake.store.get(file.path)
     for content, message in (
@@ -213,7 +221,7 @@ def test_a_missing_truncated_or_modified_file_is_named(lake: Lake) -> None:
 def test_this_schema_version_and_the_previous_one_are_read_and_the_next_is_refused(
     lake: Lake,
 ) -> None:
-    manifest = lake.commit(UNIT, rows.usage(), None)
+    manifest = lake.commit(UNIT, UnitContent(rows=rows.usage()), None)
     rewrite(lake, manifest.path, schema_version=0)
     assert lake.read(lake.manifests(USAGE_SAMPLE)).num_rows == 3
     rewrite(lake, manifest.path, schema_version=2)
@@ -223,7 +231,7 @@ def test_this_schema_version_and_the_previous_one_are_read_and_the_next_is_refus
 
 
 def test_a_manifest_at_a_wrong_path_is_refused(lake: Lake) -> None:
-    manifest = lake.commit(UNIT, rows.usage(), None)
+    manifest = lake.commit(UNIT, UnitContent(rows=rows.usage()), None)
     second_unit = rows.unit(USAGE_SAMPLE, 1)
     lake.store.put(second_unit.generation(1), lake.store.get(manifest.path))
     with pytest.raises(LakeDamaged, match=r"is of .*, not of "):
@@ -294,7 +302,11 @@ def test_exactly_one_of_many_writers_creates_a_generation(lake: Lake) -> None:
         own_lake = Lake(lake.store, clock=FakeClock(), run_id=f"r{number}")
         _ = barrier.wait()
         try:
-            outcomes.append(own_lake.commit(UNIT, rows.usage(rates=(number,)), None).generation)
+            outcomes.append(
+                own_lake.commit(
+                    UNIT, UnitContent(rows=rows.usage(rates=(number,))), None
+                ).generation
+            )
         except LakeConflict:
             outcomes.append(None)
 
@@ -308,7 +320,7 @@ def test_exactly_one_of_many_writers_creates_a_generation(lake: Lake) -> None:
 
 
 def test_readers_during_commits_see_one_generation_and_never_a_mixture(lake: Lake) -> None:
-    lake.commit(UNIT, rows.usage(users=("a", "b"), rates=(0,) * 5), None)
+    lake.commit(UNIT, UnitContent(rows=rows.usage(users=("a", "b"), rates=(0,) * 5)), None)
     ended = threading.Event()
 
     def write() -> None:

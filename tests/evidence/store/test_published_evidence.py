@@ -14,7 +14,7 @@ from hypothesis import given
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import latest_pointer, published_evidence
 from reconciler.evidence.store.files import object_store, parquet_files
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.latest_pointer import LatestPointer
 from reconciler.evidence.store.published_evidence import (
     UNKNOWN_PACE,
@@ -50,8 +50,10 @@ def to(tmp_path: Path) -> rows.Watched:
 
 def published(lake: Lake, to: rows.Watched, days: int = 2, **usage: object) -> LatestPointer:
     for number in range(days):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number, **usage), None)
-        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+        lake.commit(
+            rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number, **usage)), None
+        )
+        lake.commit(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
     return publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(days), pace=PACE, now_ms=rows.at(days)
     )
@@ -75,8 +77,8 @@ def test_published_evidence_is_read_back(lake: Lake, to: rows.Watched) -> None:
         ((("user", "alice"),), "producer_byte_rate", 5.0),
         ((("prefix", "x"),), "producer_byte_rate", 6.0),
     ]
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 2, True)]), None)
-    lake.commit(rows.unit(QUOTA_ENTRY), rows.entries(0, "s", limits), None)
+    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 2, True)])), None)
+    lake.commit(rows.unit(QUOTA_ENTRY), UnitContent(rows=rows.entries(0, "s", limits)), None)
     latest = published(lake, to, users=("alice", "bob"), brokers=("1", "2"))
     evidence = opened(to)
     note = evidence.note
@@ -152,7 +154,7 @@ def test_series_equal_the_result_of_a_scan_of_all_rows(
             for (of, bucket, broker), second, rate in samples
         ],
     )
-    lake.commit(rows.unit(USAGE_SAMPLE), content, None)
+    lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=content), None)
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(1))
     evidence = published_evidence.opened(to, rows.CLUSTER, rows.at(1), HOUR)
     buckets_read = [*buckets_asked, *(bucket for _, bucket, _ in series_keys[:3])]
@@ -228,10 +230,10 @@ def test_only_row_groups_that_may_contain_a_bucket_are_fetched(
 def test_evidence_that_is_missing_damaged_or_newer_is_not_used_and_the_reason_is_given(
     lake: Lake, to: rows.Watched, act: Callable[[rows.Watched], object], reason: str
 ) -> None:
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
+    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 1, True)])), None)
     lake.commit(
         rows.unit(QUOTA_ENTRY),
-        rows.entries(0, "s", [((("user", "alice"),), "producer_byte_rate", 5.0)]),
+        UnitContent(rows=rows.entries(0, "s", [((("user", "alice"),), "producer_byte_rate", 5.0)])),
         None,
     )
     published(lake, to)
@@ -314,7 +316,7 @@ def test_a_snapshot_without_limits_is_a_state_and_a_missing_snapshot_is_none(
 ) -> None:
     published(lake, to)
     assert opened(to).state is None
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
+    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 0, True)])), None)
     publish(lake, rows.CLUSTER, to, rows.at(0), rows.at(2), pace=PACE, now_ms=rows.at(2))
     assert opened(to).state == QuotaState()
 

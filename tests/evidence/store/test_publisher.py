@@ -10,7 +10,7 @@ from reconciler.errors import LakeError
 from reconciler.evidence.store import latest_pointer as latest_
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import parquet_files
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, EvidenceFile, LatestPointer
 from reconciler.evidence.store.manifest import UnitFile, counts_of
 from reconciler.evidence.store.publisher import MOST_SENTENCES, publish
@@ -40,7 +40,7 @@ def fill(
             (rows.unit(USAGE_SAMPLE, number), rows.usage(number, users=users)),
             (rows.unit(TARGET_UP, number), rows.up(number)),
         ):
-            lake.commit(unit, content, lake.manifest(unit), **options)
+            lake.commit(unit, UnitContent(rows=content, **options), lake.manifest(unit))
 
 
 def published(
@@ -54,9 +54,11 @@ def published(
 
 def test_a_window_is_published_with_all_tables_of_a_preview(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0, 1, counts=counts_of({"gaps": 2, "filled": 0}, {"1": 990_000, "b 2": 5}))
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 1, True)]), None)
+    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 1, True)])), None)
     lake.commit(
-        rows.unit(QUOTA_ENTRY), rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)]), None
+        rows.unit(QUOTA_ENTRY),
+        UnitContent(rows=rows.entries(0, "s", [(ALICE, "producer_byte_rate", 5.0)])),
+        None,
     )
     latest = published(lake, to, 2)
     assert [(part.table.name, part.day, part.file.rows) for part in latest.parts] == [
@@ -90,7 +92,7 @@ def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> Non
             rows.usage(users=("a",), quota_type="fetch", rates=(1,)),
         ]
     )
-    lake.commit(rows.unit(USAGE_SAMPLE), content, None)
+    lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=content), None)
     latest = published(lake, to, 1)
     (part,) = latest.of(BUCKET_SEEN)
     bucket_rows = parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").to_pylist()
@@ -206,7 +208,9 @@ def test_files_of_broker_responses_that_an_earlier_version_published_are_retired
 
 def test_a_day_without_samples_is_missing(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0)
-    lake.commit(rows.unit(USAGE_SAMPLE, 1), lake.read((), table=USAGE_SAMPLE), None)
+    lake.commit(
+        rows.unit(USAGE_SAMPLE, 1), UnitContent(rows=lake.read((), table=USAGE_SAMPLE)), None
+    )
     latest = published(lake, to, 2)
     assert latest.partial[0] == "1 of 2 days have no samples: 2025-03-02"
     assert latest.counts["days_missing"] == 1
@@ -214,7 +218,7 @@ def test_a_day_without_samples_is_missing(lake: Lake, to: rows.Watched) -> None:
 
 def test_limits_of_an_old_snapshot_are_reported_with_its_time(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 9)
-    lake.commit(rows.unit(SNAPSHOT), rows.snapshots(0, [("s", 0, 0, True)]), None)
+    lake.commit(rows.unit(SNAPSHOT), UnitContent(rows=rows.snapshots(0, [("s", 0, 0, True)])), None)
     assert (
         "limits were not observed for 10 days: those of 2025-03-01 00:00 UTC count as in force"
         in published(lake, to, 10).partial
@@ -243,7 +247,7 @@ def test_each_file_of_a_day_is_copied_as_it_is(lake: Lake, to: rows.Watched) -> 
         path = f"{unit.folder}/{user}.parquet"
         lake.store.put(path, parquet_files.write_parquet(USAGE_SAMPLE, rows.usage(users=(user,))))
         files.append(lake.measure_file(path))
-    lake.commit_files(unit, files, None)
+    lake.commit(unit, UnitContent(files=tuple(files)), None)
     latest = published(lake, to, 1)
     copies = latest.of(USAGE_SAMPLE)
     assert {part.file.sha256 for part in copies} == {file.sha256 for file in files}
@@ -258,16 +262,16 @@ def test_each_file_of_a_day_is_copied_as_it_is(lake: Lake, to: rows.Watched) -> 
 def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> None:
     fill(lake, 0, partial=("a replica was away",))
     fill(lake, 4, partial=("a replica was away",))
-    lake.commit(rows.unit(USAGE_SAMPLE, 5), rows.usage(5), None)
+    lake.commit(rows.unit(USAGE_SAMPLE, 5), UnitContent(rows=rows.usage(5)), None)
     looks = [("a", 0, 1, True), ("b", 60, 1, True), ("c", 90, 1, True)]
-    lake.commit(rows.unit(SNAPSHOT, 4), rows.snapshots(4, looks), None)
+    lake.commit(rows.unit(SNAPSHOT, 4), UnitContent(rows=rows.snapshots(4, looks)), None)
     limits = pa.concat_tables(
         [
             rows.entries(4, name, [(ALICE, "producer_byte_rate", value)])
             for name, value in (("a", 1.0), ("b", 2.0))
         ]
     )
-    lake.commit(rows.unit(QUOTA_ENTRY, 4), limits, None)
+    lake.commit(rows.unit(QUOTA_ENTRY, 4), UnitContent(rows=limits), None)
     latest = published(lake, to, 6)
     assert latest.partial == (
         "3 of 6 days have no samples: 2025-03-02, 2025-03-03, 2025-03-04",
@@ -288,7 +292,7 @@ def test_days_with_another_step_keep_the_longest_gap_of_the_window(
 
 
 def test_the_number_of_sentences_is_bounded(lake: Lake, to: rows.Watched) -> None:
-    fill(lake, 0, partial=[f"reason {number}" for number in range(50)])
+    fill(lake, 0, partial=tuple(f"reason {number}" for number in range(50)))
     latest = published(lake, to, 1)
     assert len(latest.partial) == MOST_SENTENCES + 1
     assert latest.partial[-1] == "and 31 more"
@@ -299,8 +303,8 @@ def test_the_least_available_broker_determines_the_coverage(lake: Lake, to: rows
         [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=1440)]
     )
     down = content.set_column(4, "up", pa.array([True] * 4000 + [False] * 320))
-    lake.commit(rows.unit(TARGET_UP), down, None)
-    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    lake.commit(rows.unit(TARGET_UP), UnitContent(rows=down), None)
+    lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=rows.usage()), None)
     assert published(lake, to, 1).coverage_ppm == 1120 * 30_000 * MILLION // DAY_MS
 
 
@@ -311,8 +315,8 @@ def test_with_a_broker_that_never_answered_the_coverage_is_zero(
         [rows.up(brokers=("1",), moments=2880), rows.up(brokers=("2",), moments=4)]
     )
     silent = content.set_column(4, "up", pa.array([True] * 2880 + [False] * 4))
-    lake.commit(rows.unit(TARGET_UP), silent, None)
-    lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    lake.commit(rows.unit(TARGET_UP), UnitContent(rows=silent), None)
+    lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=rows.usage()), None)
     assert published(lake, to, 1).coverage_ppm == 0
 
 

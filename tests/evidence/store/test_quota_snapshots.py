@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store import quota_snapshots
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.quota_snapshots import observed_limits, state_of
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
@@ -32,9 +32,13 @@ def look(
     counted_snapshots = [
         (name, seconds, len(limits), complete) for name, seconds, complete, limits in snapshots
     ]
-    lake.commit(rows.unit(SNAPSHOT, number), rows.snapshots(number, counted_snapshots), None)
+    lake.commit(
+        rows.unit(SNAPSHOT, number),
+        UnitContent(rows=rows.snapshots(number, counted_snapshots)),
+        None,
+    )
     tables = [rows.entries(number, name, limits) for name, _, _, limits in snapshots]
-    lake.commit(rows.unit(QUOTA_ENTRY, number), pa.concat_tables(tables), None)
+    lake.commit(rows.unit(QUOTA_ENTRY, number), UnitContent(rows=pa.concat_tables(tables)), None)
 
 
 def limits_between(lake: Lake, first: int = 0, last: int = 10) -> quota_snapshots.ObservedLimits:
@@ -178,7 +182,9 @@ def test_limits_that_changed_too_often_are_reported_by_key(lake: Lake) -> None:
 
 def test_a_snapshot_with_missing_rows_is_ignored(lake: Lake) -> None:
     look(lake, 0, [("a", 0, True, [(ALICE, PRODUCE, 1.0)])])
-    lake.commit(rows.unit(SNAPSHOT, 1), rows.snapshots(1, [("b", 0, 5, True)]), None)
+    lake.commit(
+        rows.unit(SNAPSHOT, 1), UnitContent(rows=rows.snapshots(1, [("b", 0, 5, True)])), None
+    )
     observed = limits_between(lake)
     assert observed.snapshot is not None
     assert (observed.snapshot.snapshot_id, observed.incomplete) == ("a", ("b",))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reconciler.evidence.store import recorded_window, scrape_interval
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import counts_of
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
@@ -55,8 +55,10 @@ def test_a_window_has_its_coverage_and_its_missing_data(tmp_path: Path) -> None:
     into = _filled(tmp_path, **scrape_interval.inputs(PACE))
     (manifest,) = into.manifests(USAGE_SAMPLE)
     counts = counts_of({"filled": 3, "no_up": 0}, {"2": 500_000})
-    into.commit_files(
-        manifest.unit, manifest.files, manifest, counts=counts, inputs=manifest.inputs
+    into.commit(
+        manifest.unit,
+        UnitContent(files=tuple(manifest.files), counts=counts, inputs=manifest.inputs),
+        manifest,
     )
     replays.looked(into, CLUSTER, _limits(50.0), BEGIN + 1)
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)

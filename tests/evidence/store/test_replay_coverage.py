@@ -8,7 +8,7 @@ import pytest
 from reconciler.evidence.store import recorded_window
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.files.object_store import opened
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
 from reconciler.usage.tables import TARGET_UP
 from tests.fakes.clock import FakeClock
@@ -33,5 +33,9 @@ def test_with_a_broker_that_never_answered_the_coverage_is_zero(answers, ppm) ->
         for at in (10, 20, 30, 40, 50)
     ]
     unit = Unit(table=TARGET_UP, cluster_id="c", day=DAY)
-    lake.commit(unit, pa.Table.from_pylist(rows, schema=arrow_tables.schema(TARGET_UP)), None)
+    lake.commit(
+        unit,
+        UnitContent(rows=pa.Table.from_pylist(rows, schema=arrow_tables.schema(TARGET_UP))),
+        None,
+    )
     assert recorded_window.coverage_ppm(lake, "c", BEGIN, BEGIN + 100) == ppm

@@ -11,7 +11,7 @@ from reconciler.evidence.store import published_evidence, publisher
 from reconciler.evidence.store.expiry import expired
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.files.object_store import FileStore
-from reconciler.evidence.store.lake import TRIES, Lake
+from reconciler.evidence.store.lake import TRIES, Lake, UnitContent
 from reconciler.usage.samples import DAY_MS, QuotaType, cadence
 from reconciler.usage.tables import TARGET_UP, USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
@@ -98,8 +98,8 @@ def test_concurrent_writers_lose_no_rows(place: FileStore) -> None:
 def test_evidence_is_published_and_read_and_all_tables_expire(place: FileStore) -> None:
     lake = Lake(place, clock=FakeClock())
     for number in range(3):
-        lake.commit(rows.unit(USAGE_SAMPLE, number), rows.usage(number), None)
-        lake.commit(rows.unit(TARGET_UP, number), rows.up(number), None)
+        lake.commit(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=rows.usage(number)), None)
+        lake.commit(rows.unit(TARGET_UP, number), UnitContent(rows=rows.up(number)), None)
     to = object_store.opened(f"{place.redacted_address}/evidence")
     publisher.publish(
         lake, rows.CLUSTER, to, rows.at(0), rows.at(3), pace=cadence(30_000), now_ms=rows.at(3)

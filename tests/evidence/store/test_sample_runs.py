@@ -15,7 +15,7 @@ from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import sample_columns, sample_runs
 from reconciler.evidence.store.files import parquet_files
 from reconciler.evidence.store.files.local_files import FolderReader
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import UnitFile
 from reconciler.evidence.store.sample_runs import SERIES, FilePart, RunQuery
 from reconciler.usage.kernel import runs
@@ -58,7 +58,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
                 pa.field("censored", pa.string(), nullable=False),
                 pc.if_else(odd, "yes", "no"),
             )
-            _ = lake.commit(rows.unit(USAGE_SAMPLE, number), table, None)
+            _ = lake.commit(rows.unit(USAGE_SAMPLE, number), UnitContent(rows=table), None)
     return lake
 
 
@@ -142,7 +142,7 @@ def test_runs_without_columns_are_the_series_that_have_samples_in_the_window(lak
 def test_row_groups_without_the_requested_series_are_not_read(tmp_path: Path) -> None:
     lake = rows.lake_in(tmp_path)
     table = rows.usage(users=USERS, rates=[at * 7919 % 2**31 for at in range(60_000)], step=1)
-    _ = lake.commit(rows.unit(USAGE_SAMPLE), table, None)
+    _ = lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=table), None)
     sizes = []
     for series in (None, [key(USERS[0], "1")], [key("stranger", "1")]):
         store = RangeWatch(tmp_path)
@@ -175,7 +175,7 @@ def test_tasks_contain_each_file_once_and_have_bounded_sizes(amounts: list[int])
 
 def test_a_file_that_is_missing_or_is_not_the_committed_one_is_named(tmp_path: Path) -> None:
     lake = rows.lake_in(tmp_path)
-    _ = lake.commit(rows.unit(USAGE_SAMPLE), rows.usage(), None)
+    _ = lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=rows.usage()), None)
     (part,) = parts_of(lake)
     path = tmp_path / part.file.path
     query = RunQuery(from_ms=0, to_ms=2**60)

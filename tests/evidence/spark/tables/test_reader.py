@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.store.files import arrow_tables
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
 from reconciler.evidence.store.quota_snapshots import last_snapshots
 from reconciler.quota.entity import entity
@@ -32,7 +32,11 @@ def commit(
 ) -> None:
     records = [dict(zip(table.names, row, strict=True)) for row in rows]
     unit = Unit(table=table, cluster_id=cluster, day=day)
-    into.commit(unit, pa.Table.from_pylist(records, schema=arrow_tables.schema(table)), None)
+    into.commit(
+        unit,
+        UnitContent(rows=pa.Table.from_pylist(records, schema=arrow_tables.schema(table))),
+        None,
+    )
 
 
 def looked(

@@ -118,11 +118,11 @@ class Mortal(Lake):
         super().__init__(lake.store, clock=lakes.FakeClock(), run_id="mortal")
         self.commits = at
 
-    def commit_files(self, *args: object, **more: object) -> Manifest:
+    def commit(self, *args: object) -> Manifest:
         if self.commits == 0:
             raise Dies
         self.commits -= 1
-        return super().commit_files(*args, **more)
+        return super().commit(*args)
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -167,13 +167,11 @@ class Overtaken(Lake):
         )
         self.times = times
 
-    def commit_files(
-        self, unit: Unit, files: object, after: Manifest | None, **more: object
-    ) -> Manifest:
+    def commit(self, unit: Unit, content: UnitContent, after: Manifest | None) -> Manifest:
         if self.times:
             self.times -= 1
-            super().commit_files(unit, (), after, inputs={"usage_sample": "other"})
-        return super().commit_files(unit, files, after, **more)
+            super().commit(unit, UnitContent(inputs={"usage_sample": "other"}), after)
+        return super().commit(unit, content, after)
 
 
 def test_a_writer_that_loses_a_race_replaces_the_rows_of_the_other(
@@ -228,7 +226,7 @@ def test_a_nullable_column_that_was_added_later_is_null_in_older_files(
     )
     (tmp_path / "older").mkdir()
     pq.write_table(table, tmp_path / "older" / "x.parquet")
-    lake.commit_files(unit, [lake.measure_file("older/x.parquet")], None)
+    lake.commit(unit, UnitContent(files=(lake.measure_file("older/x.parquet"),)), None)
     frame = reader.frame(spark, lake, USAGE_SAMPLE)
     assert tuple(frame.columns) == USAGE_SAMPLE.names
     assert frame.count() == 2 * newer.rows
