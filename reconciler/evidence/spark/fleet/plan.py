@@ -314,9 +314,5 @@ def totals(sides: PlanFrames, pairs: DataFrame, decided: DataFrame) -> DataFrame
     )
 
 
-def _normal(name: str) -> Column:
-    return normal(fn.col("quota_key"), fn.col(name))
-
-
 def _same(first: str, second: str) -> Column:
-    return _normal(first) == _normal(second)
+    return normal(first) == normal(second)

@@ -6,12 +6,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.spark.fleet import cluster_sums, history
-from reconciler.evidence.spark.tables import limit_validity, reader, unit_writer
+from reconciler.evidence.spark.fleet import history
+from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.quota_snapshots import last_snapshots
+from reconciler.evidence.store.quota_snapshots import clusters_with_snapshot, last_snapshots
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
     FleetReport,
@@ -42,18 +42,15 @@ def run(
         LakeError: The lake cannot be read or written.
     """
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    snapshot_times_ms = {
-        name: snapshot.observed_at_ms
-        for name, snapshot in last_snapshots(lake, settings.cluster or None, span.to_ms).items()
-    }
-    names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
+    last_observed = last_snapshots(lake, settings.cluster or None, span.to_ms)
+    names, notes = clusters_with_snapshot(last_observed, settings.cluster)
     progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
     entries, snapshots = (
         reader.frame(spark, lake, table, names, to_day=span.last_day)
         for table in (QUOTA_ENTRY, SNAPSHOT)
     )
-    validity_periods = limit_validity.quota_validity(
+    validity_periods = history.quota_validity(
         entries.where(before), snapshots.where(before & fn.col("complete"))
     ).cache()
     log = reader.frame(spark, lake, APPLY_LOG, names, to_day=span.last_day)
@@ -61,7 +58,7 @@ def run(
         (fn.col("from_ms") >= span.from_ms) & (fn.col("from_ms") < span.to_ms)
     )
     last = spark.createDataFrame(
-        [(cluster_id, snapshot_times_ms[cluster_id]) for cluster_id in names],
+        [(cluster_id, last_observed[cluster_id].observed_at_ms) for cluster_id in names],
         "cluster_id string, look_ms bigint",
     )
     pending_changes = history.unapplied_changes(
@@ -70,7 +67,7 @@ def run(
     # The result is committed under the last day of the window.
     rows = changed.unionByName(pending_changes).withColumn("day", fn.lit(span.last_day)).cache()
     _ = unit_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
-    causes = cluster_sums.count_by_cluster(rows, "cause")
+    causes = report_rows.count_by_cluster(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
     shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, settings.most)
     for frame in (rows, validity_periods):
@@ -80,8 +77,8 @@ def run(
         clusters=tuple(
             ClusterTotals(
                 cluster_id=cluster_id,
-                look_ms=snapshot_times_ms[cluster_id],
-                counts=dict(sorted(causes.get(cluster_id, {}).items())),
+                look_ms=last_observed[cluster_id].observed_at_ms,
+                counts=causes.get(cluster_id, {}),
             )
             for cluster_id in names
         ),

@@ -8,14 +8,14 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.errors import UsageError
-from reconciler.evidence.spark.fleet import cluster_sums, plan
+from reconciler.evidence.spark.fleet import plan
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput, PlanFrames, sides
 from reconciler.evidence.spark.tables import bounded_rows, unit_writer
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.quota_snapshots import last_snapshots
+from reconciler.evidence.store.quota_snapshots import clusters_with_snapshot, last_snapshots
 from reconciler.quota.planner.guards import (
     Guards,
     nothing_declared,
@@ -76,12 +76,7 @@ class _ObservedFleet:
         self.spark, self.lake = spark, lake
         self.span = TimeWindow(from_ms=max(0, to_ms - OLDEST_DAYS * DAY_MS), to_ms=to_ms)
         self.snapshots = last_snapshots(lake, clusters, to_ms)
-        self.snapshot_times_ms = {
-            name: snapshot.observed_at_ms for name, snapshot in self.snapshots.items()
-        }
-        self.names, self.notes = cluster_sums.clusters_with_snapshot(
-            self.snapshot_times_ms, clusters
-        )
+        self.names, self.notes = clusters_with_snapshot(self.snapshots, clusters)
 
     def live(self) -> DataFrame:
         """Return the limits of the last complete snapshots."""
@@ -125,13 +120,11 @@ def _sums(
     names: Iterable[str], frames: PlanFrames, different: DataFrame, decided: DataFrame
 ) -> dict[str, dict[str, int]]:
     """Return the counts of each cluster: totals by name, verdicts by cause and action."""
-    totals = cluster_sums.sums(plan.totals(frames, different, decided))
-    totals_by_cluster = {
-        name: {total: int(totals.get(name, {}).get(total, 0)) for total in plan.TOTALS}
-        for name in names
-    }
-    max_groups = 200 * cluster_sums.MOST_CLUSTERS
-    for row in bounded_rows.rows(plan.verdict_counts(decided), max_groups, "sums"):
+    totals_by_cluster = {name: dict.fromkeys(plan.TOTALS, 0) for name in names}
+    totals = plan.totals(frames, different, decided)
+    for row in bounded_rows.rows(totals, bounded_rows.MOST_CLUSTERS, "clusters"):
+        totals_by_cluster[row["cluster_id"]] = {total: row[total] for total in plan.TOTALS}
+    for row in bounded_rows.rows(plan.verdict_counts(decided), report_rows.MOST_SUMS, "sums"):
         word = f"{row['cause']} {row['action']}{' (ignored)' if row['ignored'] else ''}"
         totals_by_cluster[row["cluster_id"]][word] = row["pairs"]
     return totals_by_cluster
@@ -160,7 +153,7 @@ def _build_report(
         clusters=tuple(
             ClusterTotals(
                 cluster_id=cluster_id,
-                look_ms=view.snapshot_times_ms[cluster_id],
+                look_ms=view.snapshots[cluster_id].observed_at_ms,
                 counts=sums[cluster_id],
                 violations=violations(sums[cluster_id], fleet[cluster_id].guards),
             )

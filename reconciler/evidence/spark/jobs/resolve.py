@@ -1,6 +1,6 @@
 """The job ``resolve``: the limit of each client (or bucket), and limits that apply to no client; writes ``effective_quota`` and ``dead_quota``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
-from reconciler.evidence.spark.fleet import cluster_sums
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits import effective_limits
 from reconciler.evidence.spark.limits.effective_limits import BUCKET, CLIENT
@@ -24,7 +23,11 @@ from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.quota_snapshots import last_snapshots
+from reconciler.evidence.store.quota_snapshots import (
+    SnapshotHeader,
+    clusters_with_snapshot,
+    last_snapshots,
+)
 from reconciler.quota.precedence import Principal
 from reconciler.usage.reports.fleet import (
     ClusterTotals,
@@ -74,8 +77,7 @@ def resolved(
     """
     span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
     last = last_snapshots(lake, settings.cluster or None, span.to_ms)
-    snapshot_times_ms = {name: snapshot.observed_at_ms for name, snapshot in last.items()}
-    names, notes = cluster_sums.clusters_with_snapshot(snapshot_times_ms, settings.cluster)
+    names, notes = clusters_with_snapshot(last, settings.cluster)
     limits = limits_of_snapshots(spark, lake, {name: last[name] for name in names}).cache()
     five_minutes = rollup.five_minutes(spark, lake, names, span, progress).where(
         fn.col("bucket_ms") < span.to_ms
@@ -108,7 +110,7 @@ def resolved(
     report = _build_report(
         effective,
         dated_limits,
-        {cluster_id: snapshot_times_ms[cluster_id] for cluster_id in names},
+        {cluster_id: last[cluster_id] for cluster_id in names},
         notes,
         max_rows=settings.most,
     )
@@ -187,16 +189,19 @@ def _dated(
 def _build_report(
     effective: DataFrame,
     unused_limits: DataFrame,
-    snapshot_times_ms: dict[str, int],
+    snapshots: Mapping[str, SnapshotHeader],
     notes: tuple[str, ...],
     *,
     max_rows: int,
 ) -> FleetReport:
-    reasons = cluster_sums.count_by_cluster(unused_limits, "reason")
+    reasons = report_rows.count_by_cluster(unused_limits, "reason")
     limited = effective.groupBy("cluster_id").agg(
         fn.count(fn.lit(1)).alias("resolved"), fn.count("level").alias("limited")
     )
-    sums = cluster_sums.sums(limited)
+    sums = {
+        row["cluster_id"]: {"resolved": row["resolved"], "limited": row["limited"]}
+        for row in bounded_rows.rows(limited, MOST_CLUSTERS, "clusters")
+    }
     rows, remaining_rows = report_rows.first(
         effective, EffectiveRow, (*CLIENT, "quota_key"), max_rows
     )
@@ -212,16 +217,12 @@ def _build_report(
         clusters=tuple(
             ClusterTotals(
                 cluster_id=cluster_id,
-                look_ms=snapshot_times_ms[cluster_id],
-                counts={
-                    **{
-                        name: int(sums.get(cluster_id, {}).get(name, 0))
-                        for name in ("resolved", "limited")
-                    },
-                    **dict(sorted(reasons.get(cluster_id, {}).items())),
-                },
+                look_ms=snapshot.observed_at_ms,
+                counts={"resolved": 0, "limited": 0}
+                | sums.get(cluster_id, {})
+                | reasons.get(cluster_id, {}),
             )
-            for cluster_id in snapshot_times_ms
+            for cluster_id, snapshot in snapshots.items()
         ),
         effective=rows,
         dead=unused_rows,

@@ -19,10 +19,13 @@ def is_known() -> Column:
 _WHOLE: Final = tuple(str(key) for key in COLUMNS if RULES[key].is_integer)
 
 
-def normal(key: Column, value: Column) -> Column:
+def normal(name: str) -> Column:
     """Normalize a value such that two are equal exactly if ``quota.keys.same_value`` is true.
 
     For integer keys a value near a whole number becomes that number; NaN equals itself in Spark anyway.
     """
-    near = key.isin(list(_WHOLE)) & (fn.abs(value - fn.rint(value)) <= fn.lit(EPSILON))
+    value = fn.col(name)
+    near = fn.col("quota_key").isin(list(_WHOLE)) & (
+        fn.abs(value - fn.rint(value)) <= fn.lit(EPSILON)
+    )
     return fn.when(near, fn.rint(value)).otherwise(value)

@@ -141,7 +141,7 @@ def _keep(
         "snapshot_id": window.snapshot_id,
     }
     unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
-    _ = lake.update(unit, lambda _: UnitContent(rows=table_rows, inputs=inputs))
+    _ = lake.replace(unit, UnitContent(rows=table_rows, inputs=inputs))
 
 
 def columns_of(row: ImpactRow) -> dict[str, object]:

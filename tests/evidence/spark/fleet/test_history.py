@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.evidence.spark.fleet import history
-from reconciler.evidence.spark.tables import limit_validity
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_text
@@ -125,7 +124,7 @@ def test_the_validity_of_a_limit_begins_at_its_first_snapshot_and_ends_at_one_wi
     spark: SparkSession,
 ) -> None:
     of = fleet()
-    validity = limit_validity.quota_validity(*frames(spark, of))
+    validity = history.quota_validity(*frames(spark, of))
     assert validity.schema == struct(QUOTA_VALIDITY)
     plans.of(validity).assert_native()
     assert (
@@ -186,7 +185,7 @@ def log_row(who: Entity, at: int, after: float | None, *, outcome: str = "APPLIE
 def changed(
     spark: SparkSession, several: list[Look], log: list[LogRow]
 ) -> list[tuple[object, ...]]:
-    validity = limit_validity.quota_validity(*frames(spark, {"c": several}))
+    validity = history.quota_validity(*frames(spark, {"c": several}))
     changes = history.changes(validity, spark.createDataFrame(log, struct(APPLY_LOG)))
     assert changes.schema == struct(QUOTA_CHANGE)
     rows = changes.orderBy("entity_json", "from_ms").select(
@@ -197,7 +196,7 @@ def changed(
 
 def test_every_snapshot_can_be_reconstructed_from_the_changes(spark: SparkSession) -> None:
     of = fleet()
-    validity = limit_validity.quota_validity(*frames(spark, of))
+    validity = history.quota_validity(*frames(spark, of))
     changes = history.changes(validity, spark.createDataFrame([], struct(APPLY_LOG)))
     plans.of(changes).assert_native()
     rows: dict[tuple[str, str], list[object]] = {}
@@ -267,7 +266,7 @@ def test_declared_limits_that_the_cluster_does_not_have_are_manifest_ahead(
 ) -> None:
     same, different, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
     several = [Look(at=BEGIN, values={same: 2.000_000_5, different: 1.0})]
-    validity = limit_validity.quota_validity(*frames(spark, {"c": several}))
+    validity = history.quota_validity(*frames(spark, {"c": several}))
     claims = [
         (same, 2.0, "d/1"),
         (different, 3.0, "d/2"),
