@@ -47,13 +47,14 @@ def run(
     """
     needs("spark", f"kquota spark {name}")
     from reconciler.evidence.spark.jobs import capacity, history, report, rollup, usage
+    from reconciler.evidence.spark.tables.time_window import ReportWindow
 
     jobs: dict[str, tuple[JobFunction, Callable[..., object]]] = {
-        "capacity": (capacity.run, capacity.CapacitySettings),
-        "history": (history.run, history.HistorySettings),
-        "report": (report.run, report.ReportSettings),
+        "capacity": (capacity.run, ReportWindow),
+        "history": (history.run, ReportWindow),
+        "report": (report.run, ReportWindow),
         "rollup": (rollup.run, rollup.RollupSettings),
-        "usage": (usage.run, usage.UsageSettings),
+        "usage": (usage.run, ReportWindow),
     }
     work, settings_of = jobs[name]
     return run_work(name, work, lake, running, settings_of(**settings))

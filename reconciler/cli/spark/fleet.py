@@ -129,11 +129,12 @@ def resolve(
     """Run the job and show its report."""
     needs("spark", "kquota spark resolve")
     from reconciler.evidence.spark.jobs import resolve as jobs
+    from reconciler.evidence.spark.tables.time_window import ReportWindow
 
     from_ms, to_ms = window.span(SystemClock(), LOOK_BACK_DAYS * DAY_MS)
-    settings = jobs.ResolveSettings(
+    settings = ReportWindow(
+        from_ms=from_ms,
         to_ms=to_ms,
-        days=-(-(to_ms - from_ms) // DAY_MS),
         cluster=tuple(cluster.id for cluster in clusters.select()),
         most=showing.most,
     )

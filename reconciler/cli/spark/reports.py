@@ -41,12 +41,8 @@ class ReportRequest:
     running: SparkOptions
     showing: ReportOutput
 
-    def run(self, console: Console, job: str, *, has_capacity: bool = True) -> ExitCode:
-        """Run a job and show its report.
-
-        Args:
-            job: Name of the job.
-            has_capacity: Whether the job uses the capacity of brokers.
+    def run(self, console: Console, job: str) -> ExitCode:
+        """Run a job by its name and show its report.
 
         Raises:
             UsageError: The clusters or the window are invalid.
@@ -55,9 +51,6 @@ class ReportRequest:
         """
         clusters = self.clusters.select()
         from_ms, to_ms = self.window.span(SystemClock())
-        settings = {}
-        if has_capacity:
-            settings["capacity"] = tuple(filter(None, (cluster.capacity for cluster in clusters)))
         report: UsageReport = run(
             job,
             self.lake,
@@ -66,7 +59,7 @@ class ReportRequest:
             to_ms=to_ms,
             cluster=tuple(cluster.id for cluster in clusters),
             most=self.most,
-            **settings,
+            capacity=tuple(filter(None, (cluster.capacity for cluster in clusters))),
         )
         self.showing.show(console, report)
         return ExitCode.DONE
@@ -108,7 +101,7 @@ Example:
 @click.pass_obj
 def usage(console: Console, *, report_request: ReportRequest) -> ExitCode:
     """Run the job and show its report."""
-    return report_request.run(console, "usage", has_capacity=False)
+    return report_request.run(console, "usage")
 
 
 CAPACITY_HELP: Final = """Show broker budgets: capacity after replication, the share committed by limits, and actual use.

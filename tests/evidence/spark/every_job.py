@@ -27,6 +27,7 @@ from reconciler.evidence.spark.jobs import (
 )
 from reconciler.evidence.spark.runtime import session
 from reconciler.evidence.spark.tables import bounded_rows
+from reconciler.evidence.spark.tables.time_window import ReportWindow
 from reconciler.evidence.spark.usage import candidate_plans
 from reconciler.evidence.store.files.object_store import opened
 from reconciler.evidence.store.lake import Lake
@@ -52,20 +53,18 @@ def simulated(spark: SparkSession, lake: Lake, states: Path) -> object:
     return simulate.simulated(spark, lake, work, silent)
 
 
-CAPACITY = capacity.CapacitySettings(
+CAPACITY = ReportWindow(
     **SPAN, capacity=(CapacityOfCluster(cluster_id="c1", ingress=10**6, egress=10**6),)
 )
 WINDOW = recommend.RecommendationRequest(clusters=("c1",), **SPAN)
 JOBS: dict[str, Callable[[SparkSession, Lake, Path], object]] = {
     "rollup": lambda spark, lake, _: rollup.run(spark, lake, rollup.RollupSettings(), silent),
-    "usage": lambda spark, lake, _: usage.run(spark, lake, usage.UsageSettings(**SPAN), silent),
+    "usage": lambda spark, lake, _: usage.run(spark, lake, ReportWindow(**SPAN), silent),
     "capacity": lambda spark, lake, _: capacity.run(spark, lake, CAPACITY, silent),
     "resolve": lambda spark, lake, _: resolve.resolved(
-        spark, lake, resolve.ResolveSettings(to_ms=TO), None, silent
+        spark, lake, ReportWindow(from_ms=TO - 35 * DAY_MS, to_ms=TO), None, silent
     ),
-    "history": lambda spark, lake, _: history.run(
-        spark, lake, history.HistorySettings(**SPAN), silent
-    ),
+    "history": lambda spark, lake, _: history.run(spark, lake, ReportWindow(**SPAN), silent),
     "recommend": lambda spark, lake, _: recommend.advised(spark, lake, WINDOW, silent).report,
     "simulate": simulated,
 }

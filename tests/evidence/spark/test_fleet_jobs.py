@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from reconciler.errors import UsageError
 from reconciler.evidence.spark.fleet.plan_inputs import ClusterPlanInput
 from reconciler.evidence.spark.jobs import history, plan, resolve
+from reconciler.evidence.spark.tables.time_window import ReportWindow
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_parts_text, canonical_text
@@ -122,7 +123,7 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_everything_is_store
     report = resolve.resolved(
         spark,
         lake,
-        resolve.ResolveSettings(to_ms=NOW, most=3),
+        ReportWindow(from_ms=NOW - 35 * DAY_MS, to_ms=NOW, most=3),
         principals,
         silent,
     )
@@ -153,7 +154,9 @@ def test_clients_of_a_list_are_resolved_in_every_cluster_and_everything_is_store
 def test_without_a_list_tags_are_used_and_undecided_limits_have_no_data(
     spark: SparkSession, lake: Lake
 ) -> None:
-    report = resolve.resolved(spark, lake, resolve.ResolveSettings(to_ms=NOW), None, silent)
+    report = resolve.resolved(
+        spark, lake, ReportWindow(from_ms=NOW - 35 * DAY_MS, to_ms=NOW), None, silent
+    )
     assert any("no list of clients" in note for note in report.notes)
     assert [(r["user"], r["value"]) for r in stored_rows(lake, EFFECTIVE_QUOTA)] == [
         ("alice", 11.0)
@@ -259,7 +262,7 @@ def test_a_cluster_without_a_snapshot_is_named_and_never_planned(
 def test_history_reports_changes_and_declared_limits_that_are_not_applied(
     spark: SparkSession, lake: Lake
 ) -> None:
-    settings = history.HistorySettings(from_ms=BEGIN, to_ms=NOW)
+    settings = ReportWindow(from_ms=BEGIN, to_ms=NOW)
     report = history.run(spark, lake, settings, silent)
     causes = {(r.cluster_id, r.entity_json, r.after): (r.cause, r.commit) for r in report.changed}
     assert causes == {

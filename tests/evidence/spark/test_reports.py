@@ -5,7 +5,7 @@ from pyspark.errors import PySparkException
 
 from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
 from reconciler.evidence.spark.runtime import job_runner
-from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
@@ -37,7 +37,7 @@ def lake(tmp_path_factory):
 def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_rows(
     spark, lake
 ) -> None:
-    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
+    result = usage.run(spark, lake, ReportWindow(from_ms=FROM, to_ms=TO), silent)
     states = {row.bucket.user: row.state for row in result.usage}
     assert list(states.items()) == [
         ("alice", UsageState.THROTTLED),
@@ -66,14 +66,14 @@ def test_use_is_listed_worst_first_with_unused_limits_and_curves_of_the_first_ro
 
 def test_a_window_that_ends_now_has_no_gap_after_the_present(spark, lake) -> None:
     now = TIMES[-1] + 1
-    result = usage.run(spark, lake, usage.UsageSettings(from_ms=FROM, to_ms=now), silent)
+    result = usage.run(spark, lake, ReportWindow(from_ms=FROM, to_ms=now), silent)
     (note,) = result.evidence
     assert (note.from_ms, note.to_ms, note.coverage_ppm) == (FROM, now, 999_999)
     assert len(result.usage) == 4
 
 
 def test_a_cluster_without_samples_is_reported(spark, lake) -> None:
-    settings = usage.UsageSettings(from_ms=FROM, to_ms=TO, cluster=("other",))
+    settings = ReportWindow(from_ms=FROM, to_ms=TO, cluster=("other",))
     result = usage.run(spark, lake, settings, silent)
     assert result.usage == ()
     assert result.evidence[0].stale == "no samples were recorded in this window"
@@ -83,7 +83,7 @@ def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_
     spark, lake, monkeypatch
 ) -> None:
     monkeypatch.setattr(capacity, "HOT", 3)
-    settings = capacity.CapacitySettings(from_ms=FROM, to_ms=TO, capacity=(C1,))
+    settings = ReportWindow(from_ms=FROM, to_ms=TO, capacity=(C1,))
     result = capacity.run(spark, lake, settings, silent)
     ingress = next(row for row in result.capacity if row.direction is TrafficDirection.INGRESS)
     assert (ingress.budget_units, ingress.basis) == (1_000, BudgetBasis.MEASURED)
@@ -110,7 +110,7 @@ def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_
 def test_impossible_rates_are_an_error(spark, tmp_path) -> None:
     fleet, huge, pacing = replays.beyond_64_bits()
     filled_lake = replays.filled(tmp_path, [fleet], pacing)
-    settings = capacity.CapacitySettings(
+    settings = ReportWindow(
         from_ms=huge[0].ts_ms - pacing.step_ms,
         to_ms=huge[-1].ts_ms + 1,
         capacity=(CapacityOfCluster(cluster_id=fleet.cluster_id, ingress=10, egress=10),),
@@ -123,7 +123,7 @@ def test_impossible_rates_are_an_error(spark, tmp_path) -> None:
 
 
 def test_a_cluster_without_a_capacity_is_named(spark, lake) -> None:
-    result = capacity.run(spark, lake, capacity.CapacitySettings(from_ms=FROM, to_ms=TO), silent)
+    result = capacity.run(spark, lake, ReportWindow(from_ms=FROM, to_ms=TO), silent)
     assert result.notes == (
         "c1: no capacity is configured (spec.brokerCapacity), so there is no budget",
     )
@@ -163,7 +163,7 @@ def test_a_report_contains_the_newest_simulation_of_the_lake_with_both_limits_in
     }
     window = {"from_ms": str(FROM), "to_ms": str(TO - 5)}
     replays.commit(lake, RECOMMENDATION, "c1", DAY, [advice], **window)
-    settings = report.ReportSettings(from_ms=FROM, to_ms=TO, capacity=(C1,), most=3)
+    settings = ReportWindow(from_ms=FROM, to_ms=TO, capacity=(C1,), most=3)
     result = report.run(spark, lake, settings, silent)
     assert result.simulation is not None
     assert [row.bucket.user for row in result.simulation.rows] == ["bob", "dave", "carol"]
@@ -194,7 +194,7 @@ def test_limits_of_a_cluster_without_samples_are_reported_and_stored(spark, tmp_
     filled_lake = build_lake(tmp_path)
     state = QuotaState().with_values([(entity(user="erin"), Key.PRODUCER_BYTE_RATE, 5.0)])
     replays.looked(filled_lake, "quiet", state, BEGIN)
-    result = usage.run(spark, filled_lake, usage.UsageSettings(from_ms=FROM, to_ms=TO), silent)
+    result = usage.run(spark, filled_lake, ReportWindow(from_ms=FROM, to_ms=TO), silent)
     states = {(row.cluster_id, row.bucket.user): row.state for row in result.usage}
     assert states["quiet", "erin"] is UsageState.NO_DATA
     stored_states = {
@@ -232,7 +232,7 @@ def test_curves_of_a_report_stay_within_its_window_and_below_their_bound(spark, 
         why="",
     )
     begin = BEGIN + 30 * 60_000
-    settings = report.ReportSettings(from_ms=begin - 86_400_000, to_ms=begin)
+    settings = ReportWindow(from_ms=begin - 86_400_000, to_ms=begin)
     span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
     _ = rollup.run(spark, lake, rollup.RollupSettings(from_day=DAY, to_day=DAY), silent)
     (drawn,) = report._curves(spark, lake, span, [row])

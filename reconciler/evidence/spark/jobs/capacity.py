@@ -1,7 +1,6 @@
 """The job ``capacity``: budgets of brokers, promised and served rates, and use beyond a fair share."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import Column, SparkSession
@@ -13,7 +12,7 @@ from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
-from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import broker_load, facts, report_rows
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
@@ -35,32 +34,18 @@ HOT: Final = 500
 """Number of hot intervals of each cluster for which fair shares are computed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacitySettings:
-    """Window, clusters and broker capacities of the job."""
-
-    from_ms: int
-    to_ms: int
-    capacity: tuple[CapacityOfCluster, ...] = ()
-    cluster: tuple[str, ...] = ()
-    most: int = 200
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: CapacitySettings, progress: Progress
-) -> UsageReport:
+def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress) -> UsageReport:
     """Compute both tables, commit all rows and report the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
     """
-    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    clusters = settings.cluster or None
+    clusters = span.cluster or None
     capacities = spark.createDataFrame(
-        [row for of_cluster in settings.capacity for row in broker_load.capacity_rows(of_cluster)],
+        [row for of_cluster in span.capacity for row in broker_load.capacity_rows(of_cluster)],
         broker_load.CAPACITIES,
     )
-    five_minutes = rollup.five_minutes(spark, lake, settings.cluster, span, progress).where(
+    five_minutes = rollup.five_minutes(spark, lake, span.cluster, span, progress).where(
         _inside(span, "bucket_ms")
     )
     snapshots = last_snapshots(lake, clusters, span.to_ms)
@@ -107,8 +92,8 @@ def run(
         progress("fair shares", 0, 0)
         omitted_rows = bounded_rows.rows(broker_load.left_out(over, HOT), MOST_CLUSTERS, "clusters")
         _ = unit_writer.commit_results(lake, noisy, NOISY_ROW, names, span=span, progress=progress)
-        capacity, more_capacity = report_rows.capacity_rows(capacity_frame, settings.most)
-        excess, more_excess = report_rows.noisy_rows(noisy, settings.most)
+        capacity, more_capacity = report_rows.capacity_rows(capacity_frame, span.most)
+        excess, more_excess = report_rows.noisy_rows(noisy, span.most)
     finally:
         for frame in (at, capacity_frame, over, noisy, limits):
             _ = frame.unpersist()
@@ -119,7 +104,7 @@ def run(
         noisy=excess,
         left_out={name: amount for name, amount in remaining_rows.items() if amount},
         notes=(
-            *_notes(names, settings),
+            *_notes(names, span.capacity),
             *_left_out({row["cluster_id"]: row["intervals"] for row in omitted_rows}),
         ),
     )
@@ -129,8 +114,8 @@ def _inside(span: TimeWindow, name: str) -> Column:
     return (fn.col(name) >= span.from_ms) & (fn.col(name) < span.to_ms)
 
 
-def _notes(names: Iterable[str], settings: CapacitySettings) -> tuple[str, ...]:
-    configured = {of_cluster.cluster_id for of_cluster in settings.capacity}
+def _notes(names: Iterable[str], capacities: Iterable[CapacityOfCluster]) -> tuple[str, ...]:
+    configured = {of_cluster.cluster_id for of_cluster in capacities}
     return tuple(
         f"{cluster_id}: no capacity is configured (spec.brokerCapacity), so there is no budget"
         for cluster_id in names

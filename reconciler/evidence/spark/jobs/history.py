@@ -1,14 +1,12 @@
 """The job ``history``: changes of each limit and their causes; writes ``quota_change``."""
 
-from dataclasses import dataclass
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.fleet import history
 from reconciler.evidence.spark.tables import reader, unit_writer
-from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import clusters_with_snapshot, last_snapshots
@@ -20,19 +18,7 @@ from reconciler.usage.reports.fleet import (
 from reconciler.usage.tables import APPLY_LOG, DESIRED_ENTRY, QUOTA_CHANGE, QUOTA_ENTRY, SNAPSHOT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySettings:
-    """Window and clusters of the job."""
-
-    from_ms: int
-    to_ms: int
-    cluster: tuple[str, ...] = ()
-    most: int = 200
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: HistorySettings, progress: Progress
-) -> FleetReport:
+def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress) -> FleetReport:
     """Read every snapshot up to the end, commit the changes of the window, report the newest.
 
     Snapshots before the window are read too: a change follows from the snapshot before it; "first seen" means there is none.
@@ -41,9 +27,8 @@ def run(
         UsageError: No cluster has a complete snapshot, or the window is empty.
         LakeError: The lake cannot be read or written.
     """
-    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    last_observed = last_snapshots(lake, settings.cluster or None, span.to_ms)
-    names, notes = clusters_with_snapshot(last_observed, settings.cluster)
+    last_observed = last_snapshots(lake, span.cluster or None, span.to_ms)
+    names, notes = clusters_with_snapshot(last_observed, span.cluster)
     progress("reading snapshots", 0, 0)
     before = fn.col("observed_at_ms") < span.to_ms
     entries, snapshots = (
@@ -69,7 +54,7 @@ def run(
     _ = unit_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
     causes = report_rows.count_by_cluster(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
-    shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, settings.most)
+    shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, span.most)
     for frame in (rows, validity_periods):
         _ = frame.unpersist()
     return FleetReport(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from reconciler.base.protocols import Progress
 from reconciler.evidence.spark.jobs import capacity, usage
 from reconciler.evidence.spark.tables import reader
-from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import facts, report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
@@ -23,47 +23,31 @@ from reconciler.usage.tables import IMPACT_ROW, RECOMMENDATION, USAGE_5M, Table
 MOST_CURVES: Final = 24
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportSettings(capacity.CapacitySettings):
-    """Window, clusters and capacities, as for ``capacity``."""
-
-    most: int = 100
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: ReportSettings, progress: Progress
-) -> UsageReport:
+def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress) -> UsageReport:
     """Run both jobs and add the results of ``simulate`` and ``recommend`` in the lake.
 
     Raises:
         UsageError: The window is empty.
         LakeError: The lake cannot be read or written.
     """
-    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms)
-    use_settings = usage.UsageSettings(
-        from_ms=settings.from_ms,
-        to_ms=settings.to_ms,
-        most=settings.most,
-        cluster=settings.cluster,
-    )
-    used = usage.run(spark, lake, use_settings, progress)
-    carried = capacity.run(spark, lake, settings, progress)
+    used = usage.run(spark, lake, span, progress)
+    carried = capacity.run(spark, lake, span, progress)
     progress("what-if and recommendations", 0, 0)
     left_out = {**used.left_out, **carried.left_out}
-    newest = {table: _newest(lake, table, settings, span) for table in (IMPACT_ROW, RECOMMENDATION)}
+    newest = {table: _newest(lake, table, span) for table in (IMPACT_ROW, RECOMMENDATION)}
     simulation = _simulation(
-        reader.of(spark, lake, IMPACT_ROW, newest[IMPACT_ROW]), used.evidence, settings.most
+        reader.of(spark, lake, IMPACT_ROW, newest[IMPACT_ROW]), used.evidence, span.most
     )
     impacts = simulation.rows if simulation else ()
     advice, further = report_rows.recommendation_rows(
-        reader.of(spark, lake, RECOMMENDATION, newest[RECOMMENDATION]), settings.most
+        reader.of(spark, lake, RECOMMENDATION, newest[RECOMMENDATION]), span.most
     )
     origins = _origins(newest, span)
     left_out |= {
         name: amount
         for name, amount in (
             (RECOMMENDATION.name, further),
-            ("origins", max(0, len(origins) - settings.most)),
+            ("origins", max(0, len(origins) - span.most)),
         )
         if amount
     }
@@ -72,7 +56,7 @@ def run(
     return replace(
         used,
         simulation=simulation,
-        origins=origins[: settings.most],
+        origins=origins[: span.most],
         recommendations=advice,
         capacity=carried.capacity,
         noisy=carried.noisy,
@@ -149,12 +133,10 @@ def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
     ]
 
 
-def _newest(
-    lake: Lake, table: Table, settings: ReportSettings, span: TimeWindow
-) -> tuple[Manifest, ...]:
+def _newest(lake: Lake, table: Table, span: ReportWindow) -> tuple[Manifest, ...]:
     """Return the newest result of each cluster up to the last day of the window; it may be of a much earlier one."""
     manifests_by_cluster: dict[str, Manifest] = {}
-    for manifest in lake.manifests(table, settings.cluster or None, to_day=span.last_day):
+    for manifest in lake.manifests(table, span.cluster or None, to_day=span.last_day):
         before = manifests_by_cluster.get(manifest.unit.cluster_id)
         if before is None or before.unit.day < manifest.unit.day:
             manifests_by_cluster[manifest.unit.cluster_id] = manifest

@@ -1,7 +1,6 @@
 """The job ``resolve``: the limit of each client (or bucket), and limits that apply to no client; writes ``effective_quota`` and ``dead_quota``."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +19,7 @@ from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.bounded_rows import MOST_CLUSTERS
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
 from reconciler.evidence.spark.tables.schemas import conforming
-from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.quota_snapshots import (
@@ -38,20 +37,6 @@ from reconciler.usage.reports.fleet import (
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import DEAD_QUOTA, EFFECTIVE_QUOTA, USAGE_HIST_D
 
-LOOK_BACK_DAYS: Final = 35
-"""Long enough to include the clients of a monthly job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveSettings:
-    """Clients, clusters and moment of the job."""
-
-    to_ms: int
-    days: int = LOOK_BACK_DAYS
-    cluster: tuple[str, ...] = ()
-    most: int = 200
-
-
 NO_LIST: Final = (
     "no list of clients was given: results cover the tags that use was recorded under, and a limit that closer"
     " ones may hide is reported as no_data"
@@ -61,23 +46,22 @@ NO_LIST: Final = (
 def resolved(
     spark: SparkSession,
     lake: Lake,
-    settings: ResolveSettings,
+    span: ReportWindow,
     principals: tuple[Principal, ...] | None,
     progress: Progress,
 ) -> FleetReport:
     """Resolve, commit all rows, report the first.
 
     Args:
-        settings: Clusters and moment.
+        span: The look-back, whose end is the moment, and the clusters.
         principals: The clients, in every cluster; ``None`` = the tags of recorded use.
 
     Raises:
         UsageError: No cluster has a complete snapshot, or the list cannot be used.
         LakeError: The lake cannot be read or written.
     """
-    span = TimeWindow(from_ms=max(0, settings.to_ms - settings.days * DAY_MS), to_ms=settings.to_ms)
-    last = last_snapshots(lake, settings.cluster or None, span.to_ms)
-    names, notes = clusters_with_snapshot(last, settings.cluster)
+    last = last_snapshots(lake, span.cluster or None, span.to_ms)
+    names, notes = clusters_with_snapshot(last, span.cluster)
     limits = limits_of_snapshots(spark, lake, {name: last[name] for name in names}).cache()
     five_minutes = rollup.five_minutes(spark, lake, names, span, progress).where(
         fn.col("bucket_ms") < span.to_ms
@@ -112,7 +96,7 @@ def resolved(
         dated_limits,
         {cluster_id: last[cluster_id] for cluster_id in names},
         notes,
-        max_rows=settings.most,
+        max_rows=span.most,
     )
     for frame in (effective, dated_limits, undated_limits, listed_clients, limits):
         _ = frame.unpersist()

@@ -1,7 +1,6 @@
 """The job ``usage``: use against limits in a window of whole days, with curves of the first rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +10,7 @@ from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import reader, unit_writer
 from reconciler.evidence.spark.tables.reader import limits_of_snapshots
-from reconciler.evidence.spark.tables.time_window import TimeWindow
+from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
 from reconciler.evidence.spark.usage import facts, limit_usage, report_rows
 from reconciler.evidence.spark.usage.rollup import INTERVAL_MS
 from reconciler.evidence.store.lake import Lake
@@ -26,30 +25,18 @@ CURVES: Final = 12
 """Number of first rows that get a curve."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageSettings:
-    """Window and clusters of the job."""
-
-    from_ms: int
-    to_ms: int
-    cluster: tuple[str, ...] = ()
-    most: int = 200
-
-
-def run(
-    spark: SparkSession, lake: Lake, settings: UsageSettings, progress: Progress
-) -> UsageReport:
+def run(spark: SparkSession, lake: Lake, window: ReportWindow, progress: Progress) -> UsageReport:
     """Update the rollups, profile every bucket on every broker, commit all rows and report the first.
 
     Raises:
         LakeError: The lake cannot be read or written.
     """
-    span = TimeWindow(from_ms=settings.from_ms, to_ms=settings.to_ms).whole_days
-    clusters = settings.cluster or None
-    five_minutes = rollup.five_minutes(spark, lake, settings.cluster, span, progress)
+    span = window.whole_days
+    clusters = window.cluster or None
+    five_minutes = rollup.five_minutes(spark, lake, window.cluster, span, progress)
     progress("limits in force", 0, 0)
     # Profiles are of whole days, but time after the end of the window is no gap.
-    seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, settings.to_ms))
+    seen_span = TimeWindow(from_ms=span.from_ms, to_ms=min(span.to_ms, window.to_ms))
     snapshots = last_snapshots(lake, clusters, span.to_ms)
     notes = facts.evidence(lake, clusters, seen_span, snapshots)
     hist = reader.frame(spark, lake, USAGE_HIST_D, clusters, **facts.days(span))
@@ -64,7 +51,7 @@ def run(
     # Clusters with limits and without samples are included: their limits were not used.
     names = sorted(snapshots.keys() | {note.cluster_id for note in notes})
     _ = unit_writer.commit_results(lake, rows, USAGE_ROW, names, span=span, progress=progress)
-    first, left_out = report_rows.usage_rows(rows, settings.most)
+    first, left_out = report_rows.usage_rows(rows, window.most)
     report = UsageReport(
         evidence=notes,
         usage=first,

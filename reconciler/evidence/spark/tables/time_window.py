@@ -1,9 +1,10 @@
-"""A window of time for jobs, and the days of units that it touches."""
+"""A window of time for jobs with the days of units that it touches, and what a report of it covers."""
 
 import datetime as dt
 from dataclasses import dataclass
 
 from reconciler.errors import UsageError
+from reconciler.usage.capacity import CapacityOfCluster
 from reconciler.usage.samples import DAY_MS, day_of
 
 
@@ -37,3 +38,12 @@ class TimeWindow:
         return TimeWindow(
             from_ms=self.from_ms // DAY_MS * DAY_MS, to_ms=-(-self.to_ms // DAY_MS) * DAY_MS
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportWindow(TimeWindow):
+    """A window with the clusters and the size of its report."""
+
+    cluster: tuple[str, ...] = ()  # cluster ids; empty = all
+    most: int = 200  # maximum number of rows of each table in the report
+    capacity: tuple[CapacityOfCluster, ...] = ()  # for budgets
