@@ -35,7 +35,7 @@ class ClientReportOptions:
     ip: str | None = None
     # The time in question; negative = milliseconds ago; None = the whole window.
     at_ms: int | None = None
-    max_rows: int = 50  # maximum number of times shown
+    most: int = 50  # maximum number of times shown
 
     @property
     def client(self) -> Principal:
@@ -89,7 +89,7 @@ def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "C
         evidence,
         lambda bucket: policy.tier_of(cluster.id, bucket).tier,
         at_ms=at_ms,
-        max_rows=options.max_rows,
+        max_rows=options.most,
     )
     if not cluster.name:  # a document refers to its cluster by name
         return report

@@ -1,16 +1,15 @@
 """``kquota spark simulate`` and ``recommend``: simulate new limits on recorded use; recommend limits from it."""
 
-from pathlib import Path
 from typing import Final
 
 import click
 
-from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions
+from reconciler.app.recorded_use.recommendation import RecommendOptions, run_recommend
+from reconciler.app.recorded_use.simulation import SimulateOptions, simulated
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console, ConsoleNotices
 from reconciler.cli.framework.exit_codes import ExitCode
-from reconciler.cli.options.shared import FILE, FOLDER, format_option
+from reconciler.cli.options.shared import FILE, FOLDER, OptionPack, format_option
 from reconciler.cli.spark.options import (
     clusters_options,
     engine_option,
@@ -38,58 +37,40 @@ Example:
 
 
 @command(help=SIMULATE_HELP)
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@lake_option()
-@clusters_options()
-@window_options()
-@option(
-    "--plan FILE",
-    "Plan saved by kquota plan --out; may be repeated, one per cluster.",
-    FILE,
-    name="plans",
-    multiple=True,
+@OptionPack(
+    "options",
+    SimulateOptions,
+    [
+        click.argument("paths", nargs=-1, metavar="[PATH]..."),
+        lake_option(),
+        clusters_options(),
+        window_options(),
+        option(
+            "--plan FILE",
+            "Plan saved by kquota plan --out; may be repeated, one per cluster.",
+            FILE,
+            name="plans",
+            multiple=True,
+        ),
+        option("--after FILE", "Snapshot of the new limits; may be repeated.", FILE, multiple=True),
+        most_option(
+            200,
+            "Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.",
+        ),
+        engine_option(),
+        running_options(),
+    ],
 )
-@option("--after FILE", "Snapshot of the new limits; may be repeated.", FILE, multiple=True)
 @flag("--require-evidence", "Exit 5 unless there is evidence for every change.")
-@most_option(
-    200,
-    "Maximum number of rows, one for each broker and group of clients; a tenant is never cut, and at least one is shown.",
-)
-@engine_option()
-@running_options()
 @format_option("text", "json", "markdown")
 @click.pass_obj
 def simulate(
-    console: Console,
-    *,
-    paths: tuple[str, ...],
-    lake: str,
-    clusters: ClusterSelection,
-    window: WindowOptions,
-    plans: tuple[Path, ...],
-    after: tuple[Path, ...],
-    require_evidence: bool,
-    most: int,
-    engine: str,
-    running: SparkOptions,
-    output: str,
+    console: Console, *, options: SimulateOptions, require_evidence: bool, output: str
 ) -> ExitCode:
     """Run the simulation, show its report, and return the exit code."""
-    from reconciler.app.recorded_use.simulation import SimulateOptions, simulated
     from reconciler.cli.output.plans import evidence_code
     from reconciler.usage.reports.usage import UsageReport
 
-    options = SimulateOptions(
-        lake=lake,
-        clusters=clusters,
-        paths=paths,
-        plans=plans,
-        after=after,
-        window=window,
-        engine=engine,
-        running=running,
-        most=most,
-    )
     with ConsoleNotices(console) as notices:
         simulation = simulated(notices, options)
     for note in simulation.evidence:
@@ -119,44 +100,28 @@ Example:
 
 
 @command(help=RECOMMEND_HELP)
-@lake_option()
-@clusters_options()
-@window_options("30d")
-@option(
-    "--out DIR",
-    "Folder for the documents, one file per cluster; it must not be a folder of manifests.",
-    FOLDER,
-    name="out_folder",
+@OptionPack(
+    "options",
+    RecommendOptions,
+    [
+        lake_option(),
+        clusters_options(),
+        window_options("30d"),
+        option(
+            "--out DIR",
+            "Folder for the documents, one file per cluster; it must not be a folder of manifests.",
+            FOLDER,
+            name="folder",
+        ),
+        most_option(200, "Maximum number of rows to print."),
+        running_options(),
+    ],
 )
-@most_option(200, "Maximum number of rows to print.")
-@running_options()
 @format_option("text", "json", "markdown")
 @click.pass_obj
-def recommend(
-    console: Console,
-    *,
-    lake: str,
-    clusters: ClusterSelection,
-    window: WindowOptions,
-    out_folder: Path | None,
-    most: int,
-    running: SparkOptions,
-    output: str,
-) -> ExitCode:
+def recommend(console: Console, *, options: RecommendOptions, output: str) -> ExitCode:
     """Compute recommendations, show the report, list the written files."""
-    from reconciler.app.recorded_use import recommendation
-
-    result = recommendation.run_recommend(
-        console,
-        recommendation.RecommendOptions(
-            lake=lake,
-            clusters=clusters,
-            window=window,
-            running=running,
-            most=most,
-            folder=out_folder,
-        ),
-    )
+    result = run_recommend(console, options)
     for note in result.advised.report.evidence:
         if note.stale:
             console.warning(f"evidence of {note.cluster_id}: {note.stale}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
 from reconciler.app.recorded_use.spark_job import SparkOptions, run
 from reconciler.base.clock import SystemClock
@@ -155,46 +156,28 @@ Example:
 
 
 @command(help=CLIENT_HELP)
-@lake_option()
-@clusters_options()
-@option("--user NAME", "Name of the principal, without the prefix User:.")
-@option("--client-id NAME", "Client id, as the client sends it.")
-@option("--ip ADDRESS", "Address that the client connects from.")
-@option(
-    "--at WHEN",
-    "Time in question; the window is an hour before and after it, unless --from or --to is given.",
-    InstantParameter(),
-    name="at_ms",
+@OptionPack(
+    "options",
+    ClientReportOptions,
+    [
+        lake_option(),
+        clusters_options(),
+        option("--user NAME", "Name of the principal, without the prefix User:."),
+        option("--client-id NAME", "Client id, as the client sends it."),
+        option("--ip ADDRESS", "Address that the client connects from."),
+        option(
+            "--at WHEN",
+            "Time in question; the window is an hour before and after it, unless --from or --to is given.",
+            InstantParameter(),
+            name="at_ms",
+        ),
+        window_options(),
+        most_option(50, "Maximum number of times to show."),
+    ],
 )
-@window_options()
-@most_option(50, "Maximum number of times to show.")
 @client_options()
 @click.pass_obj
-def client(
-    console: Console,
-    *,
-    lake: str,
-    clusters: ClusterSelection,
-    user: str | None,
-    client_id: str | None,
-    ip: str | None,
-    at_ms: int | None,
-    window: WindowOptions,
-    most: int,
-    showing: ReportOutput,
-) -> ExitCode:
+def client(console: Console, *, options: ClientReportOptions, showing: ReportOutput) -> ExitCode:
     """Make the report and show it."""
-    from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
-
-    options = ClientReportOptions(
-        lake=lake,
-        clusters=clusters,
-        window=window,
-        user=user,
-        client_id=client_id,
-        ip=ip,
-        at_ms=at_ms,
-        max_rows=most,
-    )
     showing.show(console, run_client_report(console, options))
     return ExitCode.DONE
