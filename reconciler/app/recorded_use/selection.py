@@ -74,24 +74,16 @@ class SelectedCluster:
 
     @property
     def capacity(self) -> "CapacityOfCluster | None":
-        """The capacity of its brokers by ``spec.brokerCapacity``, if that is configured.
-
-        Raises:
-            QuotaValueError: It is not positive.
-        """
-        from reconciler.manifest.quantity import parse_integer
-        from reconciler.usage.capacity import CapacityOfCluster
-        from reconciler.usage.samples import MILLION
+        """The capacity of its brokers by ``spec.brokerCapacity``, if that is configured."""
+        from reconciler.manifest.project.cluster import capacity_number
+        from reconciler.usage.capacity import HEADROOM_PPM, CapacityOfCluster
 
         spec = self.settings.broker_capacity if self.settings is not None else {}
         if not spec:
             return None
-        numbers = {
-            way: parse_integer(str(spec[way])) for way in ("ingress", "egress") if way in spec
-        }
-        if "headroom" in spec:
-            numbers["headroom_ppm"] = round(float(spec["headroom"]) * MILLION)
-        return CapacityOfCluster(cluster_id=self.id, **numbers)
+        numbers = {name: capacity_number(name, value) for name, value in spec.items()}
+        headroom_ppm = numbers.pop("headroom", HEADROOM_PPM)
+        return CapacityOfCluster(cluster_id=self.id, headroom_ppm=headroom_ppm, **numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
+from reconciler.errors import QuotaValueError
 from reconciler.manifest import quantity
 from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
@@ -126,6 +127,22 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         broker_capacity=spec.get("brokerCapacity", {}),
         secret_name=spec.get("secretRef", {}).get("name"),
     )
+
+
+def capacity_number(name: str, value: str | float) -> int:
+    """Return a number of ``brokerCapacity``: bytes per second, or millionths for ``headroom``.
+
+    Raises:
+        QuotaValueError: It is not above zero, or not a whole number.
+    """
+    number = (
+        round(float(value) * 1_000_000)
+        if name == "headroom"
+        else quantity.parse_integer(str(value))
+    )
+    if number < 1:
+        raise QuotaValueError(f"{value} is not above 0; leave it out if it is not known")
+    return number
 
 
 def seconds(duration: str) -> float:

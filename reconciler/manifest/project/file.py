@@ -13,7 +13,12 @@ from reconciler.errors import ConfigError, ManifestErrors, Problem, QuotaValueEr
 from reconciler.manifest.cluster_selector import NAME_LABEL, Labels, selection_labels
 from reconciler.manifest.document import text_of
 from reconciler.manifest.files import MAX_FILE_BYTES, MAX_FILES
-from reconciler.manifest.project.cluster import QuotaCluster, bounds_of, from_spec
+from reconciler.manifest.project.cluster import (
+    QuotaCluster,
+    bounds_of,
+    capacity_number,
+    from_spec,
+)
 from reconciler.manifest.schema_names import CLUSTER, PROJECT, QUOTA
 from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import (
@@ -191,6 +196,7 @@ def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Pro
                 "${file:/path:key}, or propertiesFile"
             )
             problems.append(Problem(path, line, column, words))
+        problems.extend(_capacity_problems(root, path))
     problems.extend(_group_problems(project_documents, path))
     cluster_list = (
         find(project_documents.project, ("spec", "clusters"))
@@ -219,6 +225,18 @@ def _cross_problems(project_documents: _ProjectDocuments, path: str) -> list[Pro
             line, column = key_place(project_documents.project, ("spec", "simulate"))
             problems.append(Problem(path, line, column, f"spec.simulate.{words}"))
     return problems
+
+
+def _capacity_problems(root: MappingNode, path: str) -> Iterator[Problem]:
+    node = find(root, ("spec", "brokerCapacity"))
+    capacity: Any = {} if node is None else to_json(node)
+    for name, value in capacity.items():
+        try:
+            _ = capacity_number(name, value)
+        except QuotaValueError as wrong:
+            line, column = key_place(root, ("spec", "brokerCapacity", name))
+            words = f"spec.brokerCapacity.{name}: {wrong.message}"
+            yield Problem(path, line, column, words)
 
 
 def _group_problems(project_documents: _ProjectDocuments, path: str) -> Iterator[Problem]:

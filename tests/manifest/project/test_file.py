@@ -252,6 +252,30 @@ WRONG = {
         11,
         "has a named clientId; add a clientId pattern",
     ),
+    "no headroom": (
+        PROD + "  brokerCapacity: {ingress: 1Mi, headroom: 0}\n",
+        6,
+        34,
+        "spec.brokerCapacity.headroom: 0 is not above 0",
+    ),
+    "less than a millionth of headroom": (
+        PROD + "  brokerCapacity: {headroom: 0.0000001}\n",
+        6,
+        20,
+        "is not above 0",
+    ),
+    "no capacity": (
+        PROD + "  brokerCapacity: {ingress: 0}\n",
+        6,
+        20,
+        "spec.brokerCapacity.ingress: 0 is not above 0; leave it out if it is not known",
+    ),
+    "half a byte of capacity": (
+        PROD + "  brokerCapacity: {egress: 0.0005k}\n",
+        6,
+        28,
+        "spec.brokerCapacity.egress: 0.0005k is 0.5, which is not a whole number",
+    ),
     "bounds the wrong way": (
         PROD + "  guards: {bounds: [{limits: {producerByteRate: {min: 2Mi, max: 1Mi}}}]}\n",
         6,

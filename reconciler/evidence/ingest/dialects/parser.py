@@ -135,6 +135,11 @@ def _metric(metric: DocumentReader) -> MetricRule:
     factor = fields["factor"].number() if "factor" in fields else 1.0
     if not 0 < factor < 1e18:
         fields["factor"].fail("a number above zero")
+    if fields["measure"].value == "utilization":
+        fields["measure"].fail(
+            "another measure: utilization is not read any more, because rates and limits give it; remove this"
+            " [[dialect.metric]]"
+        )
     return MetricRule(
         name=_pattern(fields["name"]),
         measure=fields["measure"].word(Measure),

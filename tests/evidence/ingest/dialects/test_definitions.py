@@ -456,6 +456,7 @@ def test_a_dialect_of_the_same_name_replaces_the_shipped_one(tmp_path: Path) -> 
         ("[[dialect]]", "[[dialekt]]", "dialekt"),
         ('"acme_kafka_kilobytes"', '"("', "regular expression"),
         ('measure = "rate"', 'measure = "speed"', "metric[0].measure"),
+        ('measure = "rate"', 'measure = "utilization"', "remove this [[dialect.metric]]"),
         ("factor = 1024", "factor = 0", "factor"),
         ("factor = 1024", "faktor = 1", "faktor"),
         ('["produce", "fetch"]', '["write"]', "metric[0].types[0]"),
