@@ -41,10 +41,7 @@ def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress)
         LakeError: The lake cannot be read or written.
     """
     clusters = span.cluster or None
-    capacities = spark.createDataFrame(
-        [row for of_cluster in span.capacity for row in broker_load.capacity_rows(of_cluster)],
-        broker_load.CAPACITIES,
-    )
+    capacities = broker_load.capacities_of(span.capacity)
     five_minutes = rollup.five_minutes(spark, lake, span.cluster, span, progress).where(
         _inside(span, "bucket_ms")
     )
@@ -75,12 +72,11 @@ def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress)
     )
 
     progress("served at each moment", 0, 0)
-    served = broker_load.moments(runs_with_gaps, limits, brokers, longest)
-    at = broker_load.with_capacities(served, capacities).cache()
+    at = broker_load.moments(runs_with_gaps, limits, brokers, longest).cache()
     capacity_frame = broker_load.capacity(
-        at, limits, five_minutes.select(*SERIES), span.last_day
+        at, limits, five_minutes.select(*SERIES), capacities, span.last_day
     ).cache()
-    budgets = broker_load.interval_budgets(at, INTERVAL_MS)
+    budgets = broker_load.interval_budgets(at, capacities, INTERVAL_MS)
     over = broker_load.beyond(five_minutes, budgets).cache()
     noisy = broker_load.noisy(
         broker_load.hot(five_minutes, over, HOT), limits, span.last_day

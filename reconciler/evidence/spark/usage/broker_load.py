@@ -4,8 +4,9 @@ Spark groups by broker; the arithmetic is that of :mod:`reconciler.usage.kernel.
 """
 
 import datetime as dt
-from dataclasses import fields
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, fields
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,22 +40,22 @@ _BROKER_COLUMNS: Final = {
     TrafficDirection.EGRESS: ("bytes_out", "replication_out"),
 }
 
-CAPACITIES: Final = (
-    "cluster_id string, direction string, capacity_units bigint, headroom_ppm bigint"
-)
-"""The schema of capacities: one row per cluster and direction; null = not configured."""
+Capacities: TypeAlias = Mapping[tuple[str, str], BrokerCapacity]
+"""The capacity of each broker of a cluster, by cluster id and direction."""
 
 
-def capacity_rows(of_cluster: CapacityOfCluster) -> list[tuple[object, ...]]:
-    """Return the rows of :data:`CAPACITIES` of a cluster."""
-    by_direction = {
-        TrafficDirection.INGRESS: of_cluster.ingress,
-        TrafficDirection.EGRESS: of_cluster.egress,
+def capacities_of(clusters: Iterable[CapacityOfCluster]) -> Capacities:
+    """Return the configured capacities."""
+    return {
+        (of_cluster.cluster_id, str(way)): BrokerCapacity(
+            units=units, headroom_ppm=of_cluster.headroom_ppm
+        )
+        for of_cluster in clusters
+        for way, units in (
+            (TrafficDirection.INGRESS, of_cluster.ingress),
+            (TrafficDirection.EGRESS, of_cluster.egress),
+        )
     }
-    return [
-        (of_cluster.cluster_id, str(way), units, of_cluster.headroom_ppm)
-        for way, units in by_direction.items()
-    ]
 
 
 def direction(quota_type: Column) -> Column:
@@ -156,43 +157,44 @@ def _served(blocks: pa.Table) -> pa.Table:
     return pa.table(columns).select(schema.names).cast(schema)
 
 
-def capacity(at: DataFrame, limits: DataFrame, observed: DataFrame, day: dt.date) -> DataFrame:
+def capacity(
+    at: DataFrame, limits: DataFrame, observed: DataFrame, capacities: Capacities, day: dt.date
+) -> DataFrame:
     """Return rows of ``capacity_row``.
 
     Args:
-        at: The result of :func:`moments` with the columns of :data:`CAPACITIES`.
+        at: The result of :func:`moments`.
         limits: :data:`~reconciler.evidence.spark.limits.effective_limits.BUCKET` and ``limit_units``.
         observed: :data:`~reconciler.evidence.spark.usage.limit_usage.SERIES` of every bucket recorded by a broker.
+        capacities: The result of :func:`capacities_of`.
         day: The last day of the window, under which results are committed.
     """
-    with_promises = at.join(promised(limits, observed), list(BROKER), "left").withColumn(
-        "day", fn.lit(day)
-    )
-    rows = with_promises.groupBy(*BROKER).applyInArrow(_capacity_row, struct(CAPACITY_ROW))
+
+    def of_broker(moments_of_broker: pa.Table) -> pa.Table:
+        (first,) = moments_of_broker.slice(0, 1).select((*BROKER, "promised_units")).to_pylist()
+        of_moments = load(_moments(moments_of_broker), _capacity(first, capacities))
+        promised_units = first.pop("promised_units") or 0
+        budget = of_moments.budget_units
+        row = (
+            first
+            | asdict(of_moments)
+            | {
+                "committed_ppm": None
+                if budget is None
+                else committed_ppm([promised_units], budget),
+                "basis": str(of_moments.basis),
+                "day": day,
+            }
+        )
+        return pa.Table.from_pylist([row], schema=to_arrow_schema(struct(CAPACITY_ROW)))
+
+    with_promises = at.join(promised(limits, observed), list(BROKER), "left")
+    rows = with_promises.groupBy(*BROKER).applyInArrow(of_broker, struct(CAPACITY_ROW))
     return conforming(rows, CAPACITY_ROW)
 
 
-def with_capacities(at: DataFrame, capacities: DataFrame) -> DataFrame:
-    """Add the columns of :data:`CAPACITIES` to moments; null = not configured."""
-    return at.join(fn.broadcast(capacities), ["cluster_id", "direction"], "left")
-
-
-def _capacity_row(at: pa.Table) -> pa.Table:
-    (first,) = at.slice(0, 1).select((*BROKER, "promised_units", "day")).to_pylist()
-    of_broker = load(_moments(at), _capacity(at))
-    limits = [first.pop("promised_units") or 0]
-    row = first | {
-        "budget_units": of_broker.budget_units,
-        "committed_ppm": None
-        if of_broker.budget_units is None
-        else committed_ppm(limits, of_broker.budget_units),
-        "coincident_ppm": of_broker.coincident_ppm,
-        "overload_ms": of_broker.overload_ms,
-        "unattributed_ppm": of_broker.unattributed_ppm,
-        "covered_ms": of_broker.covered_ms,
-        "basis": str(of_broker.basis),
-    }
-    return pa.Table.from_pylist([row], schema=to_arrow_schema(struct(CAPACITY_ROW)))
+def _capacity(row: Mapping[str, Any], capacities: Capacities) -> BrokerCapacity:
+    return capacities.get((row["cluster_id"], row["direction"]), BrokerCapacity(units=None))
 
 
 def _moments(at: pa.Table) -> BrokerMoments:
@@ -204,13 +206,6 @@ def _moments(at: pa.Table) -> BrokerMoments:
             for field in fields(BrokerMoments)
         }
     )
-
-
-def _capacity(at: pa.Table) -> BrokerCapacity:
-    (row,) = at.slice(0, 1).to_pylist()
-    if row["capacity_units"] is None:
-        return BrokerCapacity(units=None)
-    return BrokerCapacity(units=row["capacity_units"], headroom_ppm=row["headroom_ppm"])
 
 
 def promised(limits: DataFrame, observed: DataFrame) -> DataFrame:
@@ -248,17 +243,18 @@ _INTERVAL_BUDGET: Final = StructType(
 )
 
 
-def interval_budgets(at: DataFrame, span_ms: int) -> DataFrame:
+def interval_budgets(at: DataFrame, capacities: Capacities, span_ms: int) -> DataFrame:
     """Return the smallest budget of each interval of a broker: :data:`BROKER`, ``bucket_ms``, ``budget_units``; known budgets only.
 
     Args:
-        at: The result of :func:`with_capacities`.
+        at: The result of :func:`moments`.
+        capacities: The result of :func:`capacities_of`.
         span_ms: Length of an interval.
     """
 
     def of_broker(moments_of_broker: pa.Table) -> pa.Table:
         (names,) = moments_of_broker.slice(0, 1).select(BROKER).to_pylist()
-        available = budgets(_moments(moments_of_broker), _capacity(moments_of_broker))
+        available = budgets(_moments(moments_of_broker), _capacity(names, capacities))
         ts = moments_of_broker.column("ts_ms")
         begins = pc.multiply(pc.divide(ts, span_ms), span_ms)
         table = pa.table({"bucket_ms": begins, "budget": available})

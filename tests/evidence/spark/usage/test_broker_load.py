@@ -12,7 +12,13 @@ from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import broker_load as spark_load
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
-from reconciler.usage.capacity import BucketUse, BudgetBasis, committed_ppm, shares
+from reconciler.usage.capacity import (
+    BucketUse,
+    BudgetBasis,
+    CapacityOfCluster,
+    committed_ppm,
+    shares,
+)
 from reconciler.usage.kernel.broker_load import BrokerCapacity, BrokerMoments, load
 from reconciler.usage.kernel.series import NOT_RECORDED
 from reconciler.usage.samples import Censored, QuotaType
@@ -127,11 +133,6 @@ def frames(spark, world):
         for case, broker_samples in world.brokers.items()
         for ts, span, bytes_out, replication, bytes_in in broker_samples
     ]
-    capacities = [
-        (case, way, *capacity)
-        for case, capacity in world.capacities.items()
-        for way in ("ingress", "egress")
-    ]
     strings = ", ".join(f"{name} string" for name in BUCKET)
     frame = spark.createDataFrame(samples, struct(USAGE_SAMPLE))
     limited = spark.createDataFrame(limits, f"{strings}, limit_units bigint")
@@ -139,13 +140,16 @@ def frames(spark, world):
     at = spark_load.moments(
         runs, limited, spark.createDataFrame(brokers, struct(BROKER_SAMPLE)), fn.lit(GAP)
     )
-    at = spark_load.with_capacities(at, spark.createDataFrame(capacities, spark_load.CAPACITIES))
     return frame, limited, at.cache()
 
 
 def test_every_row_equals_the_result_of_the_core_for_the_same_intervals(frames, world) -> None:
     frame, limited, at = frames
-    rows = spark_load.capacity(at, limited, frame.select(*SERIES), DAY).collect()
+    capacities = spark_load.capacities_of(
+        CapacityOfCluster(cluster_id=case, ingress=units, egress=units, headroom_ppm=headroom)
+        for case, (units, headroom) in world.capacities.items()
+    )
+    rows = spark_load.capacity(at, limited, frame.select(*SERIES), capacities, DAY).collect()
     assert len(rows) == 2 * CASES
     bases = set()
     for row in rows:
@@ -275,10 +279,13 @@ def test_hot_intervals_of_one_cluster_do_not_displace_those_of_another(spark) ->
 
 
 def test_the_smallest_budget_of_an_interval_is_used_and_unknown_ones_are_ignored(spark) -> None:
-    columns = "cluster_id string, broker_id string, direction string, ts_ms bigint, dt_ms int, served_units bigint, recorded_units bigint, broker_units bigint, replication_units bigint, capacity_units bigint, headroom_ppm bigint"
+    columns = "cluster_id string, broker_id string, direction string, ts_ms bigint, dt_ms int, served_units bigint, recorded_units bigint, broker_units bigint, replication_units bigint"
     rows = [
-        ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication, 1_000, 800_000)
+        ("x", "1", "ingress", ts, 10_000, 0, 0, None, replication)
         for ts, replication in ((299_999, 100), (300_000, 200), (599_999, 300), (600_000, None))
     ]
-    budgets = spark_load.interval_budgets(spark.createDataFrame(rows, columns), 300_000)
+    capacities = spark_load.capacities_of(
+        [CapacityOfCluster(cluster_id="x", ingress=1_000, headroom_ppm=800_000)]
+    )
+    budgets = spark_load.interval_budgets(spark.createDataFrame(rows, columns), capacities, 300_000)
     assert sorted(tuple(row)[3:] for row in budgets.collect()) == [(0, 700), (300_000, 500)]
