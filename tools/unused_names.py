@@ -87,6 +87,7 @@ LOADED_BY_NAME: Final = {
         "reconciler.wire.messages.alter_client_quotas",
         "encode_request",
     ): "the reference of the faster parts, for tests",
+    ("reconciler.sandbox", "__getattr__"): "Python, for names that are imported on first use",
 }
 """Functions that no module imports by a statement."""
 

@@ -4,12 +4,17 @@
 ``server``, ``connection`` and ``state_file`` do I/O.
 """
 
-from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
 from reconciler.sandbox.broker_rules.offline_validation import validate
 from reconciler.sandbox.broker_rules.profiles import NEWEST, PROFILES, BrokerProfile, profile_named
-from reconciler.sandbox.faults import Fault
-from reconciler.sandbox.server import Sandbox
-from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
+
+if TYPE_CHECKING:
+    from reconciler.sandbox.authorizer import OPEN, READER, RECONCILER, Authorizer, Operation
+    from reconciler.sandbox.faults import Fault
+    from reconciler.sandbox.server import Sandbox
+    from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
 
 __all__ = [
     "NEWEST",
@@ -28,3 +33,18 @@ __all__ = [
     "profile_named",
     "validate",
 ]
+
+_PARTS_OF_SERVER: Final = {
+    "authorizer": ("OPEN", "READER", "RECONCILER", "Authorizer", "Operation"),
+    "faults": ("Fault",),
+    "server": ("Sandbox",),
+    "settings": ("Listener", "ListenerProtocol", "SandboxSettings"),
+}
+"""Names by their module, which is imported when one is used: an offline plan needs the rules alone."""
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _PARTS_OF_SERVER.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

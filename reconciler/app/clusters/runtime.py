@@ -5,12 +5,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.app.clusters.connection import connection_events
 from reconciler.app.clusters.record_stores import open_records, read_only_inventory
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
-from reconciler.client import ClientConfig, QuotaClient
 from reconciler.errors import WrongCluster
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory
@@ -23,6 +21,7 @@ from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcilePorts
 
 if TYPE_CHECKING:
+    from reconciler.client import ClientConfig, QuotaClient
     from reconciler.inventory.audit_log import FileAuditLog
 
 
@@ -43,8 +42,8 @@ class Runtime:
     """The ports of one run; ``client`` is the store in ``ports``."""
 
     ports: ReconcilePorts
-    client: QuotaClient
-    config: ClientConfig
+    client: "QuotaClient"
+    config: "ClientConfig"
 
     @property
     def own_principal(self) -> Principal | None:
@@ -52,7 +51,7 @@ class Runtime:
         return own_principal(self.config)
 
 
-def own_principal(config: ClientConfig) -> Principal | None:
+def own_principal(config: "ClientConfig") -> Principal | None:
     """Return our principal in a cluster, if the login shows it."""
     user = getattr(config.sasl, "username", None)
     return None if user is None else Principal(user=user, client_id=config.client_id)
@@ -71,6 +70,9 @@ async def open_runtime(
     Raises:
         ConfigError: A client setting is invalid.
     """
+    from reconciler.app.clusters.connection import connection_events
+    from reconciler.client import QuotaClient
+
     clock = SystemClock()
     config = target.client_config(notices)
     with contextlib.ExitStack() as stack:
@@ -106,19 +108,22 @@ async def open_runtime(
 @contextlib.asynccontextmanager
 async def connect_client(
     notices: TextReceiver, target: ClusterTarget
-) -> AsyncIterator[QuotaClient]:
+) -> "AsyncIterator[QuotaClient]":
     """Connect a client for the target; it is closed at the end in any case.
 
     Raises:
         ConfigError: Its settings are invalid.
     """
+    from reconciler.app.clusters.connection import connection_events
+    from reconciler.client import QuotaClient
+
     async with QuotaClient(
         target.client_config(notices), events=connection_events(notices)
     ) as client:
         yield client
 
 
-async def expected_cluster(client: QuotaClient, target: ClusterTarget) -> Cluster:
+async def expected_cluster(client: "QuotaClient", target: ClusterTarget) -> Cluster:
     """Return the cluster that answers, if it is the expected one.
 
     Raises:
