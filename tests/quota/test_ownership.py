@@ -239,3 +239,16 @@ def test_with_a_part_each_entity_has_the_records_of_one_side(owned, replacement,
     assert merged.part(entities).records == replacement.part(entities).records
     assert merged.part(unchanged).records == owned.part(unchanged).records
     assert merged.part(unchanged).intents == owned.part(unchanged).intents
+
+
+def test_a_value_has_an_owner_if_it_was_applied_last_for_a_document():
+    for document, value, is_owned in (
+        ("t/one", 5.0, True),
+        ("t/one", 6.0, False),
+        ("", 5.0, False),
+    ):
+        owner = Owner(document=document)
+        recorded = Recorded(entity=ALICE, key=RATE, value=5.0, owner=owner)
+        owned = EMPTY.with_changes([recorded])
+        assert owned.owner_of(PAIR, value) == (owner if is_owned else None)
+    assert EMPTY.owner_of(PAIR, None) is None

@@ -134,6 +134,14 @@ def test_an_outcome_is_complete_only_if_every_change_was_applied_is_visible_and_
     assert outcome().count("UNKNOWN") == 0
 
 
+def test_an_outcome_is_applied_if_the_cluster_acknowledged_every_change():
+    applied, refused = (
+        PairOutcome(change=CHANGE, result=result) for result in (Applied(), Held(waits_for=()))
+    )
+    assert outcome(pairs=(applied,)).is_applied
+    assert not outcome(pairs=(applied, refused)).is_applied
+
+
 def test_a_reconciliation_is_in_order_if_everything_was_compared_and_nothing_is_open():
     looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
     assert looked.in_order
