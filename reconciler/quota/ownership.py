@@ -265,6 +265,15 @@ class OwnershipRecords:
         is_owned = owner is not None and bool(owner.document)
         return owner if is_owned and same_value(key, record.applied[column], value) else None
 
+    def owners(self) -> Iterator[tuple[Entity, Owner]]:
+        """Yield the owners of recorded values, and of those that overrides replaced, with their entities."""
+        for subject, record in self.records.items():
+            for _, owner in record.pairs():
+                yield subject, owner
+        for override in self.overrides.values():
+            if override.before_owner is not None:
+                yield override.entity, override.before_owner
+
     def part(self, entities: Collection[Entity]) -> "OwnershipRecords":
         """Return the records of some entities; pairs of other entities are not counted in ``elsewhere``."""
         return replace(

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -150,3 +151,39 @@ def test_no_document_keeps_the_value_of_an_override_that_has_ended(first, before
     for _ in range(3):
         _ = world.run()
     assert world.live().get(SHARED, (None,))[0] != RAISED
+
+
+@pytest.mark.parametrize("value", [None, RAISED])
+@pytest.mark.parametrize(
+    ("policy", "is_observed", "has_namesake", "is_kept"),
+    [
+        ("Delete", False, False, True),
+        ("Delete", False, True, True),
+        ("Retain", False, True, True),
+        ("Retain", True, False, True),
+        ("Delete", True, False, False),
+    ],
+)
+def test_a_document_that_disappears_during_an_override_leaves_the_same_limit_as_without_one(
+    value, policy, is_observed, has_namesake, is_kept
+):
+    """An override that removes the limit drops its record; the record of the override has the owner."""
+    world = KubeWorld(guards=None, tenants=GRANTS)
+    world.kafka.cluster_id = "fake"
+    world.put(resource("own", SHARED, {RATE: 10 * MIB}, namespace="team", deletionPolicy=policy))
+    _ = world.run()
+    asyncio.run(_begin(world, value))
+    _ = world.run()
+    assert world.live().get(SHARED, (None,))[0] == value
+    world.delete(TEAM, finalizer=is_observed)
+    if is_observed:
+        _ = world.run()
+    if has_namesake:
+        namesake = entity(user="team-b")
+        world.put(resource("own", namesake, {RATE: MIB}, namespace="team", deletionPolicy=policy))
+    world.restart()
+    world.clock.advance(200.0)
+    for _ in range(3):
+        _ = world.run()
+    assert world.live().get(SHARED, (None,))[0] == (10 * MIB if is_kept else None)
+    assert world.load()[1].overrides == {}

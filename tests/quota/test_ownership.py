@@ -178,6 +178,16 @@ def test_a_record_lists_its_pairs_with_their_owners():
     ]
 
 
+def test_the_owners_are_those_of_values_and_of_replaced_values():
+    replaced_owner = Owner(document="team/replaced")
+    owned = after(
+        recorded(),
+        OverrideSet(override=override(before_owner=replaced_owner)),
+        OverrideSet(override=replace(override(), key=Key.CONSUMER_BYTE_RATE)),
+    )
+    assert list(owned.owners()) == [(ALICE, ONE), (ALICE, replaced_owner)]
+
+
 @given(inventories(), st.data())
 def test_the_records_of_some_entities_and_of_the_others_are_all_records(owned, data):
     subjects = sorted(

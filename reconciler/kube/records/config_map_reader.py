@@ -158,12 +158,7 @@ def _with_parts(stored: StoredRecords, parts: Iterable[tuple[Obj, DecodedPart]])
         _join(config_map, drift_since, more.drift_since)
         _join(config_map, overrides, more.overrides)
         orphaned |= more.orphaned
-        documents = part.uids.keys() | {
-            owner.document
-            for record in more.records.values()
-            for owner in record.owners
-            if owner is not None
-        }
+        documents = part.uids.keys() | {owner.document for _, owner in more.owners()}
         for document in documents:
             uid = part.uids.get(document)
             if found_uids.setdefault(document, uid) != uid:

@@ -141,12 +141,7 @@ def _of_parts(
 
 def _uids(uids: Mapping[str, str], share: OwnershipRecords) -> bytes:
     """Return the uids of the documents that own something in one part."""
-    documents = {
-        owner.document
-        for record in share.records.values()
-        for owner in record.owners
-        if owner is not None
-    }
+    documents = {owner.document for _, owner in share.owners()}
     documents |= {intent.owner.document for intent in share.intents.values()}
     rows = {document: uids[document] for document in sorted(documents & uids.keys())}
     return gzip_of(json.dumps(rows, separators=(",", ":")).encode())

@@ -259,8 +259,7 @@ class KubeInventory:
         """
         left_behind = [
             owner.document
-            for record in (self.owned.records.values() if documents else ())
-            for _, owner in record.pairs()
+            for _, owner in (self.owned.owners() if documents else ())
             if owner.document in documents and owner.deletion_policy is not DeletionPolicy.RETAIN
         ]
         if left_behind:

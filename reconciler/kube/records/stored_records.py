@@ -133,9 +133,7 @@ def changed_entities(
             if before.uids.get(document) != after.uids.get(document)
         }
         entities.update(
-            subject
-            for subject, record in second.records.items()
-            if any(owner is not None and owner.document in documents for owner in record.owners)
+            subject for subject, owner in second.owners() if owner.document in documents
         )
     return entities
 
