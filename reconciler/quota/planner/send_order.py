@@ -18,8 +18,8 @@ and from two rules for operations that did not succeed:
 The write that ends an override undoes what kquota did, so no declaration may delay it. It waits only for other such
 writes, for writes of unknown outcome and for what is not visible yet; an operation that a broker refuses, that a guard
 withholds or that is held does not hold it. Until that operation succeeds, the client has the limit that the end of the
-override alone gives it, which is the limit from before the override. Ends are in batches of their own, because an
-entity that is held is held with all operations of its batch.
+override alone gives it, which is the limit from before the override, or the one that was declared since for the same
+entity. Ends are in batches of their own, because an entity that is held is held with all operations of its batch.
 
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
