@@ -37,8 +37,8 @@ _GRAMMAR: Final = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
 )
 
-_WITH_UNIT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgtpKMGTP])(i?)[bB]?(?:/s|ps)?")
-"""A number as people write byte rates."""
+_WITH_UNIT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kmgtpKMGTP])(i?)(?:b|B?(?:/s)?|Bps)")
+"""A number as people write byte rates; not ``Mbps`` and ``Mb/s``, which are rates of bits."""
 
 MANIFEST_PATTERN: Final = (
     r"^((0|[1-9][0-9]{0,18})"
