@@ -88,12 +88,14 @@ class RunQuery:
         if self.series is not None:
             groups = [at for at in file.groups(SERIES, self.series) if begin <= at < end]
         names = [*SERIES, *dict.fromkeys(("ts_ms", *self.columns))]
+        path = store.display_path(part.file.path)
         for at in groups:
-            rows = _in_window(file.read([at], names), self.from_ms, self.to_ms)
+            read_rows = file.read([at], names)
+            arrow_tables.check_no_nulls(read_rows, (*SERIES, "ts_ms"), path)
+            rows = _in_window(read_rows, self.from_ms, self.to_ms)
             if self.series is not None and rows.num_rows:
                 rows = rows.filter(matches(rows, SERIES, sorted(self.series)).is_valid())
             if rows.num_rows:
-                path = store.display_path(part.file.path)
                 yield pack(_numeric(rows, self.columns, path), self.columns)
 
 

@@ -193,15 +193,23 @@ def test_a_file_that_is_missing_or_is_not_the_committed_one_is_named(tmp_path: P
     assert unreadable.value.path == str(path)
 
 
-def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
-    lake = rows.lake_in(tmp_path)
-    table = rows.usage()
-    place = USAGE_SAMPLE.names.index("rate_units")
-    table = table.set_column(place, pa.field("rate_units", pa.int64()), pa.nulls(3, pa.int64()))
+@pytest.mark.parametrize("columns", [COLUMNS, ()], ids=["samples", "series"])
+@pytest.mark.parametrize("name", ["user", "ts_ms", "rate_units"])
+def test_a_missing_value_is_an_error(tmp_path: Path, name: str, columns: tuple[str, ...]) -> None:
+    """A sample without a user would count as one of the user in the row before."""
+    table = rows.usage(users=("ann", "bea"))
+    place = USAGE_SAMPLE.names.index(name)
+    values = table.column(name).to_pylist()
+    values[-1] = None
+    column = pa.array(values, table.column(name).type)
     sink = tmp_path / "a.parquet"
-    pq.write_table(table, sink)
+    pq.write_table(table.set_column(place, pa.field(name, column.type), column), sink)
     part = FilePart(
-        file=UnitFile(path="a.parquet", size=sink.stat().st_size, rows=3, sha256="0" * 64)
+        file=UnitFile(path="a.parquet", size=sink.stat().st_size, rows=len(values), sha256="0" * 64)
     )
-    with pytest.raises(LakeDamaged, match="rate_units"):
-        _ = read(lake, RunQuery(from_ms=0, to_ms=2**60), [part])
+    query = RunQuery(from_ms=0, to_ms=2**60, columns=columns)
+    if name in ("ts_ms", *SERIES, *columns):
+        with pytest.raises(LakeDamaged, match=f"1 of {len(values)} values in the column '{name}'"):
+            _ = list(query.read(FolderReader(tmp_path), part))
+    else:
+        assert list(query.read(FolderReader(tmp_path), part))

@@ -108,20 +108,33 @@ def check_columns(table: Table, actual_schema: pa.Schema, path: str = "") -> Non
             )
 
 
+def check_no_nulls(rows: pa.Table, names: Sequence[str], path: str) -> None:
+    """Check that some columns have a value in each row.
+
+    Raises:
+        LakeDamaged: A value is null.
+    """
+    for name in names:
+        values = rows.column(name)
+        holes = values.null_count
+        if pa.types.is_dictionary(values.type) and not holes:
+            # The dictionary may contain a null, too.
+            holes = pc.sum(pc.is_null(values)).as_py() or 0
+        if holes:
+            raise LakeDamaged(
+                f"{holes} of {rows.num_rows} values in the column {name!r} are null, which none may be",
+                path=path,
+                hint=ASK_FOR_WHOLE,
+            )
+
+
 def _column(column: Column, rows: pa.Table, path: str) -> pa.ChunkedArray:
     expected_type = TYPES[column.kind]
     if column.name not in rows.schema.names:
         return pa.chunked_array([pa.nulls(rows.num_rows, expected_type)], type=expected_type)
     values = rows.column(column.name)
-    holes = values.null_count
-    if pa.types.is_dictionary(values.type) and not holes:
-        holes = pc.sum(pc.is_null(values)).as_py() or 0  # the dictionary may contain a null, too
-    if holes and not column.null:
-        raise LakeDamaged(
-            f"{holes} of {rows.num_rows} values in the column {column.name!r} are null, which none may be",
-            path=path,
-            hint=ASK_FOR_WHOLE,
-        )
+    if not column.null:
+        check_no_nulls(rows, (column.name,), path)
     if values.type.equals(expected_type):
         return values
     if pa.types.is_dictionary(values.type) and not values.type.value_type.equals(expected_type):
