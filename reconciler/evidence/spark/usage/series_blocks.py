@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -80,7 +81,8 @@ class SampleFiles:
         if not tasks:
             return self.spark.createDataFrame([], schema)
         numbers = self.spark.range(0, len(tasks), 1, len(tasks))
-        return numbers.mapInArrow(_reading(FolderReader(folder), tasks, query), schema)
+        encoded = [_SERIALIZER.dumps(task) for task in tasks]
+        return numbers.mapInArrow(_reading(FolderReader(folder), encoded, query), schema)
 
 
 def _struct(columns: Sequence[str]) -> StructType:
@@ -98,15 +100,24 @@ def _keys(series: DataFrame) -> SearchKeys | None:
     return [tuple(row) for row in rows] if len(rows) <= MOST_KEYS else None
 
 
+_SERIALIZER: Final[Any] = CPickleSerializer()
+
+
 def _reading(
-    store: RangeReader, tasks: Sequence[Sequence[FilePart]], query: RunQuery
+    store: RangeReader, encoded_tasks: Sequence[bytes], query: RunQuery
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of workers that maps numbers of tasks to runs."""
+    """Return the function of workers that maps numbers of tasks to runs.
+
+    Args:
+        encoded_tasks: The parts of files of each task. Every worker gets all tasks, which may have 100,000 files, and decodes
+            only its own.
+    """
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for part in tasks[number]:
+                parts: list[FilePart] = _SERIALIZER.loads(encoded_tasks[number])
+                for part in parts:
                     yield from query.read(store, part)
 
     return read

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from obstore.store import LocalStore
 from pyspark.sql import SparkSession
@@ -12,9 +13,10 @@ from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.series_blocks import SampleFiles
 from reconciler.evidence.store import sample_runs
 from reconciler.evidence.store.files import address
+from reconciler.evidence.store.files.local_files import FolderReader
 from reconciler.evidence.store.files.object_store import FileStore
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.sample_runs import SERIES
+from reconciler.evidence.store.sample_runs import SERIES, RunQuery
 from reconciler.usage.samples import DAY_MS, QuotaType
 from reconciler.usage.tables import USAGE_SAMPLE
 from reconciler.usage.tags import bucket_of
@@ -89,6 +91,18 @@ def test_units_without_files_have_no_runs(spark: SparkSession, tmp_path: Path) -
     assert samples.series().count() == 0
     assert samples.runs().columns == [*SERIES, *series_blocks.COLUMNS]
     assert samples.runs().count() == 0
+
+
+def test_a_worker_decodes_only_its_own_task(folder: Path) -> None:
+    """Every worker gets all tasks: to decode the files of a large fleet for each took longer than to read them."""
+    files = [file for unit in lakes.lake(folder).manifests(USAGE_SAMPLE) for file in unit.files]
+    query = RunQuery(from_ms=FROM, to_ms=FROM + DAY_MS)
+    (task,) = sample_runs.tasks_of(files)
+    encoded = [b"not decoded", series_blocks._SERIALIZER.dumps(task)]
+    read = series_blocks._reading(FolderReader(folder), encoded, query)
+    runs = list(read(iter([pa.RecordBatch.from_pydict({"id": [1]})])))
+    assert runs == [run for part in task for run in query.read(FolderReader(folder), part)]
+    assert runs
 
 
 def _fleet() -> dict[tuple[str, str, str], list[Sample]]:
