@@ -1,9 +1,12 @@
 """The sandbox over TCP: one image, many brokers, faults on demand."""
 
 import asyncio
+import errno
+import gc
 import shutil
 import socket
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -335,3 +338,26 @@ def test_ten_thousand_entities_are_described_in_one_response(profile: object) ->
         sandbox.seed(seeded)
         with connect(sandbox) as connection:
             assert connection.quotas() == seeded
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_connection_in_any_step_of_being_accepted_is_closed_with_the_sandbox(steps: int) -> None:
+    """Its socket would be collected later, with a warning in another test."""
+
+    async def connect_and_stop() -> socket.socket:
+        async with Sandbox() as sandbox:
+            client = socket.socket()
+            client.setblocking(False)
+            assert client.connect_ex(("127.0.0.1", sandbox.port())) in {0, errno.EINPROGRESS}
+            for _ in range(steps):
+                await asyncio.sleep(0)
+        return client
+
+    leaks: list[object] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        client = asyncio.run(connect_and_stop())
+        _ = gc.collect()
+        leaks.extend(warning.message for warning in caught)
+    client.close()
+    assert leaks == []
