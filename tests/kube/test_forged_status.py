@@ -415,7 +415,10 @@ def test_a_namespace_does_not_keep_the_value_of_an_override_that_has_ended(spec)
     )
 
     def with_override(stored: StoredRecords) -> StoredRecords:
-        return replace(stored, owned=stored.owned.with_changes([OverrideSet(override=override)]))
+        owner = stored.owned.owner_of((MINE, RATE), 5000.0)
+        assert owner is not None
+        begun = OverrideSet(override=replace(override, before_owner=owner))
+        return replace(stored, owned=stored.owned.with_changes([begun]))
 
     _ = asyncio.run(record_store.change(world.api, "ops", "fake", with_override))
     world.turn(resync=True)
