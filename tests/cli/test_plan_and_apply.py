@@ -246,7 +246,7 @@ def test_the_printed_command_that_removes_an_ip_alias_works(kquota, kip, folder,
     project(folder, sandbox.bootstrap, gate, quota("a"))
     refused = kquota("apply", "--yes")
     assert refused.code == 3
-    (line,) = set(re.findall("`(kafka-client-quotas .*?)`", refused.err))
+    (line,) = set(re.findall("`(kafka-client-quotas .*?)`", refused.out))
     assert kquota("apply", "--yes", "--only", "user=a").code == 0, "another entity does not wait"
     command = shlex.split(line)
     assert command[1:3] == ["--bootstrap-server", sandbox.bootstrap]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import arrow_tables, object_store
-from reconciler.evidence.store.lake import Lake
+from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.manifest import Unit
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.entity_forms import canonical_text
@@ -74,9 +74,8 @@ def write(fleet: Fleet, to: Path | str, *, truth: Path | None = None) -> Written
                     Unit(
                         table=table, cluster_id=fleet.cluster_id(cluster), day=fleet.day(day.number)
                     ),
-                    table_rows,
+                    UnitContent(rows=table_rows, inputs=scrape_interval.inputs(fleet.pace)),
                     None,
-                    inputs=scrape_interval.inputs(fleet.pace),
                 )
                 rows[table.name] = rows.get(table.name, 0) + table_rows.num_rows
             if truth is not None:

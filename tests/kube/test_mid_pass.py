@@ -10,6 +10,7 @@ from reconciler.errors import ConnectError, KubernetesError
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.quota.ownership import Override, OverrideSet
 from tests.kube.run.test_cluster_reconciler import ALICE, BOB, RATE, World, limits
 from tests.kube.worlds import resource
@@ -367,24 +368,23 @@ def test_records_of_a_replaced_cluster_are_known_when_it_returns():
 
 def override(world: World, value: float, seconds: float) -> Any:
     """Record an override, as `kquota override --kubernetes` does beside a running operator."""
-    begun = OverrideSet(
-        override=Override(
-            entity=ALICE,
-            key=RATE,
-            value=value,
-            until=world.kafka.clock.now() + seconds,
-            author="night",
-            reason="storm",
-            before=2048.0,
-            declared=2048.0,
-        )
+    begun = Override(
+        entity=ALICE,
+        key=RATE,
+        value=value,
+        until=world.kafka.clock.now() + seconds,
+        author="night",
+        reason="storm",
+        before=2048.0,
+        declared=2048.0,
     )
-    return record_store.change(
-        world.api,
-        "ops",
-        world.kafka.cluster_id,
-        lambda stored: replace(stored, owned=stored.owned.with_changes([begun])),
-    )
+
+    def with_override(stored: StoredRecords) -> StoredRecords:
+        owned = stored.owned
+        with_owner = replace(begun, before_owner=owned.owner_of((ALICE, RATE), 2048.0))
+        return replace(stored, owned=owned.with_changes([OverrideSet(override=with_owner)]))
+
+    return record_store.change(world.api, "ops", world.kafka.cluster_id, with_override)
 
 
 @pytest.mark.parametrize("restarts", [False, True])

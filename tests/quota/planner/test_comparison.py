@@ -20,7 +20,7 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Plan, QuotaChange, apply_to
 from reconciler.quota.policy import Action, Cause, DriftMode, Policy, Rules
-from reconciler.quota.state import QuotaState
+from reconciler.quota.state import QuotaState, limits_of
 from tests.hypothesis_profiles import count_examples
 from tests.quota.reference import target_of
 from tests.quota.strategies import ENTITIES, NOW, World, declarations, states, worlds
@@ -241,3 +241,15 @@ def test_records_of_an_entity_are_compared_even_if_all_values_are_equal():
         assert (after.orphaned, after.drift_since) == (frozenset(), {})
         assert plan.in_sync == 1
         assert all(finding.action is not Action.WRITE for finding in plan.findings)
+
+
+def test_one_entity_of_another_writer_is_reported():
+    live = QuotaState(limits={entity(user="bob"): limits_of({Key.PRODUCER_BYTE_RATE: 5.0})})
+    plan = compare(
+        desired=DesiredState(),
+        owned=OwnershipRecords(cluster_id="c"),
+        live=live,
+        rules=Rules(),
+        now=NOW,
+    )
+    assert [finding.cause for finding in plan.findings] == [Cause.UNMANAGED]
