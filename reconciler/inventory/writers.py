@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import PlanRefused
-from reconciler.quota.address_prefixes import prefixes_meet
+from reconciler.inventory.address_prefixes import prefixes_meet
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 
 FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0

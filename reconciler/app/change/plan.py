@@ -1,4 +1,4 @@
-"""Plans one cluster: what would change and why, and its effect by recorded use. Nothing is written."""
+"""Plans one cluster: what would change and why, and its effect by recorded use, and which documents a pull request changes. Nothing is written."""
 
 import asyncio
 from collections.abc import Iterable

@@ -11,7 +11,8 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
 from reconciler.app.drift.watcher import DriftWatcher, DriftWatchOptions
 from reconciler.app.loop.cluster_loop import ClusterLoop
-from reconciler.app.loop.health import hung_loops, late_loops, metrics_of, serve_metrics
+from reconciler.app.loop.health import hung_loops, late_loops
+from reconciler.app.loop.metrics_endpoint import metrics_of, serve_metrics
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.requests import MetricsRequest, NotificationRequest

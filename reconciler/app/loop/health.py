@@ -8,16 +8,10 @@ API server) was up to date at most three intervals ago. Whether a reconciliation
 process would not reach the cluster either. Metrics, alerts and logs report failures.
 """
 
-import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from reconciler.app.loop.cluster_loop import ClusterLoop
-from reconciler.app.notices import TextReceiver
-from reconciler.app.requests import MetricsRequest
-
-if TYPE_CHECKING:
-    from reconciler.metrics import Metrics
 
 LONGEST_SECONDS: Final = 1800.0
 """A reconciliation that lasts longer hangs."""
@@ -64,44 +58,3 @@ def late_loops(loops: Iterable[ClusterLoop], now: float) -> list[str]:
 def is_late(last: float, interval: float, now: float) -> bool:
     """Whether something that should happen every ``interval`` seconds has not happened for too long."""
     return now - last > LATE_INTERVALS * interval + GRACE_SECONDS
-
-
-def metrics_of(serving: MetricsRequest) -> "Metrics | None":
-    """Return the metrics, if an address was typed.
-
-    Raises:
-        UsageError: The extra is not installed.
-    """
-    if serving.address is None:
-        return None
-    from reconciler.base.installation import needs
-
-    needs("watch", "--metrics-address")
-    from reconciler.metrics import Metrics
-
-    return Metrics(entity_labels=serving.entity_labels)
-
-
-@contextlib.asynccontextmanager
-async def serve_metrics(
-    notices: TextReceiver,
-    serving: MetricsRequest,
-    metrics: "Metrics | None",
-    *,
-    healthy: Callable[[], Sequence[str]],
-    ready: Callable[[], Sequence[str]],
-) -> AsyncIterator[None]:
-    """Run the server while the context lasts; do nothing if no address was typed.
-
-    Raises:
-        ConfigError: It cannot listen there.
-    """
-    if metrics is None or serving.address is None:
-        yield
-        return
-    from reconciler.metrics import HealthServer, address
-
-    endpoint = address(serving.address)
-    async with HealthServer(endpoint, metrics=metrics, healthy=healthy, ready=ready) as server:
-        notices.note(f"metrics and probes on {endpoint.host or '*'}:{server.port}")
-        yield

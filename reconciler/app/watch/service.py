@@ -15,7 +15,8 @@ from reconciler.app.clusters.record_stores import current_principal, make_folder
 from reconciler.app.clusters.runtime import by_rules, own_principal
 from reconciler.app.event_loop import signals_handled
 from reconciler.app.loop.cluster_loop import ClusterLoop, LoopIntervals, Random
-from reconciler.app.loop.health import hung_loops, is_late, late_loops, metrics_of, serve_metrics
+from reconciler.app.loop.health import hung_loops, is_late, late_loops
+from reconciler.app.loop.metrics_endpoint import metrics_of, serve_metrics
 from reconciler.app.loop.task_supervisor import supervise
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import MetricsRequest

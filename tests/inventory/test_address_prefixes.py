@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.quota.address_prefixes import prefixes_meet
+from reconciler.inventory.address_prefixes import prefixes_meet
 from reconciler.quota.entity import canonical_address
 
 FIRST_ZERO = re.compile(r"(^|[.:[])0$")
