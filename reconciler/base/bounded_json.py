@@ -17,7 +17,10 @@ ANSWER: Final = 1024 * 1024
 """Bytes of a server's response about one object."""
 
 DOCUMENT: Final = 64 * 1024 * 1024
-"""Bytes of a file about a whole cluster."""
+"""Bytes of a server's response about many objects."""
+
+OWN_FILE: Final = 512 * 1024 * 1024
+"""Bytes of a file that kquota wrote: records of a million pairs have 200 MB, a plan of 300,000 changes has 150 MB."""
 
 ITEM_BYTES: Final = 4
 """Minimum average bytes of an item: ``[],`` has three and needs 64 in memory."""

@@ -257,7 +257,7 @@ def _parse(text: str | bytes, location: str) -> object:
     try:
         # A reader looks only as deep as its writer writes, so the depth of the rest does not matter.
         return bounded_json.parse(
-            text, most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique, checks_depth=False
+            text, most_bytes=bounded_json.OWN_FILE, pairs=bounded_json.unique, checks_depth=False
         )
     except bounded_json.InvalidJson as error:
         raise ConfigError(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
+from reconciler.base import bounded_json
 from reconciler.base.durable_files import DISK, DurableFiles, FileStamp
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
@@ -28,10 +29,6 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 PATIENCE_SECONDS: Final = 10.0
 """Maximum wait for the short lock; it is held for one read and one write of the file."""
-
-
-MAX_BYTES: Final = 512 * 1024 * 1024
-"""Maximum size of the file; a million pairs have about 200 MB."""
 
 
 class RecordsFile:
@@ -58,7 +55,11 @@ class RecordsFile:
             stamp = self._files.stamp(self.path)
             if stamp is not None and stamp == self._stamp:
                 return self._clusters
-            content = b"" if stamp is None else self._files.read(self.path, max_bytes=MAX_BYTES)
+            content = (
+                b""
+                if stamp is None
+                else self._files.read(self.path, max_bytes=bounded_json.OWN_FILE)
+            )
         except OSError as error:
             raise InventoryError(
                 f"{self.path} cannot be read: {error.strerror}",

@@ -91,7 +91,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     """
     try:
         document = bounded_json.parse(
-            content.decode("ascii"), most_bytes=bounded_json.DOCUMENT, pairs=bounded_json.unique
+            content.decode("ascii"), most_bytes=bounded_json.OWN_FILE, pairs=bounded_json.unique
         )
     except ValueError as error:
         raise _damaged_error(location, str(error)) from error

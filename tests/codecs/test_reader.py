@@ -107,3 +107,9 @@ def test_a_value_nested_deeper_than_any_document_is_refused(levels):
     text = good(a=1).replace("1", "[" * levels + "]" * levels)
     with pytest.raises(ConfigError):
         top(text)["a"].expect([1])
+
+
+def test_a_document_of_more_than_64_mebibytes_is_read():
+    """A plan of 150,000 changes is so large."""
+    text = "x" * (65 << 20)
+    assert top(good(text=text))["text"].text() == text

@@ -222,3 +222,11 @@ def test_a_repeated_field_is_damage():
 
 def test_the_document_is_plain_json():
     assert json.loads(encode(document()))["clusters"]["lkc"]["owners"][0] == ["shop/x", None, 5.0]
+
+
+def test_records_of_more_than_64_mebibytes_are_read():
+    """A project of 500 clusters with a thousand entities each has so many."""
+    writer = dataclasses.replace(WRITER.writer, description="x" * (65 << 20))
+    writers = {"git:prod": dataclasses.replace(WRITER, writer=writer)}
+    clusters = {"lkc": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc"), writers=writers)}
+    assert decode(encode(clusters), location="f") == clusters
