@@ -95,5 +95,5 @@ class RefInventory:
 
 
 def _message(command: str, changes: Sequence[RecordChange]) -> str:
-    phase = "intents" if all(isinstance(change, IntentStarted) for change in changes) else "results"
-    return f"{command}: {phase} for {len(changes)} record change{'s' if len(changes) > 1 else ''}"
+    phase = "intents" if any(isinstance(change, IntentStarted) for change in changes) else "results"
+    return f"{command}: {phase} for {len(changes)} record change{'' if len(changes) == 1 else 's'}"

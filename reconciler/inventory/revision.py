@@ -32,21 +32,24 @@ class RevisionInventory:
     def __init__(self, declared: DesiredState, *, inventory: Inventory) -> None:
         self._declared = declared
         self._inventory = inventory
+        self._is_derived = False  # whether the records loaded last are those of the revision
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return the inventory's records, else those derived from the revision."""
         owned = await self._inventory.load(cluster_id)
+        self._is_derived = not owned.is_known
         return owned if owned.is_known else derive_records(cluster_id, self._declared)
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Write to the real inventory, whose records are used from then on.
 
-        The first write also stores the revision's records; otherwise they would be lost.
+        The first write also stores the revision's records; otherwise they would be lost. The inventory is not loaded again:
+        a git ref refuses a write over a version that the plan did not read.
         """
-        if changes and not (await self._inventory.load(cluster_id)).is_known:
-            await self._inventory.write(cluster_id, (*self._derived_changes(), *changes))
-        else:
-            await self._inventory.write(cluster_id, changes)
+        if changes and self._is_derived:
+            changes = (*self._derived_changes(), *changes)
+        await self._inventory.write(cluster_id, changes)
+        self._is_derived = self._is_derived and not changes
 
     def _derived_changes(self) -> Sequence[RecordChange]:
         return [

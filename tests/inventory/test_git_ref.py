@@ -109,11 +109,11 @@ def test_the_log_distinguishes_intents_and_results():
         refs = MemoryRefs()
         inventory = opened(refs)
         await inventory.load("lkc")
-        await inventory.write("lkc", CHANGES[4:6])
+        await inventory.write("lkc", (*CHANGES[:1], *CHANGES[4:6]))
         await inventory.write("lkc", CHANGES[:1])
         await inventory.write("lkc", [])
         assert refs.messages == [
-            "kquota apply: intents for 2 record changes",
+            "kquota apply: intents for 3 record changes",
             "kquota apply: results for 1 record change",
         ]
 

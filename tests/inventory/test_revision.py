@@ -2,6 +2,10 @@
 
 import asyncio
 
+import pytest
+
+from reconciler.errors import InventoryLocked
+from reconciler.inventory.git_ref import ref_of
 from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory, derive_records
 from reconciler.quota.entity import entity
@@ -11,6 +15,7 @@ from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
 from reconciler.quota.state import QuotaState
+from tests.inventory.test_git_ref import MemoryRefs, opened
 
 ALICE, BOB = entity(user="alice"), entity(user="bob")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -73,9 +78,27 @@ def test_the_first_write_includes_the_records_of_the_revision():
         real = MemoryInventory()
         inventory = RevisionInventory(THEN, inventory=real)
         new = Recorded(entity=BOB, key=SHARE, value=1.0, owner=Owner(document="a/bob"))
+        assert await inventory.load("lkc") == derive_records("lkc", THEN)
         await inventory.write("lkc", [])
         assert not (await real.load("lkc")).is_known
         await inventory.write("lkc", [new])
         assert await real.load("lkc") == derive_records("lkc", THEN).with_changes([new])
+
+    asyncio.run(story())
+
+
+def test_of_two_runs_without_records_the_second_writes_nothing_into_a_git_ref():
+    """The first may have sent its changes; the second planned without them."""
+
+    async def story():
+        refs = MemoryRefs()
+        slow, fast = (RevisionInventory(THEN, inventory=opened(refs)) for _ in range(2))
+        for inventory in (slow, fast):
+            await inventory.load("lkc")
+        new = Recorded(entity=BOB, key=SHARE, value=1.0, owner=Owner(document="a/bob"))
+        await fast.write("lkc", [new])
+        with pytest.raises(InventoryLocked):
+            await slow.write("lkc", [new])
+        assert len(refs.files[ref_of("lkc")]) == 1
 
     asyncio.run(story())
