@@ -5,11 +5,11 @@ that depend on a withheld change are held, as if the broker had refused it. An o
 would write a declared value that a guard refuses, the value that the override replaced is restored.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
-from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import restoring, without_ends
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
@@ -156,10 +156,10 @@ def withhold(
         plan = _with_restored(plan, violations_by_change, owned)
     budgeted = False
     while True:
+        changes = {change.pair: change for change in plan.changes}
         for violation in check(plan, guards, live, owned.overrides):
-            for change in plan.changes:
-                if _concerns(violation, change):
-                    violations_by_change.setdefault(change, []).append(violation)
+            for change in _concerned(violation, changes):
+                violations_by_change.setdefault(change, []).append(violation)
         if violations_by_change.keys().isdisjoint(plan.changes):
             # The remaining violation concerns no change: an empty desired state.
             if budgeted:
@@ -188,12 +188,14 @@ def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:
     return Violation(guard=Guard.DEFINITION, message=refusal, entity=change.entity, key=change.key)
 
 
-def _concerns(violation: Violation, change: QuotaChange) -> bool:
+def _concerned(violation: Violation, changes: Mapping[Pair, QuotaChange]) -> Iterable[QuotaChange]:
+    """Return the changes that a violation withholds; budgets withhold those of a whole plan later."""
     if violation.guard is Guard.EMPTY_DESIRED:
-        return counts_as_removal(change)
-    if violation.guard in BUDGETED:
-        return False
-    return violation.entity == change.entity and violation.key is change.key
+        return filter(counts_as_removal, changes.values())
+    if violation.entity is None or violation.key is None:
+        return ()
+    change = changes.get((violation.entity, violation.key))
+    return () if change is None else (change,)
 
 
 def _last_seen(live: QuotaState, outcome: Outcome | None) -> QuotaState:

@@ -1,7 +1,9 @@
 """One reconciliation of a loop: what is withheld, what waits, what is held because of it, and its report."""
 
 import asyncio
+import sys
 from dataclasses import replace
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -840,3 +842,32 @@ def test_a_reconciliation_stopped_twice_ends_immediately_and_keeps_its_intents()
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(stopped())
     assert len(world.owned().intents) == 3
+
+
+def calls_of_withholding(count: int) -> int:
+    """How many functions are called to withhold as many changes, each refused by a guard."""
+    users = {entity(user=f"u{number}"): {RATE: 1.0} for number in range(count)}
+    prepared = World().plan(documents(users))
+    calls = 0
+
+    def note(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(note)
+    try:
+        plan, withheld_changes = withhold(
+            prepared.plan,
+            Guards(),
+            prepared.observation.live,
+            owned=prepared.observation.owned,
+            allowance=RemovalAllowance(),
+        )
+    finally:
+        sys.setprofile(None)
+    assert (len(plan.changes), len(withheld_changes)) == (0, count)
+    return calls
+
+
+def test_withholding_takes_linear_time():
+    assert calls_of_withholding(200) < 2.5 * calls_of_withholding(100)
