@@ -118,7 +118,7 @@ class DriftWatcher:
 
     async def _observe_when_unlocked(self) -> Reconciliation:
         """Observe once; if another run has locked the records for a few seconds, wait."""
-        started = self._clock.now()
+        started, began = self._clock.now(), self._clock.monotonic()
         while True:
             try:
                 reconciliation = await self._observe()
@@ -130,7 +130,7 @@ class DriftWatcher:
                     started_at=started,
                     ended_at=self._clock.now(),
                 )
-            waited = self._clock.now() - started
+            waited = self._clock.monotonic() - began
             if not isinstance(reconciliation.error, InventoryLocked) or waited >= LOCKED_SECONDS:
                 return reconciliation
             await self._clock.sleep(_LOCKED_PAUSE)

@@ -211,9 +211,10 @@ class ClusterLoop:
         # When the latest reconciliation started and ended, in seconds since the epoch; ``None`` = none yet.
         self.last_started: float | None = None
         self.last_ended: float | None = None
+        self.is_running = False  # whether a reconciliation is running
         self.failures = 0  # consecutive retriable failures
         self._work, self._pace, self._clock, self._random = work, pace, clock, random
-        # In monotonic seconds; the first pass is a resync and due at once.
+        # In monotonic seconds; the first reconciliation is a resync and due at once.
         self._rested_at = clock.monotonic()
         self._resync_at = clock.monotonic()
         self._retry_at: float | None = None
@@ -223,13 +224,6 @@ class ClusterLoop:
     def interval(self) -> float:
         """Seconds between two resyncs at present."""
         return self._pace().interval
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a reconciliation is running."""
-        return self.last_started is not None and (
-            self.last_ended is None or self.last_ended < self.last_started
-        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile repeatedly until ``stop`` is set; a running reconciliation is then cancelled and awaited.
@@ -282,7 +276,7 @@ class ClusterLoop:
     # -- and then -----------------------------------------------------------------------------------
 
     async def _pass(self, trigger: LoopTrigger) -> None:
-        self.last_started = self._clock.now()
+        self.is_running, self.last_started = True, self._clock.now()
         started = self._clock.monotonic()
         if trigger.resync:
             self._resync_at = started + self._pace().resync_after(self._random)
@@ -291,7 +285,7 @@ class ClusterLoop:
             loop_outcome = await self._work(replace(trigger, next_resync_at=next_resync_at))
         except KquotaError as error:
             loop_outcome = LoopOutcome(retry=error.retriable, note=str(error))
-        self.last_ended = self._clock.now()
+        self.is_running, self.last_ended = False, self._clock.now()
         self._follow(loop_outcome)
 
     def _follow(self, loop_outcome: LoopOutcome) -> None:

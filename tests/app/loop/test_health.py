@@ -31,18 +31,17 @@ def new_loop() -> ClusterLoop:
 
 
 @pytest.mark.parametrize(
-    ("started", "ended", "hangs"),
+    ("started", "running", "hangs"),
     [
-        (None, None, False),
-        (0.0, None, True),
-        (0.0, 1.0, False),
-        (5.0, 1.0, True),
-        (LONGEST_SECONDS, None, False),
+        (None, False, False),
+        (0.0, True, True),
+        (0.0, False, False),
+        (LONGEST_SECONDS, True, False),
     ],
 )
-def test_a_loop_is_reported_as_hung_while_its_reconciliation_does_not_end(started, ended, hangs):
+def test_a_loop_is_reported_as_hung_while_its_reconciliation_does_not_end(started, running, hangs):
     loop = new_loop()
-    loop.last_started, loop.last_ended = started, ended
+    loop.last_started, loop.is_running = started, running
     problems = hung_loops([loop], LONGEST_SECONDS + 10)
     assert bool(problems) == hangs
     assert all(problem.startswith("prod: a reconciliation has lasted for ") for problem in problems)
@@ -52,22 +51,22 @@ LATE = 1.0 + 3 * 60.0 + GRACE_SECONDS
 
 
 @pytest.mark.parametrize(
-    ("started", "ended", "now", "problems"),
+    ("running", "ended", "now", "problems"),
     [
-        (None, None, 0.0, ["prod: first reconciliation pending"]),
-        (0.0, None, 0.0, ["prod: first reconciliation pending"]),
-        (0.0, 1.0, 1.0, []),
-        (0.0, 1.0, LATE, []),
-        (0.0, 1.0, LATE + 1, [f"prod: no reconciliation for {LATE:.0f} s"]),
-        (5.0, 1.0, LATE + 1, []),
+        (False, None, 0.0, ["prod: first reconciliation pending"]),
+        (True, None, 0.0, ["prod: first reconciliation pending"]),
+        (False, 1.0, 1.0, []),
+        (False, 1.0, LATE, []),
+        (False, 1.0, LATE + 1, [f"prod: no reconciliation for {LATE:.0f} s"]),
+        (True, 1.0, LATE + 1, []),
     ],
     ids=["never", "the first under way", "just ended", "three intervals ago", "late", "under way"],
 )
 def test_a_loop_is_late_if_no_reconciliation_ended_for_three_intervals(
-    started, ended, now, problems
+    running, ended, now, problems
 ):
     loop = new_loop()
-    loop.last_started, loop.last_ended = started, ended
+    loop.is_running, loop.last_ended = running, ended
     assert late_loops([loop], now) == problems
 
 
@@ -90,3 +89,22 @@ def test_a_failed_reconciliation_counts_for_readiness_like_a_successful_one(fail
 def test_a_source_is_late_after_three_intervals():
     assert not is_late(1.0, 60.0, LATE)
     assert is_late(1.0, 60.0, LATE + 1)
+
+
+@pytest.mark.parametrize("jump", [-60.0, 60.0])
+def test_a_clock_that_is_set_during_a_reconciliation_does_not_hide_its_end(jump):
+    async def story() -> list[str]:
+        clock = FakeClock()
+
+        async def work(_: LoopTrigger) -> LoopOutcome:
+            assert loop.is_running
+            clock.jump(jump)
+            return LoopOutcome()
+
+        pace = LoopIntervals(interval=7200.0)
+        loop = ClusterLoop("prod", work=work, pace=lambda: pace, clock=clock)
+        await loop._pass(LoopTrigger(resync=True))
+        assert not loop.is_running
+        return hung_loops([loop], clock.now() + LONGEST_SECONDS + 61)
+
+    assert asyncio.run(story()) == []
