@@ -4,13 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Protocol
 
 from reconciler.errors import ConfigError
 from reconciler.quota.planner.removal_budgets import RemovalCount, condense
-
-LEAST_SECONDS: Final = 1.0
-"""A window of ``0s`` has this length, so that hardly anything is counted."""
 
 
 class RemovalStore(Protocol):
@@ -30,7 +27,7 @@ class RemovalStore(Protocol):
 
 
 class RemovalWindow:
-    """The removals within a sliding window of ``seconds``; ``store`` is read once, before the first result."""
+    """The removals within a sliding window of ``seconds``, which may change; ``store`` is read once, before the first result."""
 
     def __init__(self, store: RemovalStore, *, seconds: float) -> None:
         if not 0 < seconds < math.inf:
@@ -38,10 +35,6 @@ class RemovalWindow:
         self._store = store
         self.seconds = seconds
         self._counts: tuple[RemovalCount, ...] | None = None
-
-    def resize(self, seconds: float) -> None:
-        """Set the length of the window, at least ``LEAST_SECONDS``."""
-        self.seconds = max(seconds, LEAST_SECONDS)
 
     async def history(self, now: float) -> tuple[RemovalCount, ...]:
         """Return removals within the window that ends at ``now`` (seconds since the epoch).

@@ -22,9 +22,6 @@ from reconciler.quota.results.report import Outcome, Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts
 from reconciler.render.units import quantity
 
-LEAST_INTERVAL: Final = 1.0
-"""Minimum of ``spec.interval`` in seconds."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSession:
@@ -77,7 +74,7 @@ class WatchedCluster:
 
     def pace(self) -> LoopIntervals:
         """Return the intervals of the loop."""
-        return LoopIntervals(interval=max(self.settings.interval, LEAST_INTERVAL))
+        return LoopIntervals(interval=self.settings.interval)
 
     async def work(self, trigger: LoopTrigger) -> LoopOutcome:
         """Reconcile once."""

@@ -111,7 +111,7 @@ class WatchedFleet:
             self._telemetry.interval(name, cluster.pace().interval)
 
     def _runner_of(self, name: str, seconds: float) -> ReconcileRunner:
-        window = RemovalWindow(self._state.removals(name), seconds=max(seconds, 1.0))
+        window = RemovalWindow(self._state.removals(name), seconds=seconds)
         runner = self._runners.setdefault(
             name, ReconcileRunner(name, clock=self._clock, window=window)
         )

@@ -170,7 +170,7 @@ class ClusterReconciler:
             draft.obj, allow_references=self._context.settings.allow_references
         )
         unreported = partial(self._assess_unreported, cluster)
-        self._runner.window.resize(cluster.guard_window)
+        self._runner.window.seconds = cluster.guard_window
         store = await self._publisher.awaited(self._context.store_of(cluster), unreported)
         answering = await self._publisher.awaited(store.cluster(), unreported)
         draft.behaves_as = answering.behaves_as

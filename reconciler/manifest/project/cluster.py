@@ -1,5 +1,7 @@
 """A QuotaCluster, from checked JSON to values: connection, policy, guards and tenants of a cluster."""
 
+import math
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +13,7 @@ from reconciler.manifest import quantity
 from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
 from reconciler.quota.keys import FIELDS, Key
-from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
 from reconciler.quota.planner.guards import Guards, LabelRule, NewlyUnlimited, Protection
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
@@ -20,7 +22,9 @@ from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 Spec: TypeAlias = Mapping[str, Any]
 
 DEFAULT_INTERVAL: Final = 120.0
-EVERYTHING: Final = EntityPattern(forms=frozenset(EntityForm))
+LEAST_SECONDS: Final = 1.0
+"""Minimum of ``interval`` and ``guards.window``: ``0s`` means hardly any time."""
+
 _UNITS: Final = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "h": Fraction(3600)}
 
 
@@ -29,12 +33,13 @@ class Grant:
     """One tenant, and the paths of its documents."""
 
     tenant: TenantGrant
-    paths: tuple[str, ...] = ()  # folders, relative to the project file; empty = anywhere
+    # Folders, relative to the project file; empty = anywhere, as the folder `.` of the project file itself.
+    paths: tuple[str, ...] = ()
 
     def covers(self, path: str) -> bool:
         """Whether a file may contain documents of this tenant."""
         return not self.paths or any(
-            path == folder or path.startswith(folder + "/") for folder in self.paths
+            folder in {".", path} or path.startswith(folder + "/") for folder in self.paths
         )
 
 
@@ -116,11 +121,13 @@ def from_spec(name: str, spec: Spec) -> QuotaCluster:
         drift=DriftMode(spec.get("driftDetection", DriftMode.WARN)),
         exclusive=spec.get("exclusive", False),
         suspend=spec.get("suspend", False),
-        interval=seconds(spec["interval"]) if "interval" in spec else DEFAULT_INTERVAL,
+        interval=max(seconds(spec["interval"]), LEAST_SECONDS)
+        if "interval" in spec
+        else DEFAULT_INTERVAL,
         scope=tuple(pattern_of(pattern_spec) for pattern_spec in spec.get("scope", ())),
         ignore=tuple(_ignore_rule(ignore_spec) for ignore_spec in spec.get("ignore", ())),
         guards=_guards(guards, granted_ranges(grant.tenant for grant in grants)),
-        guard_window=seconds(guards.get("window", "1h")),
+        guard_window=max(seconds(guards.get("window", "1h")), LEAST_SECONDS),
         grants=grants,
         operator_class=spec.get("operatorClass", ""),
         telemetry=spec.get("telemetry", {}),
@@ -168,7 +175,15 @@ def bounds_of(limits: Spec, entities: EntityPattern = EVERYTHING) -> tuple[Value
 def _number(value: str | float | None) -> float | None:
     if value is None:
         return None
-    return float(quantity.parse(value)) if isinstance(value, str) else float(value)
+    return _float(quantity.parse(value) if isinstance(value, str) else value)
+
+
+def _float(value: Fraction | float) -> float:
+    """Return a number as float64: infinite if it is a whole number of more digits."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _name(spec: Spec | None) -> NamePattern | None:
@@ -205,9 +220,9 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
     usual = Guards()
     return Guards(
         max_removals=spec.get("maxRemovals", usual.max_removals),
-        max_removed_percent=float(spec.get("maxRemovedPercent", usual.max_removed_percent)),
-        max_change_factor=float(spec.get("maxChangeFactor", usual.max_change_factor)),
-        max_exception_factor=float(spec.get("maxExceptionFactor", usual.max_exception_factor)),
+        max_removed_percent=_float(spec.get("maxRemovedPercent", usual.max_removed_percent)),
+        max_change_factor=_float(spec.get("maxChangeFactor", usual.max_change_factor)),
+        max_exception_factor=_float(spec.get("maxExceptionFactor", usual.max_exception_factor)),
         newly_unlimited=NewlyUnlimited(spec.get("newlyUnlimited", usual.newly_unlimited)),
         protect_defaults=spec.get("protectDefaults", usual.protect_defaults),
         protected=tuple(
@@ -229,7 +244,7 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
 
 def _grant(spec: Spec) -> Grant:
     return Grant(
-        paths=tuple(path.strip("/") for path in spec.get("paths", ())),
+        paths=tuple(posixpath.normpath(path).strip("/") for path in spec.get("paths", ())),
         tenant=TenantGrant(
             namespaces=frozenset(spec["namespaces"]),
             entities=tuple(pattern_of(entity_spec) for entity_spec in spec["entities"]),

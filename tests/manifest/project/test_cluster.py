@@ -1,8 +1,10 @@
 """Parts of a QuotaCluster that are separate values."""
 
+import math
+
 import pytest
 
-from reconciler.manifest.project.cluster import EVERYTHING, Grant, bounds_of, from_spec, seconds
+from reconciler.manifest.project.cluster import Grant, bounds_of, from_spec, seconds
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.grants import TenantGrant
 from reconciler.quota.keys import Key
@@ -55,7 +57,32 @@ def test_bounds_have_the_order_of_the_columns_and_quantities_are_exact() -> None
 
 @pytest.mark.parametrize("slots", ENTITIES)
 def test_bounds_without_a_pattern_apply_to_every_form(slots: Entity) -> None:
-    assert EVERYTHING.matches(slots)
+    (bound,) = bounds_of({"requestPercentage": {"max": 1}})
+    assert bound.entities.matches(slots)
+
+
+def test_a_number_beyond_float64_is_no_bound() -> None:
+    huge = 10**400
+    guards = from_spec(
+        "prod",
+        {
+            "bootstrapServers": "a:1",
+            "guards": {
+                "maxChangeFactor": huge,
+                "maxExceptionFactor": huge,
+                "bounds": [{"limits": {"requestPercentage": {"max": huge}}}],
+            },
+        },
+    ).guards
+    assert guards.max_change_factor == guards.max_exception_factor == math.inf
+    assert [bound.maximum for bound in guards.bounds] == [math.inf]
+
+
+def test_a_loop_never_repeats_without_a_pause_and_always_counts_removals() -> None:
+    cluster = from_spec(
+        "prod", {"bootstrapServers": "a:1", "interval": "0s", "guards": {"window": "0s"}}
+    )
+    assert cluster.interval == cluster.guard_window == 1.0
 
 
 @pytest.mark.parametrize(
@@ -71,7 +98,16 @@ def test_bounds_without_a_pattern_apply_to_every_form(slots: Entity) -> None:
 def test_a_grant_covers_files_below_its_folders(path: str, covered: bool) -> None:
     tenant = TenantGrant(namespaces=frozenset({"x"}), entities=())
     assert Grant(tenant=tenant, paths=("a",)).covers(path) is covered
+    assert Grant(tenant=tenant, paths=(".",)).covers(path)
     assert Grant(tenant=tenant).covers(path)
+
+
+@pytest.mark.parametrize("folder", ["team-a", "team-a/", "./team-a", "x/../team-a", "/team-a"])
+def test_a_folder_of_a_tenant_may_be_written_in_several_ways(folder: str) -> None:
+    tenant = {"namespaces": ["a"], "entities": [{"user": {"prefix": "a"}}], "paths": [folder]}
+    (grant,) = from_spec("prod", {"bootstrapServers": "a:1", "tenants": [tenant]}).grants
+    assert grant.covers("team-a/quotas.yaml")
+    assert not grant.covers("team-b/quotas.yaml")
 
 
 def test_a_cluster_without_a_scope_manages_everything() -> None:
