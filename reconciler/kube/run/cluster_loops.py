@@ -34,7 +34,6 @@ class ClusterLoops:
 
     Args:
         cache: The QuotaClusters.
-        is_own: Whether this operator serves a QuotaCluster.
         work_of: Returns the work of a new loop by the name of its cluster (``LOST`` for documents without a cluster).
         pace_of: Returns the intervals of a loop; called before each wait.
         on_end: Called with the name of a cluster whose loop ended.
@@ -44,13 +43,12 @@ class ClusterLoops:
         self,
         cache: ResourceCache,
         *,
-        is_own: Callable[[str], bool],
         work_of: Callable[[str], Work],
         pace_of: Callable[[str], LoopIntervals],
         clock: Clock,
         on_end: Callable[[str], None],
     ) -> None:
-        self._cache, self._is_own, self._clock = cache, is_own, clock
+        self._cache, self._clock = cache, clock
         self._work_of, self._pace_of, self._on_end = work_of, pace_of, on_end
         self._running: dict[str, _RunningLoop] = {}
         self._changed = asyncio.Event()
@@ -64,7 +62,7 @@ class ClusterLoops:
         """Put ``key`` into the mailboxes of these clusters, and start or stop loops if clusters were created or deleted."""
         for name in clusters:
             present = name in self._cache.clusters
-            is_wanted = present and self._is_own(name)
+            is_wanted = self._cache.is_own(name)
             if (name in self._running) != is_wanted:
                 self._changed.set()  # Created, deleted, or its operator class changed.
             if is_wanted and name in self._running:
@@ -100,7 +98,7 @@ class ClusterLoops:
                 _ = await asyncio.wait(tasks)
 
     def _begin_and_end(self, tasks: dict[asyncio.Task[None], str]) -> None:
-        wanted_names = {LOST, *(name for name in self._cache.clusters if self._is_own(name))}
+        wanted_names = {LOST, *filter(self._cache.is_own, self._cache.clusters)}
         for name in wanted_names - self._running.keys():
             stop = asyncio.Event()
             loop = ClusterLoop(

@@ -25,7 +25,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Clock
 from reconciler.errors import LeaseLost
 from reconciler.kube.api.client import KubernetesApi
-from reconciler.kube.api.custom_resources import Obj, document_of, name_of, operator_class_of
+from reconciler.kube.api.custom_resources import Obj, document_of, name_of
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
@@ -46,7 +46,12 @@ from reconciler.kube.watch.kopf_watcher import EventHandler
 from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.kube.watch.watch_order import WatchOrder
-from reconciler.manifest.project.cluster import DEFAULT_INTERVAL, QuotaCluster, seconds
+from reconciler.manifest.project.cluster import (
+    DEFAULT_INTERVAL,
+    LEAST_SECONDS,
+    QuotaCluster,
+    seconds,
+)
 from reconciler.metrics import HealthServer, Metrics, address
 from reconciler.quota.planner.removal_budgets import WINDOW_SECONDS
 
@@ -119,10 +124,11 @@ class Operator:
     ) -> None:
         self._settings, self._api, self._sessions = settings, api, sessions
         self._clock, self._metrics, self._ports = clock, metrics, ports
-        self._cache = ResourceCache(settings.namespace_limits)
+        self._cache = ResourceCache(
+            settings.namespace_limits, operator_class=settings.operator_class
+        )
         self._loops = ClusterLoops(
             self._cache,
-            is_own=self._is_ours,
             work_of=self._work_of,
             pace_of=self._pace_of,
             clock=clock,
@@ -204,7 +210,7 @@ class Operator:
 
     async def _list_until_it_works(self, stop: asyncio.Event) -> None:
         pace, failures = LoopIntervals(), 0
-        while not stop.is_set() and not await self._list.start(self._is_ours):
+        while not stop.is_set() and not await self._list.start():
             failures += 1
             if failures >= LISTING_TRIES and self._cache.clusters:
                 return  # A namespace that cannot be listed does not delay the others.
@@ -255,10 +261,6 @@ class Operator:
         self._metrics.watched(kind, self._heard_at)
 
     # ---- loops -------------------------------------------------------------------------------
-
-    def _is_ours(self, name: str) -> bool:
-        obj = self._cache.clusters.get(name)
-        return obj is not None and operator_class_of(obj) == self._settings.operator_class
 
     def _work_of(self, name: str) -> Work:
         if name == LOST:
@@ -318,7 +320,7 @@ class Operator:
     def _interval_of(self, name: str) -> float:
         text = self._cache.clusters.get(name, {}).get("spec", {}).get("interval")
         interval = seconds(text) if isinstance(text, str) else DEFAULT_INTERVAL
-        return max(interval, 1.0)
+        return max(interval, LEAST_SECONDS)
 
     def _forget(self, name: str) -> None:
         self._metrics.forget(name)

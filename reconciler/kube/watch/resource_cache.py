@@ -24,6 +24,7 @@ from reconciler.kube.api.custom_resources import (
     metadata_of,
     name_of,
     namespace_of,
+    operator_class_of,
     request_state,
     requested_at,
     resource_version_of,
@@ -119,10 +120,11 @@ class ResourceCache:
 
     Args:
         limits: Limits of each namespace.
+        operator_class: The class of the QuotaClusters that this operator reconciles.
     """
 
-    def __init__(self, limits: NamespaceLimits | None = None) -> None:
-        self._limits = limits or NamespaceLimits()
+    def __init__(self, limits: NamespaceLimits | None = None, *, operator_class: str = "") -> None:
+        self._limits, self._operator_class = limits or NamespaceLimits(), operator_class
         self._uses: dict[str, NamespaceUse] = {}
         self._originals: dict[str, Obj] = {}
         self._documents: dict[str, dict[str, Obj]] = {}
@@ -131,6 +133,11 @@ class ResourceCache:
         self._changed_documents: dict[str, set[str]] = {}
         self._ended: dict[str, None] = {}
         self.clusters: dict[str, Obj] = {}
+
+    def is_own(self, cluster: str) -> bool:
+        """Whether there is a QuotaCluster of this name that this operator reconciles."""
+        obj = self.clusters.get(cluster)
+        return obj is not None and operator_class_of(obj) == self._operator_class
 
     def of(self, cluster: str) -> Mapping[str, Obj]:
         """Return the ClientQuotas of a cluster, by ``namespace/name``."""
@@ -263,7 +270,7 @@ class ResourceCache:
         return affected
 
     def _note_change(self, cluster: str, document: str) -> None:
-        if cluster in self.clusters:  # Other clusters may never be reconciled.
+        if self.is_own(cluster):  # For other clusters no reconciliation takes it.
             self._changed_documents.setdefault(cluster, set()).add(document)
 
     def _take(self, document: str, cluster: str) -> Obj:
@@ -299,7 +306,7 @@ class ResourceCache:
         _ = self._selected_clusters.pop(document, None)
         for name in names:
             view = self._take(document, name)
-            if name in self.clusters:  # Other clusters may never be reconciled.
+            if self.is_own(name):  # For other clusters no reconciliation takes it.
                 self._departed_documents.setdefault(name, {})[document] = view
                 self._note_change(name, document)
         use = self._uses[namespace_of(current)]

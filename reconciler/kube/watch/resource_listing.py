@@ -77,16 +77,14 @@ class FullListing:
         self._unreconciled: set[str] = set()
         self._pages: dict[str | None, Pages] = {}
 
-    async def start(self, is_own: Callable[[str], bool]) -> bool:
+    async def start(self) -> bool:
         """List everything before the loops start; return whether it is complete.
 
         ClientQuotas are listed as the API server has them in memory: the last changes may be missing.
-
-        Args:
-            is_own: Whether this operator serves a QuotaCluster.
         """
         complete = await self._list(cached=True)
-        self._unreconciled = set(filter(is_own, self._cache.clusters)) if complete else set()
+        own = filter(self._cache.is_own, self._cache.clusters)
+        self._unreconciled = set(own) if complete else set()
         return complete
 
     async def for_cluster(self, name: str, is_recorded: Callable[[], bool]) -> bool:

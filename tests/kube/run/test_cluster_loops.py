@@ -8,7 +8,6 @@ import pytest
 
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.errors import KubernetesUnavailable
-from reconciler.kube.api.custom_resources import operator_class_of
 from reconciler.kube.run.cluster_loops import LOST, ClusterLoops, reported
 from reconciler.kube.watch.resource_cache import ResourceCache
 from tests.fakes.clock import FakeClock
@@ -43,7 +42,6 @@ def test_a_cluster_that_is_assigned_to_another_operator_is_no_longer_reconciled(
     async def run() -> None:
         loops = ClusterLoops(
             cache,
-            is_own=lambda name: operator_class_of(cache.clusters[name]) == "",
             work_of=work_of,
             pace_of=lambda name: LoopIntervals(),
             clock=FakeClock(),

@@ -190,25 +190,28 @@ def test_a_start_without_changes_writes_nothing() -> None:
 
 def test_the_listing_at_the_start_is_used_for_one_reconciliation_without_changes() -> None:
     running = RunningOperator()
-    listing = FullListing(
-        running.api,
-        ResourceCache(),
-        namespaces=(),
-        from_file=None,
-        enqueue=lambda _, __: None,
-        on_listed=lambda: None,
+    foreign, listing = (
+        FullListing(
+            running.api,
+            ResourceCache(operator_class=operator_class),
+            namespaces=(),
+            from_file=None,
+            enqueue=lambda _, __: None,
+            on_listed=lambda: None,
+        )
+        for operator_class in ("theirs", "")
     )
 
     async def story() -> None:
-        assert await listing.start(lambda _: False)
-        assert await listing.for_cluster("prod", lambda: True)
+        assert await foreign.start()
+        assert await foreign.for_cluster("prod", lambda: True)
         assert running.listings() == ["memory", ""], "another operator may have recorded more"
-        assert await listing.start(lambda _: True)
+        assert await listing.start()
         assert await listing.for_cluster("prod", lambda: True)
         assert running.listings()[2:] == ["memory"]
         assert await listing.for_cluster("prod", lambda: True)
         assert running.listings()[3:] == [""], "it is used by one reconciliation only"
-        assert await listing.start(lambda _: True)
+        assert await listing.start()
         assert await listing.for_cluster("prod", lambda: False)
         assert running.listings()[4:] == ["memory", ""], "there is something to do"
 

@@ -79,6 +79,24 @@ def test_a_deleted_document_is_reported_as_deleted_once():
     assert len(cache._originals) == 0
 
 
+def test_nothing_is_stored_about_changes_that_another_operator_reconciles():
+    cache = prod_cache()
+    theirs = quota_cluster("theirs")
+    _ = cache.cluster_seen({**theirs, "spec": {"operatorClass": "blue"}})
+    assert (cache.is_own("prod"), cache.is_own("theirs"), cache.is_own("none")) == (
+        True,
+        False,
+        False,
+    )
+    for name in ("prod", "theirs"):
+        _ = cache.observe(quota("a", cluster=name, uid=f"u-{name}"))
+        _ = cache.forget(quota("a", cluster=name, uid=f"u-{name}"))
+    assert list(cache.take_departed("prod")) == ["team/a"]
+    assert cache.take_changed("prod") == {"team/a"}
+    assert cache.take_departed("theirs") == {}
+    assert cache.take_changed("theirs") == frozenset()
+
+
 def test_a_document_deleted_and_created_again_between_two_observations_is_reported_as_both():
     cache = prod_cache()
     _ = cache.observe(quota("a", uid="u1", status=RECORDS))
