@@ -5,11 +5,12 @@ resource version that was read.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from reconciler.errors import KubernetesConflict
+from reconciler.errors import KubernetesConflict, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import Obj, metadata_of, name_of
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
@@ -56,7 +57,7 @@ async def put(
         wanted_objects: From :func:`config_maps.config_maps`.
 
     Raises:
-        KubernetesConflict: Another writer changed one meanwhile.
+        KubernetesConflict: Another writer changed or deleted one meanwhile.
         KubernetesError: They cannot be written.
     """
     changes = config_maps.diff(stored, wanted_objects)
@@ -65,9 +66,11 @@ async def put(
         stored[name_of(config_map)] = await api.create(CONFIG_MAPS, namespace, dict(config_map))
 
     async def update(config_map: Obj) -> None:
-        stored[name_of(config_map)] = await api.replace(
-            CONFIG_MAPS, namespace, name_of(config_map), dict(config_map)
-        )
+        name = name_of(config_map)
+        try:
+            stored[name] = await api.replace(CONFIG_MAPS, namespace, name, dict(config_map))
+        except NotFound as error:  # Another writer changed the layout.
+            raise KubernetesConflict(error.message, status=error.status) from error
 
     for write, objects in ((create, changes.create), (update, changes.update)):
         # The first part has the counts of removals: write it before the intents of any other part.
@@ -80,7 +83,9 @@ async def put(
                 if result is not None:
                     raise result
     for name in changes.delete:
-        await api.delete(CONFIG_MAPS, namespace, name)
+        # Another writer, or an earlier attempt without a response, may have deleted it.
+        with contextlib.suppress(NotFound):
+            await api.delete(CONFIG_MAPS, namespace, name)
         del stored[name]
 
 

@@ -1,6 +1,7 @@
 """Overrides in the operator's records: replaced values are known, updates are not lost, ended values return."""
 
 import asyncio
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -262,6 +263,44 @@ def test_concurrent_writes_of_the_operator_are_not_lost() -> None:
     overrides_by_pair = overrides_of(api)
     assert overrides_by_pair[ALICE, RATE].value == 6 * MIB
     assert overrides_by_pair[second.entity, RATE] == second
+
+
+def put_next_layout(api: FakeKubeApi) -> tuple[str, str, str]:
+    """Store the records again as another layout; return the place of the earlier ones."""
+    (place,) = [key for key in api.objects if key[0] == CONFIG_MAPS.plural]
+    newer = copy.deepcopy(api.objects[place])
+    newer["metadata"]["name"] = place[2].replace("-0-0of1", "-1-0of1")
+    api.put(CONFIG_MAPS, newer)
+    return place
+
+
+def test_a_layout_that_another_writer_replaced_is_read_again() -> None:
+    api = world()
+    begun(api)
+
+    def operator(verb: str, *_: str) -> None:
+        if verb == "update":
+            api.before = None
+            del api.objects[put_next_layout(api)]
+
+    api.before = operator
+    begun(api, 6 * MIB)
+    assert overrides_of(api)[ALICE, RATE].value == 6 * MIB
+
+
+def test_a_part_that_another_writer_deleted_first_is_no_error() -> None:
+    api = world()
+    begun(api)
+    place = put_next_layout(api)
+
+    def operator(verb: str, *_: str) -> None:
+        if verb == "delete":
+            del api.objects[place]
+
+    api.before = operator
+    begun(api, 6 * MIB)
+    assert overrides_of(api)[ALICE, RATE].value == 6 * MIB
+    assert place not in api.objects
 
 
 def test_a_writer_that_loses_every_race_raises_an_error() -> None:
