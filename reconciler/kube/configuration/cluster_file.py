@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reconciler.errors import ConfigError, ManifestErrors, Problem
 from reconciler.kube.api.custom_resources import API_VERSION, Obj, name_of
-from reconciler.kube.configuration.cluster_references import schema_problems
+from reconciler.manifest import explanation
 from reconciler.manifest.schema_names import CLUSTER
 from reconciler.manifest.syntax import nodes, yaml_parser
 
@@ -32,7 +32,7 @@ def read_clusters(path: Path) -> tuple[Obj, ...]:
     clusters: dict[str, Obj] = {}
     for piece in yaml_parser.pieces(text):
         for root in yaml_parser.read(piece, str(path), problems):
-            problems.extend(_add_document(nodes.to_json(root), str(path), root.line, clusters))
+            problems.extend(_add_document(root, str(path), clusters))
     if problems:
         raise ManifestErrors(problems)
     if not clusters:
@@ -40,26 +40,21 @@ def read_clusters(path: Path) -> tuple[Obj, ...]:
     return tuple(clusters.values())
 
 
-def _add_document(
-    document: nodes.Json, path: str, line: int, clusters: dict[str, Obj]
-) -> list[Problem]:
+def _add_document(root: nodes.Node, path: str, clusters: dict[str, Obj]) -> list[Problem]:
     """Add a document; return its problems."""
+    document = nodes.to_json(root)
     if (
         not isinstance(document, dict)
         or document.get("apiVersion") != API_VERSION
         or document.get("kind") != CLUSTER
     ):
-        return [
-            Problem(
-                path, line, 1, f"this file may contain only {CLUSTER} documents of {API_VERSION}"
-            )
-        ]
-    faults = schema_problems(document)
-    if faults:
-        return [Problem(path, line, 1, fault) for fault in faults]
+        words = f"this file may contain only {CLUSTER} documents of {API_VERSION}"
+        return [Problem(path, root.line, 1, words)]
+    if problems := explanation.problems(CLUSTER, root, path):
+        return problems
     name = name_of(document)
     if name in clusters:
-        return [Problem(path, line, 1, f"{CLUSTER} {name} is defined twice")]
+        return [Problem(path, root.line, 1, f"{CLUSTER} {name} is defined twice")]
     digest = hashlib.sha256(json.dumps(document["spec"], sort_keys=True).encode()).hexdigest()
     clusters[name] = {
         "kind": CLUSTER,

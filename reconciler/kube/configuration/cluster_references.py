@@ -33,14 +33,8 @@ def cluster_problems(obj: Obj, *, allow_references: bool = False) -> tuple[str, 
     Args:
         allow_references: Whether the operator was started with permission for references, file paths and token URLs.
     """
-    return shortened(
-        (*schema_problems(obj), *refused_references(obj, allow_references=allow_references))
-    )
-
-
-def schema_problems(obj: Obj) -> tuple[str, ...]:
-    """Return the problems of a QuotaCluster by schema and static rules."""
-    return _problems(name_of(obj), json.dumps(spec_of(obj)))
+    problems = _problems(name_of(obj), json.dumps(spec_of(obj)))
+    return shortened((*problems, *refused_references(obj, allow_references=allow_references)))
 
 
 def read_cluster(obj: Obj, *, allow_references: bool) -> QuotaCluster:

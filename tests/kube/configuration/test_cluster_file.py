@@ -37,10 +37,12 @@ def test_a_changed_spec_has_another_generation(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (PROD + "---\n" + PROD, "twice"),
-        (PROD.replace("QuotaCluster", "ClientQuota"), "only QuotaCluster documents"),
-        (PROD.replace("bootstrapServers", "bootstrap"), "bootstrap"),
-        ("[", "clusters.yaml"),
+        (PROD + "---\n" + PROD, "6:1: QuotaCluster prod is defined twice"),
+        (PROD.replace("QuotaCluster", "ClientQuota"), "1:1: this file may contain only Quota"),
+        (PROD.replace("bootstrapServers", "bootstrap"), "4:8: spec.bootstrap: unknown field"),
+        (PROD.replace("secretRef", "suspend: yes, secretRef"), "spec.suspend: must be true or"),
+        (PROD.replace("secretRef", "interval: 12:30, secretRef"), "spec.interval: plain '12:30'"),
+        ("[", "clusters.yaml:2:1: not YAML"),
     ],
 )
 def test_an_invalid_field_is_an_error_with_its_place(tmp_path, text, words):
