@@ -163,7 +163,10 @@ def _tidy(pattern: str) -> str:
 
 @cache
 def _matcher(pattern: str) -> re.Pattern[str]:
-    """Compile a glob to an expression over whole names; a name without wildcards is a file or a folder."""
+    """Compile a glob to an expression over whole names; a name without wildcards is a file or a folder.
+
+    Brackets with a range that does not exist, such as ``[z-a]``, match only themselves, as in a shell.
+    """
     if not _GLOB.search(pattern):
         below = "" if pattern == "." else re.escape(pattern) + "/"
         visible = r"(?:[^/.][^/]*/)*[^/.][^/]*\.ya?ml"
@@ -185,13 +188,17 @@ def _matcher(pattern: str) -> re.Pattern[str]:
             parts.append("[^/]")
             at += 1
         elif (bracket := re.match(r"\[([!^]?)([^\]/]+)\]", remainder)) is not None:
-            characters = bracket[2].replace("\\", r"\\").replace("[", r"\[")
+            # Python reserves doubled characters in brackets for operations on sets.
+            characters = re.sub(r"[\\\[&~|]", r"\\\g<0>", bracket[2]).replace("--", r"-\-")
             parts.append(f"[{'^/' if bracket[1] else ''}{characters}]")
             at += bracket.end()
         else:
             parts.append(re.escape(remainder[0]))
             at += 1
-    return re.compile("".join(parts))
+    try:
+        return re.compile("".join(parts))
+    except re.error:
+        return re.compile(re.escape(pattern))
 
 
 def _on_disk(

@@ -18,6 +18,7 @@ NAMES = (
     "quotas/.git/f.yaml",
     "other/g.yaml",
     "quotas/[x].yaml",
+    "other/[z-a].yaml",
 )
 PICKS = {
     "quotas": [
@@ -60,6 +61,11 @@ PICKS = {
     "quota": [],
     "quotas/*.json": [],
     "nowhere/**": [],
+    "other/[z-a].yaml": ["other/[z-a].yaml"],
+    "other/[f-a].yaml": [],
+    "other/[!z-a].yaml": [],
+    "other/[a--b].yaml": [],
+    "other/[[&&~~||g].yaml": ["other/g.yaml"],
 }
 
 
@@ -97,7 +103,11 @@ def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: li
 
 def test_the_name_of_a_folder_selects_everything_below(tree: Path) -> None:
     texts = read_paths(["."], tree, exclude=["./kquota.yaml"])
-    assert [name for name, _ in texts.files] == ["other/g.yaml", *PICKS["quotas"]]
+    assert [name for name, _ in texts.files] == [
+        "other/[z-a].yaml",
+        "other/g.yaml",
+        *PICKS["quotas"],
+    ]
 
 
 def test_a_file_that_two_patterns_select_is_read_once(tree: Path) -> None:
@@ -144,7 +154,7 @@ def test_a_linked_folder_is_followed_once_and_circular_links_end(tree: Path) -> 
     (tree / "other/self").symlink_to(tree / "other")
     names = [name for name, _ in read_paths(["quotas"], tree).files]
     assert "quotas/linked/g.yaml" in names
-    assert len(names) == len(set(names)) == 6
+    assert len(names) == len(set(names)) == 7
 
 
 def test_a_file_that_cannot_be_read_is_reported(tree: Path) -> None:
