@@ -263,12 +263,11 @@ def conflict_problems(desired: DesiredState) -> list[Problem]:
     for conflict in desired.conflicts:
         subject = entity_text(conflict.entity)
         for claim in conflict.claims:
-            claim_places = ", ".join(
-                f"{declared_claim.document} at {declared_claim.place(conflict.key)}"
-                for declared_claim in conflict.claims
-                if declared_claim is not claim
+            other_claims = ", ".join(
+                f"{other_claim.document} at {other_claim.place(conflict.key)}"
+                for other_claim in conflict.claims
+                if other_claim is not claim
             )
-            place = claim.place(conflict.key)
-            words = f"{claim.document} and {claim_places} both declare {conflict.key} of {subject}"
-            problems.append(Problem(claim.path, int(place.rpartition(":")[2]), 1, words))
+            words = f"{conflict.key} of {subject} is declared by {claim.document}, and by {other_claims}"
+            problems.append(Problem(claim.path, claim.line_of(conflict.key), 1, words))
     return problems

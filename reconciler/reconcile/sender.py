@@ -121,9 +121,10 @@ class PlanSender:
         if self._pace and self._may_continue():
             visibility = await self._wait_until_visible()
             if visibility is not None and not visibility.everywhere:
+                lagging = ", ".join(map(str, visibility.lagging))
                 self.failure = KquotaError(
-                    "the brokers lag, so sending stopped: "
-                    + (f"{visibility.lagging} lag" if visibility.lagging else "no broker responds"),
+                    "sending stopped: "
+                    + (f"brokers that lag: {lagging}" if lagging else "no broker responds"),
                     hint="check the lagging brokers, then apply again; it continues where it stopped",
                 )
 

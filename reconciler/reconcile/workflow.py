@@ -13,7 +13,6 @@ from reconciler.errors import (
 )
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.keys import COLUMN_OF
 from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
@@ -303,7 +302,7 @@ def _refuse_violations(preview_result: Preview) -> None:
             [
                 Problem(
                     path=claim.path,
-                    line=claim.lines[COLUMN_OF[conflict.key]] or claim.line,
+                    line=claim.line_of(conflict.key),
                     column=0,
                     message=f"{conflict.key} of {entity_text(conflict.entity)} is claimed by"
                     f" {len(conflict.claims)} documents, here by {claim.document}",

@@ -31,10 +31,10 @@ def read_principals(source: str, paths: Sequence[str] = ()) -> tuple[Principal, 
     if source == "-" and "-" in paths:
         raise UsageError("standard input is either the manifests or the principals, not both")
     try:
-        text = sys.stdin.read() if source == "-" else read_text(Path(source)).removeprefix("\ufeff")
+        text = sys.stdin.read() if source == "-" else read_text(Path(source))
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{source} cannot be read: {error}") from error
-    rows = _rows(text, source)
+    rows = _rows(text.removeprefix("\ufeff"), source)
     head = [name.strip() for name in next(rows, (1, []))[1]]
     if not head or set(head) - set(COLUMNS) or len(set(head)) != len(head):
         raise UsageError(

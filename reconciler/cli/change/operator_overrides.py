@@ -1,5 +1,6 @@
 """``kquota override --kubernetes``: writes overrides to the operator's records; the operator applies them."""
 
+import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.kube.records.overrides import OverrideLedger
-    from reconciler.quota.ownership import Override
+    from reconciler.quota.entity import Entity
+    from reconciler.quota.keys import Key
+    from reconciler.quota.ownership import Override, Pair
 
 Result = TypeVar("Result")
 
@@ -143,12 +146,10 @@ def end(
     _confirm(console, f"End overrides of {text} on {where.cluster}?", yes=yes)
 
     async def work(ledger: overrides.OverrideLedger) -> bool:
-        active_pairs = {pair for pair in await overrides.overrides(ledger) if pair[0] == entity}
-        pairs = frozenset((entity, key) for key in keys) or frozenset(active_pairs)
-        if not pairs:
-            raise UsageError(
-                f"there is no override of {text}", hint="kquota override list shows all overrides"
-            )
+        recorded = await overrides.overrides(ledger)
+        pairs = ending_pairs(
+            entity, keys, recorded, list_command=_list_command(ledger.cluster, kube)
+        )
         ended = await overrides.end(ledger, pairs, now=SystemClock().now())
         _print_overrides(console, ledger.cluster_id, ended, output, "end of the override recorded")
         return await _wait_for_reconciliation(console, ledger, where.timeout or PASS_SECONDS, ended)
@@ -166,6 +167,45 @@ def list_overrides(
         return ledger.cluster_id, await overrides.overrides(ledger)
 
     return ledger_work(cluster_options, kube, work)
+
+
+def ending_pairs(
+    entity: "Entity",
+    keys: "Sequence[Key]",
+    recorded: "Mapping[Pair, Override]",
+    *,
+    list_command: str,
+) -> "frozenset[Pair]":
+    """Return the pairs of an entity whose override is to end: of the named keys, or all that have one.
+
+    Args:
+        recorded: The recorded overrides.
+        list_command: The command that shows them.
+
+    Raises:
+        UsageError: There is no override of a named key, or none of the entity.
+    """
+    from reconciler.quota.entity_forms import entity_text
+
+    pairs = frozenset((entity, key) for key in keys)
+    pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
+    missing_keys = sorted(key for _, key in pairs - recorded.keys())
+    if missing_keys or not pairs:
+        text = ", ".join((entity_text(entity), *missing_keys))
+        raise UsageError(
+            f"there is no override of {text}", hint=f"`{list_command}` shows all overrides"
+        )
+    return pairs
+
+
+def _list_command(cluster: str, kube: KubernetesOptions) -> str:
+    """Return the command that lists the overrides of an operator's cluster, quoted for a POSIX shell."""
+    words = ["kquota", "override", "list", "--kubernetes", "--cluster", cluster]
+    if kube.operator_namespace is not None:
+        words += ["--operator-namespace", kube.operator_namespace]
+    if kube.kubeconfig is not None:
+        words += ["--kubeconfig", str(kube.kubeconfig)]
+    return shlex.join(words)
 
 
 async def _wait_for_reconciliation(

@@ -190,17 +190,15 @@ def end(
         return operator_overrides.end(
             console, where, kube, entity=entity, keys=named_keys, yes=yes, output=output
         )
+    cluster_target = target(where)
     with ConsoleNotices(console) as notices:
-        recorded = run(overrides_of(notices, target(where)))[1]
-    pairs = frozenset((entity, key_named(name)) for name in keys)
-    pairs = pairs or frozenset(pair for pair in recorded if pair[0] == entity)
-    if not pairs:
-        from reconciler.quota.entity_forms import entity_text
-
-        raise UsageError(
-            f"there is no override of {entity_text(entity)}",
-            hint="kquota override list shows all overrides",
-        )
+        recorded = run(overrides_of(notices, cluster_target))[1]
+    pairs = operator_overrides.ending_pairs(
+        entity,
+        [key_named(name) for name in keys],
+        recorded,
+        list_command=cluster_target.command("override", "list"),
+    )
     change = OverrideChange.ending(pairs)
     return _run_override(console, where, change, validate, yes=yes, output=output)
 

@@ -33,7 +33,7 @@ def for_cluster(
             for declaration in declarations
         )
     accepted: list[Declaration] = []
-    bench = _GrantCheck(
+    grant_check = _GrantCheck(
         grants=project_cluster.cluster.grants,
         accepted=accepted,
         problems=problems,
@@ -46,7 +46,7 @@ def for_cluster(
         elif not project_cluster.cluster.grants:
             accepted.append(declaration)
         else:
-            bench.judge(declaration, located(declaration.path))
+            grant_check.judge(declaration, located(declaration.path))
     return replace(
         loaded,
         by_cluster={project_cluster.name: tuple(accepted)},

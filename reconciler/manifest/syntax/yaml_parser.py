@@ -201,11 +201,12 @@ def _forbidden(piece: DocumentText, path: str, at: int) -> Problem:
     before = piece.text[:at]
     code = ord(piece.text[at])
     escape = f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}"
+    line_end = "end lines with a line feed, or " if code == 0x0D else ""
     return Problem(
         path,
         piece.line + before.count("\n"),
         at - (before.rfind("\n") + 1) + 1,
-        f"character U+{code:04X} is not allowed in YAML; write {escape} in double quotes",
+        f"character U+{code:04X} is not allowed in YAML; {line_end}write {escape} in double quotes",
     )
 
 

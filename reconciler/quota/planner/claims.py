@@ -62,15 +62,15 @@ def resolve_claims(
         if not claim.declaration.suspended:
             by_entity.setdefault(claim.declaration.entity, []).append(claim)
     losses: dict[str, dict[Pair, str]] = {}
-    suspended = [
+    declarations = [
         candidate.declaration for candidate in all_claims if candidate.declaration.suspended
     ]
     for subject, competing_claims in by_entity.items():
         if len(competing_claims) == 1:
-            suspended.append(competing_claims[0].declaration)
+            declarations.append(competing_claims[0].declaration)
         else:
-            suspended.extend(_resolve_entity(subject, competing_claims, owned, losses))
-    desired = merge(suspended, frozen=frozen)
+            declarations.extend(_resolve_entity(subject, competing_claims, owned, losses))
+    desired = merge(declarations, frozen=frozen)
     all_documents = {candidate.declaration.document for candidate in all_claims}
     return ResolvedClaims(
         desired=replace(

@@ -46,9 +46,8 @@ class QuotaChange:
     owner: Owner | None = None  # the owner after the change (or before, for a removal)
     applied: float | None = None  # value last applied, None = no record
     note: str = ""  # additional text for display, or ""
-    keeps_owner: bool = (
-        False  # whether the document stays the owner of a value that an override replaced
-    )
+    # Whether the document stays the owner of a value that an override replaced.
+    keeps_owner: bool = False
 
     @property
     def pair(self) -> Pair:

@@ -181,6 +181,11 @@ def test_standard_input_cannot_be_both_manifests_and_clients(kquota, prod, comma
     assert "not both" in ran.err
 
 
+def test_a_byte_order_mark_of_standard_input_is_no_part_of_a_column(kquota, prod):
+    ran = kquota("plan", "--principals", "-", stdin="\ufeffuser\na\n")
+    assert (ran.code, ran.err) == (0, "")
+
+
 def test_a_file_without_clients_is_refused_before_the_cluster_is_contacted(kquota, prod):
     (prod / "clients.csv").write_text("name\na\n")
     ran = kquota("plan", "--principals", "clients.csv")

@@ -59,7 +59,7 @@ REFUSED = {
     "a control character": ("a: b\nc: \x07d\n", 2, 4, r"U+0007 is not allowed in YAML; write \x07"),
     "a next-line character": ("a: b\x85c\n", 1, 5, r"write \x85 in double quotes"),
     "a line separator": ("a: b\nc: d\u2028e\n", 2, 5, r"write \u2028 in double quotes"),
-    "a lone carriage return": ("a: b\rc: d\n", 1, 5, "U+000D"),
+    "a lone carriage return": ("a: b\rc: d\n", 1, 5, "; end lines with a line feed, or"),
     "a byte order mark inside": ("a: b\ufeff\n", 1, 5, "U+FEFF"),
     "half a surrogate pair": ("a: \ud800\n", 1, 4, "U+D800"),
 }
