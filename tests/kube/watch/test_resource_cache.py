@@ -81,8 +81,8 @@ def test_a_deleted_document_is_reported_as_deleted_once():
 
 def test_nothing_is_stored_about_changes_that_another_operator_reconciles():
     cache = prod_cache()
-    theirs = quota_cluster("theirs")
-    _ = cache.cluster_seen({**theirs, "spec": {"operatorClass": "blue"}})
+    foreign = quota_cluster("theirs")
+    _ = cache.cluster_seen({**foreign, "spec": {"operatorClass": "blue"}})
     assert (cache.is_own("prod"), cache.is_own("theirs"), cache.is_own("none")) == (
         True,
         False,
