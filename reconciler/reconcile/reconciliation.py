@@ -29,9 +29,6 @@ from reconciler.reconcile.options import ReconcileOptions, ReconcilePorts
 from reconciler.reconcile.run_records import close_settled
 from reconciler.reconcile.workflow import PreparedPlan, apply, bookkeeping, prepare
 
-BUDGETED = frozenset({Guard.MAX_REMOVALS, Guard.MAX_REMOVED_SHARE})
-"""Guards that a command checks for a whole plan, and a loop per tenant (:mod:`reconciler.quota.planner.removal_budgets`)."""
-
 
 async def _nothing(_: Plan, __: OwnershipRecords) -> None:
     """Do nothing."""
