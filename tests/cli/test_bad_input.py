@@ -145,6 +145,12 @@ def test_a_manifest_that_is_not_text_is_reported(kquota, folder, sandbox):
     assert_failure(kquota("plan"), "quotas/bad.yaml:1:4")
 
 
+@pytest.mark.parametrize("option", ["--user", "--client-id"])
+def test_a_client_whose_name_is_not_text_is_refused(kquota, folder, sandbox, option):
+    project(folder, sandbox.bootstrap)
+    assert_failure(kquota("resolve", option, "\udcff"), option, "is not UTF-8 text")
+
+
 def test_damaged_records_are_never_read_as_empty(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     kquota("apply", "--yes")

@@ -11,6 +11,7 @@ from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, where_options
+from reconciler.cli.options.value_types import NAME
 from reconciler.errors import ClientError, KquotaError, UsageError
 from reconciler.quota.keys import COLUMNS, Key
 
@@ -34,10 +35,14 @@ Example:
 @option(
     "--user NAME",
     "Name of the principal, without the prefix User:.",
+    NAME,
     shell_complete=part_names("user"),
 )
 @option(
-    "--client-id NAME", "Client id, as the client sends it.", shell_complete=part_names("client-id")
+    "--client-id NAME",
+    "Client id, as the client sends it.",
+    NAME,
+    shell_complete=part_names("client-id"),
 )
 @option("--ip ADDRESS", "Address that the client connects from.", shell_complete=part_names("ip"))
 @option(

@@ -75,8 +75,8 @@ class ReasonParameter(click.ParamType[str]):
         return text
 
 
-class _EntityText(click.ParamType[Parsed]):
-    """An entity as in every output: ``user=alice,client-id=<default>``; unusual names in double quotes."""
+class _NamesOfKafka(click.ParamType[Parsed]):
+    """UTF-8 text: one name, or an entity as in every output (``user=alice,client-id=<default>``)."""
 
     name = "entity"
 
@@ -101,11 +101,14 @@ class _EntityText(click.ParamType[Parsed]):
             self.fail(str(error), param, ctx)
 
 
-ENTITY: Final = _EntityText(read_entity)
+ENTITY: Final = _NamesOfKafka(read_entity)
 """An entity with Kafka's entity types."""
 
-ENTITY_PARTS: Final = _EntityText(read_parts)
+ENTITY_PARTS: Final = _NamesOfKafka(read_parts)
 """Types and names of an entity; the broker decides which types it knows."""
+
+NAME: Final = _NamesOfKafka(str)
+"""A single name, as it is."""
 
 
 def key_named(name: str, *, hint: str = "") -> Key:
