@@ -75,6 +75,7 @@ class DeclarationEnd(StrEnum):
     EXPLICIT_DELETE = "deleted with deletionPolicy Delete"
     EXPLICIT_RETAIN = "deleted with deletionPolicy Retain"
     UNSET = "deleted without a deletionPolicy"
+    NOT_READ = "not among the files of this run, which are not all documents"
 
 
 ENDS: Final[Mapping[DeletionPolicy | None, DeclarationEnd]] = {
@@ -111,6 +112,7 @@ PRUNE: Final[dict[DeclarationEnd, tuple[Action, Action, Action, Action]]] = {
     DeclarationEnd.EXPLICIT_DELETE: (_P, _P, _W, _W),
     DeclarationEnd.EXPLICIT_RETAIN: (_O, _O, _O, _O),
     DeclarationEnd.UNSET: (_O, _O, _O, _W),
+    DeclarationEnd.NOT_READ: (_P, _P, _P, _P),
 }
 
 
@@ -144,6 +146,9 @@ class Rules:
     scope: tuple[EntityPattern, ...] = ()
     ignore: tuple[IgnoreRule, ...] = ()  # differences that are shown as ignored and never written
     complete: bool = True  # whether every document was read; otherwise nothing is removed
+    # Whether a project or the API server lists all documents. Otherwise files were given, and a document that is not
+    # among them was not deleted.
+    configured: bool = True
     # Whether there is an inventory or a revision that records the owned pairs.
     removals_known: bool = True
     force: bool = False  # also remove pairs that another writer changed meanwhile
@@ -154,6 +159,11 @@ class Rules:
         if self.policy is Policy.SYNC and not self.sync_confirmed:
             return Policy.UPSERT
         return self.policy
+
+    @property
+    def absence_is_deletion(self) -> bool:
+        """Whether a document that was not read was deleted; a confirmed Sync makes the files that were given all documents."""
+        return self.configured or self.in_force is Policy.SYNC
 
     @property
     def may_record(self) -> bool:
@@ -185,7 +195,7 @@ class Rules:
                 return DRIFT[self.drift][column]
             case Cause.PRUNE if self.complete or (is_orphaned and prune is Action.ORPHAN):
                 return prune  # An orphaned pair stays orphaned, even if a document was not read.
-            case Cause.PRUNE | Cause.GONE if not self.complete:
+            case Cause.PRUNE | Cause.GONE if not self.complete or end is DeclarationEnd.NOT_READ:
                 # A document that was not read may still declare the pair.
                 return Action.REPORT
             case Cause.CHANGED_BY_ANOTHER:

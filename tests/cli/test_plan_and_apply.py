@@ -163,6 +163,34 @@ def test_every_problem_of_every_file_is_listed(kquota, prod, sandbox):
     assert sandbox.values() == {}
 
 
+@pytest.mark.parametrize("is_project", [False, True])
+def test_files_of_no_configured_list_remove_nothing_that_other_files_declare(
+    kquota, folder, sandbox, is_project
+):
+    """Without a project, or with one that configures no manifests, files are applied one after the other."""
+    where = () if is_project else ("--bootstrap-server", sandbox.bootstrap)
+    if is_project:
+        (folder / "kquota.yaml").write_text(
+            CLUSTER.format(name="prod", bootstrap=sandbox.bootstrap)
+        )
+    deleting = "  deletionPolicy: Delete\n"
+    (folder / "a.yaml").write_text(
+        quota("a", "{producerByteRate: 10Mi, consumerByteRate: 10Mi}", more=deleting)
+    )
+    (folder / "b.yaml").write_text(quota("b", more=deleting))
+    (folder / "same.yaml").write_text(quota("a", entity="{user: {name: c}}", more=deleting))
+    for name in ("a.yaml", "b.yaml", "same.yaml"):
+        ran = kquota("apply", name, "--yes", *where)
+        assert ran.code == 0, ran.err
+    assert sorted(sandbox.values()) == [USER_A, USER_B, (("user", "c"),)]
+    assert "its document is not among the files of this run" in ran.out
+    again = kquota("plan", "a.yaml", "--format", "json", *where)
+    assert json.loads(again.out)["changes"] == []
+    (folder / "a.yaml").write_text(quota("a", more=deleting))
+    assert kquota("apply", "a.yaml", "--yes", *where).code == 0
+    assert sandbox.values()[USER_A] == {"producer_byte_rate": TEN_MEBIBYTES}
+
+
 def test_documents_without_a_project_are_applied_to_addresses(kquota, folder, sandbox):
     (folder / "q.yaml").write_text(quota("a", cluster="any"))
     ran = kquota("apply", "q.yaml", "--yes", "--bootstrap-server", sandbox.bootstrap)

@@ -335,8 +335,14 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a value that only an override owned is pruned",
-            "        return ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN",
-            "        return ENDS[owner.deletion_policy]",
+            "        if not owner.document or (is_orphaned",
+            "        if (is_orphaned",
+            CASES,
+        ),
+        (
+            "files without a project remove what they leave out",
+            "        if not self.rules.absence_is_deletion and not is_orphaned:",
+            "        if is_orphaned is None:",
             CASES,
         ),
         (

@@ -55,13 +55,16 @@ COLUMNS = {
     ),
     "Upsert+force": Rules(policy=Policy.UPSERT, force=True),
     "Sync+partial": Rules(policy=Policy.SYNC, sync_confirmed=True, complete=False),
+    "Upsert+files": Rules(policy=Policy.UPSERT, configured=False),
+    "Sync+files": Rules(policy=Policy.SYNC, sync_confirmed=True, configured=False),
 }
 Rows = dict[tuple[str, ...], tuple[str, ...]]
 LABELS = (2, 3, 2, 3)
 HEAD = """\
 # What is done about one pair. Written by `python -m tests.quota.test_policy`, read by people, compared by the tests.
 # document: of the record; lives = it still exists and does not name the pair. Sync? = not confirmed. force = --force.
-# Sync+excl = exclusive with a scope. Sync+partial = not every document was read. nothing = not even reported.
+# Sync+excl = exclusive with a scope. Sync+partial = not every document was read. +files = files without a project, so
+# that gone = not among them. nothing = not even reported.
 """
 
 
@@ -83,7 +86,7 @@ def cell(cause: Cause, rules: Rules, document: str, text: str, frozen: bool) -> 
     )
     if document == "lives" and want is None:
         elsewhere = limits_of({Key.REQUEST_PERCENTAGE: 1.0})
-        spoken = [Declaration(document="team/one", entity=entity(user="bob"), limits=elsewhere)]
+        spoken = [Declaration(document="team/one", entity=SUBJECT, limits=elsewhere)]
     owned = OwnershipRecords(cluster_id="c")
     if applied is not None:
         owner = Owner(document="team/one", deletion_policy=policy)
@@ -96,10 +99,11 @@ def cell(cause: Cause, rules: Rules, document: str, text: str, frozen: bool) -> 
         rules=rules,
     )
     for change in plan.changes:
-        if change.entity == SUBJECT:
+        if change.pair == (SUBJECT, KEY):
             return change.action
     return next(
-        (str(finding.action) for finding in plan.findings if finding.entity == SUBJECT), "nothing"
+        (str(finding.action) for finding in plan.findings if finding.pair == (SUBJECT, KEY)),
+        "nothing",
     )
 
 

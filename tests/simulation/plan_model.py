@@ -127,6 +127,7 @@ class _DocumentIndex:
 
     def __init__(self, documents: Collection[Declaration]) -> None:
         self.names = {document.document for document in documents}
+        self.entities = {(document.document, document.entity) for document in documents}
         self.suspended = {document.document for document in documents if document.suspended}
         self.claims: dict[Pair, list[Declaration]] = defaultdict(list)
         for document in documents:
@@ -237,7 +238,8 @@ class PairDecision:
             removal = self._removal()
             stays_orphan = cause == "Prune" and self.is_orphan and removal == "orphan"
             return removal if rules.complete or stays_orphan else "report"
-        is_recorded = cause in {"Adopt", "Converged"} or (cause == "Gone" and rules.complete)
+        is_over = cause == "Gone" and rules.complete and not self._is_unread()
+        is_recorded = cause in {"Adopt", "Converged"} or is_over
         if is_recorded and rank:
             return "record"
         is_correction = cause == "Drift" and rules.drift is DriftMode.CORRECT and rank >= 2
@@ -250,13 +252,30 @@ class PairDecision:
         )
         return "write" if is_correction or is_exclusive else "report"
 
+    def _is_listed(self) -> bool:
+        """Whether a document that was not read does not exist."""
+        return self.inputs.rules.configured or self.inputs.rank == RANKS[Policy.SYNC]
+
+    def _is_present(self, name: str) -> bool:
+        """Whether the document was read; among files that were given, another document may have its name."""
+        of_entity = (name, self.pair[0]) in self.documents.entities
+        return of_entity or (self._is_listed() and name in self.documents.names)
+
+    def _is_unread(self) -> bool:
+        """Whether it has a document of which the files that were given say nothing."""
+        name = "" if self.owner is None else self.owner.document
+        is_known = self._is_listed() or self.is_orphan or self._is_present(name)
+        return bool(name) and not is_known
+
     def _removal(self) -> str:
         """Return what becomes of a recorded value that no document declares."""
         rank, owner = self.inputs.rank, self.owner
         if owner is None or not owner.document:
             return "orphan"
-        if owner.document in self.documents.names:
+        if self._is_present(owner.document):
             return "write" if rank >= 2 else "report"
+        if self._is_unread():
+            return "report"
         if owner.deletion_policy is DeletionPolicy.DELETE and not self.is_orphan:
             return "write" if rank >= 2 else "report"
         return "write" if owner.deletion_policy is None and rank == 3 else "orphan"

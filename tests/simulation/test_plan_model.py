@@ -63,6 +63,7 @@ RULES = st.builds(
         )
     ),
     complete=st.booleans(),
+    configured=st.booleans(),
     force=st.booleans(),
 )
 

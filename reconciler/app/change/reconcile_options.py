@@ -43,6 +43,7 @@ def reconcile_options(
             policy=_policy(target, limits.policy),
             drift=DriftMode.CORRECT if limits.correct_drift else None,
             complete=complete,
+            configured=bool(target.project_cluster.manifests),
             removals_known=removals_known,
             force=limits.force,
         ),

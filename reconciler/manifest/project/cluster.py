@@ -81,6 +81,7 @@ class QuotaCluster:
         policy: Policy | None = None,
         drift: DriftMode | None = None,
         complete: bool = True,
+        configured: bool = True,
         removals_known: bool = True,
         force: bool = False,
     ) -> Rules:
@@ -89,6 +90,7 @@ class QuotaCluster:
         Args:
             policy: Replaces the configured one; the caller has checked that it is stricter.
             complete: Whether every configured path was read.
+            configured: Whether any path is configured.
             removals_known: Whether an inventory or a revision records the owned pairs.
             force: Also remove pairs that another writer changed.
         """
@@ -101,6 +103,7 @@ class QuotaCluster:
             scope=self.scope,
             ignore=self.ignore,
             complete=complete,
+            configured=configured,
             removals_known=removals_known,
             force=force,
         )

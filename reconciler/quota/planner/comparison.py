@@ -21,6 +21,7 @@ from reconciler.quota.ownership import (
     Orphaned,
     Override,
     OverrideEnded,
+    Owner,
     OwnershipRecords,
     RecordChange,
     RecordDropped,
@@ -34,6 +35,7 @@ from reconciler.quota.policy import ENDS, Action, Cause, DeclarationEnd, Deletio
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
+NOTE_NOT_READ: Final = "its document is not among the files of this run; only a project has a complete list of documents"
 NOTE_FROZEN: Final = "its document is suspended or invalid"
 NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
@@ -236,8 +238,10 @@ class _Comparison:
                 self._orphan(view)
                 self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
             case Action.REPORT:
-                is_undeclared = cause in {Cause.PRUNE, Cause.GONE} and not self.rules.complete
-                self._report(view, cause, action, NOTE_INCOMPLETE if is_undeclared else note)
+                is_undeclared = cause in {Cause.PRUNE, Cause.GONE}
+                self._report(
+                    view, cause, action, self._undeclared_note(view) if is_undeclared else note
+                )
             case _:
                 """Do nothing and report nothing."""
 
@@ -253,13 +257,29 @@ class _Comparison:
         owner = view.owner
         if owner is None:
             return None
-        if owner.document in self.desired.documents:
+        if owner.document in self.desired.documents and self._is_of_entity(owner, view.entity):
             return DeclarationEnd.KEY_LEFT
-        if view.pair in self.owned.orphaned and owner.deletion_policy is DeletionPolicy.DELETE:
-            # Its removal was replaced by orphaning: a later run does not remove it without a request.
+        is_orphaned = view.pair in self.owned.orphaned
+        if not owner.document or (is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE):
+            # A pair that only an override set was not owned before. If orphaning replaced a removal, a later run does not
+            # remove the pair without a request.
             return DeclarationEnd.EXPLICIT_RETAIN
-        # A pair that only an override set was not owned before, so it is not removed.
-        return ENDS[owner.deletion_policy] if owner.document else DeclarationEnd.EXPLICIT_RETAIN
+        if not self.rules.absence_is_deletion and not is_orphaned:
+            return DeclarationEnd.NOT_READ
+        return ENDS[owner.deletion_policy]
+
+    def _is_of_entity(self, owner: Owner, subject: Entity) -> bool:
+        """Whether a document that was read is the recorded owner, and not another one of its name in unrelated files."""
+        claims = self.desired.claims.get(subject, ())
+        return self.rules.absence_is_deletion or owner.document in {
+            claim.document for claim in claims
+        }
+
+    def _undeclared_note(self, view: PairView) -> str:
+        """Return why an undeclared pair and its record stay; "" if the policy is the reason."""
+        if not self.rules.complete:
+            return NOTE_INCOMPLETE
+        return NOTE_NOT_READ if self._declaration_end(view) is DeclarationEnd.NOT_READ else ""
 
     def _write(
         self,

@@ -193,6 +193,25 @@ def test_an_incomplete_listing_removes_drops_and_orphans_nothing(world):
 
 
 @MANY
+@given(worlds())
+def test_files_without_a_project_change_nothing_of_what_they_do_not_declare(world):
+    """Neither limits nor records, whatever the records say about the documents."""
+    rules = replace(world.rules, configured=False, sync_confirmed=False, force=True)
+    plan = plan_of(replace(world, rules=rules))
+    of_others = {
+        (subject, key)
+        for subject, record in world.owned.records.items()
+        for key, owner in record.pairs()
+        if owner.document
+        and owner.document
+        not in {claim.document for claim in world.desired.claims.get(subject, ())}
+        and world.desired.claim(subject, key) is None
+    } - {*world.owned.overrides, *world.owned.intents, *world.owned.orphaned}
+    assert {change.pair for change in plan.changes}.isdisjoint(of_others)
+    assert {(change.entity, change.key) for change in plan.bookkeeping}.isdisjoint(of_others)
+
+
+@MANY
 @given(worlds(overrides=False))
 def test_each_policy_allows_at_least_the_writes_of_the_stricter_one(world):
     written = [
