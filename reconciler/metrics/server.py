@@ -3,6 +3,7 @@
 Responses to probes are short and contain no names of entities: every client that reaches the port may read them.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -10,6 +11,7 @@ from typing import Final, Self
 from aiohttp import web
 
 from reconciler.base.escaping import escaped
+from reconciler.base.listeners import close_listeners
 from reconciler.errors import ConfigError
 from reconciler.metrics.registry import Metrics
 
@@ -84,6 +86,7 @@ class HealthServer:
             keepalive_timeout=_KEEP_ALIVE_SECONDS,
             shutdown_timeout=_SHUTDOWN_SECONDS,
         )
+        self._listener: asyncio.Server | None = None
         self._port = 0
 
     @property
@@ -92,10 +95,11 @@ class HealthServer:
         return self._port
 
     async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._address.host or None, self._address.port)
+        handler = await set_up(self._runner)
         try:
-            await site.start()
+            self._listener = await asyncio.get_running_loop().create_server(
+                handler, self._address.host or None, self._address.port
+            )
         except OSError as error:
             await self._runner.cleanup()
             raise ConfigError(
@@ -103,16 +107,25 @@ class HealthServer:
                 key="metrics-address",
                 hint="choose another address, or stop the process that uses it",
             ) from error
-        self._port = int(self._runner.addresses[0][1])
+        self._port = int(self._listener.sockets[0].getsockname()[1])
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._listener is not None:
+            await close_listeners([self._listener])
         await self._runner.cleanup()
 
     async def _scrape(self, request: web.Request) -> web.Response:
         answer = self._metrics.answer(",".join(request.headers.getall("Accept", ())))
         # The header is set as it is: `content_type=` would refuse the parameters that Prometheus looks for.
         return web.Response(body=answer.body, headers={"Content-Type": answer.content_type})
+
+
+async def set_up(runner: web.AppRunner) -> web.Server:
+    """Set a runner up, and return what handles its connections."""
+    await runner.setup()
+    assert runner.server is not None  # noqa: S101 - set by `setup`
+    return runner.server
 
 
 def _probe(problems: Problems) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -6,11 +6,12 @@ async with Sandbox(SandboxSettings(users={"alice": "secret"})) as sandbox:
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Self
+from typing import Self
 
+from reconciler.base.listeners import close_listeners
 from reconciler.errors import ConfigError
 from reconciler.sandbox.broker_rules.image import Image, Names, QuotaRecord, names_of
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
@@ -18,9 +19,6 @@ from reconciler.sandbox.connection import ServerConnection
 from reconciler.sandbox.faults import Fault, Faults
 from reconciler.sandbox.settings import Listener, SandboxSettings
 from reconciler.wire.messages.entry_layout import Part
-
-_STEPS_TO_HANDLER: Final = 3
-"""Steps of the event loop from an accepted connection to its handler."""
 
 
 @dataclass(slots=True)
@@ -148,9 +146,7 @@ class Sandbox:
         """Close the listeners and connections of a broker; Metadata no longer lists it."""
         self._cluster.brokers[node].running = False
         listeners = self._listeners[node]
-        await _stop_accepting(listeners.servers)
-        for server in listeners.servers:
-            server.close()
+        await close_listeners(listeners.servers)
         listeners.servers.clear()
         await self._cut(listeners)
 
@@ -202,17 +198,3 @@ class Sandbox:
             await connection.serve()
         except asyncio.CancelledError:
             writer.transport.abort()
-
-
-async def _stop_accepting(servers: Iterable[asyncio.Server]) -> None:
-    """Accept no more connections, and let those that are accepted reach their handler.
-
-    The event loop creates the transport of an accepted connection one step later, and leaks its socket if the server was
-    closed in between.
-    """
-    loop = asyncio.get_running_loop()
-    for server in servers:
-        for listening in server.sockets:
-            _ = loop.remove_reader(listening)
-    for _ in range(_STEPS_TO_HANDLER):
-        await asyncio.sleep(0)

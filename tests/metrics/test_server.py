@@ -8,6 +8,7 @@ import pytest
 from reconciler.errors import ConfigError
 from reconciler.metrics import HealthServer, ListenAddress, Metrics, address
 from reconciler.metrics.server import LONGEST_LINE, MOST_LINES
+from tests.leaked_sockets import STEPS, leaks
 
 LOCAL = ListenAddress(host="127.0.0.1", port=0)
 
@@ -104,3 +105,9 @@ def test_listen_addresses_are_parsed(text, expected):
 def test_invalid_listen_addresses_are_refused(text):
     with pytest.raises(ConfigError):
         address(text)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_connection_in_any_step_of_being_accepted_is_closed_with_the_server(steps: int):
+    server = HealthServer(LOCAL, metrics=Metrics(), healthy=list, ready=list)
+    assert leaks(server, lambda running: running.port, steps=steps) == []

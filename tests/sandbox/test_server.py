@@ -1,12 +1,9 @@
 """The sandbox over TCP: one image, many brokers, faults on demand."""
 
 import asyncio
-import errno
-import gc
 import shutil
 import socket
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +46,7 @@ from reconciler.wire.messages import (
 )
 from tests.contract.raw import Closed, RawConnection, described
 from tests.contract.targets import running
+from tests.leaked_sockets import STEPS, leaks
 
 PRODUCER = "producer_byte_rate"
 ALICE, BOB = (("user", "alice"),), (("user", "bob"),)
@@ -340,24 +338,6 @@ def test_ten_thousand_entities_are_described_in_one_response(profile: object) ->
             assert connection.quotas() == seeded
 
 
-@pytest.mark.parametrize("steps", range(6))
+@pytest.mark.parametrize("steps", STEPS)
 def test_a_connection_in_any_step_of_being_accepted_is_closed_with_the_sandbox(steps: int) -> None:
-    """Its socket would be collected later, with a warning in another test."""
-
-    async def connect_and_stop() -> socket.socket:
-        async with Sandbox() as sandbox:
-            client = socket.socket()
-            client.setblocking(False)
-            assert client.connect_ex(("127.0.0.1", sandbox.port())) in {0, errno.EINPROGRESS}
-            for _ in range(steps):
-                await asyncio.sleep(0)
-        return client
-
-    leaks: list[object] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ResourceWarning)
-        client = asyncio.run(connect_and_stop())
-        _ = gc.collect()
-        leaks.extend(warning.message for warning in caught)
-    client.close()
-    assert leaks == []
+    assert leaks(Sandbox(), Sandbox.port, steps=steps) == []

@@ -10,6 +10,7 @@ import logging
 import os
 import ssl
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -17,6 +18,7 @@ from aiohttp import web
 
 from reconciler.base import bounded_json
 from reconciler.base.clock import SystemClock
+from reconciler.base.listeners import close_listeners
 from reconciler.errors import ConfigError, UsageError
 from reconciler.kube.admission.broker_validation import LiveBrokerValidator
 from reconciler.kube.admission.review import (
@@ -35,6 +37,7 @@ from reconciler.kube.configuration.client_sessions import SessionKeeper
 from reconciler.kube.configuration.cluster_file import read_clusters
 from reconciler.kube.configuration.operator_settings import OperatorSettings
 from reconciler.metrics import ListenAddress, address
+from reconciler.metrics.server import set_up
 
 PATH: Final = "/validate"
 BUDGET_SECONDS: Final = 4.0
@@ -225,11 +228,11 @@ class Webhook:
         runner = web.AppRunner(
             application, access_log=None, shutdown_timeout=self._budget, lingering_time=0.0
         )
-        await runner.setup()
+        handler = await set_up(runner)
         self._runner = runner
         try:
             self._server = await asyncio.get_running_loop().create_server(
-                self._connection,
+                partial(self._connection, handler),
                 self._address.host or None,
                 self._address.port,
                 ssl=self._certificate.context,
@@ -243,7 +246,10 @@ class Webhook:
                 key="webhook-address",
             ) from None
         self.port = int(self._server.sockets[0].getsockname()[1])
-        self._tasks = (asyncio.create_task(self._renew()), asyncio.create_task(self._close_idle()))
+        self._tasks = (
+            asyncio.create_task(self._renew()),
+            asyncio.create_task(self._close_idle(handler)),
+        )
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -251,7 +257,7 @@ class Webhook:
             _ = task.cancel()
             _ = await asyncio.wait({task})
         if self._server is not None:
-            self._server.close()
+            await close_listeners([self._server])
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -261,26 +267,21 @@ class Webhook:
             if self._certificate.renewed():
                 _log.info("the webhook uses a new certificate")
 
-    def _connection(self) -> asyncio.BaseProtocol:
+    def _connection(self, handler: web.Server) -> asyncio.BaseProtocol:
         """Return the protocol of a new connection: aiohttp, or a rejection if too many are open."""
-        assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
-        server = self._runner.server
-        if len(server.connections) >= MOST_CONNECTIONS:
+        if len(handler.connections) >= MOST_CONNECTIONS:
             return _RejectedConnection()
-        connection = server()
+        connection = handler()
         self._idle_since[connection] = asyncio.get_running_loop().time()
         return connection
 
-    async def _close_idle(self) -> None:
+    async def _close_idle(self, handler: web.Server) -> None:
         """Close connections that send no complete request header in time."""
         while True:
             await asyncio.sleep(self._idle / 4)
-            assert self._runner is not None and self._runner.server is not None  # noqa: S101, PT018 - set before
             limit = asyncio.get_running_loop().time() - self._idle
             open_ = {
-                candidate
-                for candidate in self._runner.server.connections
-                if candidate.transport is not None
+                candidate for candidate in handler.connections if candidate.transport is not None
             }
             for connection, since in list(self._idle_since.items()):
                 if since < limit:

@@ -26,6 +26,7 @@ from reconciler.quota.results.report import ValidationResult
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
 from tests.kube.reviews import quota, review
+from tests.leaked_sockets import STEPS, leaks
 from tests.servers.certs import Authority
 
 
@@ -143,6 +144,15 @@ def test_a_review_is_answered_over_tls(authority: Authority, files: tuple[Path, 
         assert (status, body["response"]["allowed"], broker.asked) == (200, True, 1)
 
     story(authority, files, test)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_the_socket_of_a_connection_that_is_being_accepted_is_closed_with_the_webhook(
+    files: tuple[Path, Path], steps: int
+) -> None:
+    certificate = Certificate(chain=files[0], key=files[1])
+    server = Webhook(address("127.0.0.1:0"), certificate, FakeBroker())
+    assert leaks(server, lambda running: running.port, steps=steps) == []
 
 
 @pytest.mark.parametrize(
