@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,31 @@ def test_an_option_takes_precedence_over_a_variable_that_contradicts_it(
         assert (ran.code, ran.err) == (0, "")
     monkeypatch.setenv("KQUOTA_PROJECT", "missing.yaml")
     assert kquota("describe", "--bootstrap-server", sandbox.bootstrap).code == 0
+
+
+@pytest.mark.parametrize("command", ["export", "adopt"])
+def test_a_printed_command_works_if_the_brokers_come_from_a_variable(
+    kquota, folder, sandbox, monkeypatch, command
+):
+    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", sandbox.bootstrap)
+    sandbox.seed({(("user", "a"),): {"producer_byte_rate": 2048.0}})
+    (printed,) = re.findall(r"`(kquota [^`]+)`", kquota(command).err)
+    for unset in (False, True):
+        if unset:
+            monkeypatch.delenv("KQUOTA_BOOTSTRAP_SERVERS")
+        words = printed.replace("NAME", "prod").replace("FOLDER", f"out{unset}").split()
+        assert kquota(*words[1:]).code == 0
+
+
+@pytest.mark.parametrize("command", ["export", "plan two.yaml"])
+def test_a_name_chooses_among_documents_if_the_brokers_come_from_a_variable(
+    kquota, folder, sandbox, monkeypatch, command
+):
+    """Without a project, the name contradicts no variable."""
+    (folder / "two.yaml").write_text(quota("a") + quota("b", cluster="other"))
+    monkeypatch.setenv("KQUOTA_BOOTSTRAP_SERVERS", sandbox.bootstrap)
+    assert kquota(*command.split()).code == 1
+    assert kquota(*command.split(), "--cluster", "prod").code == 0
 
 
 def test_contradictory_variables_are_an_error_that_names_them(kquota, folder, monkeypatch):

@@ -97,7 +97,8 @@ class ClusterTarget:
             options += ["--command-config", cluster_options.command_config]
         if cluster_options.project is not None:
             options += ["--project", str(cluster_options.project)]
-        if chooses_cluster and self.project is not None and len(self.project.names) > 1:
+        is_chosen = self.project is None or len(self.project.names) > 1
+        if chooses_cluster and self.name and is_chosen:
             options += ["--cluster", self.name]
         return shlex.join(["kquota", *words, *options])
 

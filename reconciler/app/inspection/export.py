@@ -139,9 +139,11 @@ def manifest_folder(target: ClusterTarget) -> Path:
         UsageError: The target has no project, has policy Sync, or lists no folder.
     """
     if target.project is None:
+        name = () if target.name else ("--cluster", "NAME")
         raise UsageError(
             "adopt needs a project, and there is none",
-            hint="run kquota init first, or export without a project: kquota export --out-dir",
+            hint="run kquota init first, or export without a project:"
+            f" `{target.command('export', *name, '--out-dir', 'FOLDER')}`",
         )
     if target.settings.policy is Policy.SYNC:
         raise UsageError(

@@ -86,7 +86,8 @@ def export(
     cluster_target = target(where)
     if not cluster_target.name:
         raise UsageError(
-            "the documents need a name for the cluster (clusterRef)", hint="pass --cluster NAME"
+            "the documents need a name for the cluster (clusterRef)",
+            hint=f"name it: `{cluster_target.command('export', '--cluster', 'NAME')}`",
         )
     state = run(live_state(console, cluster_target))
     with ProgressLine(console) as progress:

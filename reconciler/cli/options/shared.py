@@ -38,10 +38,19 @@ def _typed_first(values: Mapping[str, Any], context: click.Context | None) -> di
     typed = [name for name, source in sources.items() if source is ParameterSource.COMMANDLINE]
     overridden = {name for typed_name in typed for name in _OVERRULED.get(typed_name, ())}
     environment = {name for name, at in sources.items() if at is ParameterSource.ENVIRONMENT}
+    if "cluster" in typed and not _has_project(values):
+        overridden.discard("bootstrap_server")  # The name is then that of the brokers in documents.
     left_out = environment & overridden
     return {name: None if name in left_out else value for name, value in values.items()} | {
         "from_environment": frozenset(environment - left_out)
     }
+
+
+def _has_project(values: Mapping[str, Any]) -> bool:
+    from reconciler.app.clusters.project_files import project_path
+
+    is_given = any(values.get(name) for name in ("project", "every", "config_from"))
+    return is_given or project_path(TargetRequest()).exists()
 
 
 @dataclass(frozen=True, slots=True)
