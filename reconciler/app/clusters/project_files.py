@@ -6,7 +6,7 @@ current folder is searched.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,3 +90,17 @@ def _is_own(folder: Path) -> bool:
     user = os.geteuid()
     paths = [folder, *(path for path in (folder / FILE_NAME,) if os.path.lexists(path))]
     return all(path.lstat().st_uid == user for path in paths)
+
+
+def located_properties(
+    properties: Mapping[str, str], place: Callable[[str], str]
+) -> dict[str, str]:
+    """Return client properties of a project whose files start from the folder of the project file, as its other paths do.
+
+    Args:
+        place: Returns the place of a path in the project file.
+    """
+    return {
+        name: place(value) if name.endswith(".location") and not value.startswith("${") else value
+        for name, value in properties.items()
+    }

@@ -7,10 +7,11 @@ Connection, expected cluster id, guards, policy and tenants come only from optio
 import shlex
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reconciler.app.clusters.project_files import name_in, project_path
+from reconciler.app.clusters.project_files import located_properties, name_in, project_path
 from reconciler.app.notices import TextReceiver
 from reconciler.app.requests import TargetRequest
 from reconciler.base.regular_files import boundary_of, check_inside, read_regular
@@ -123,10 +124,9 @@ class ClusterTarget:
             )
         from reconciler.client import ANYTHING, ClientConfig
 
-        properties_by_name = {
-            name: place_of(self.root, value) if _is_file(name, value) else value
-            for name, value in (*self._file_properties().items(), *self.settings.properties.items())
-        } | dict(self._command_properties(notices))
+        properties_by_name = located_properties(
+            {**self._file_properties(), **self.settings.properties}, partial(place_of, self.root)
+        ) | dict(self._command_properties(notices))
         config = ClientConfig.from_mapping(
             properties_by_name | dict(overriding(None, self.options.timeout)),
             location=f"{self.project.path}, cluster {self.name}",
@@ -161,11 +161,6 @@ class ClusterTarget:
         content = properties.read_bytes(path) if self.files is None else self.files.read(path)
         pairs = properties.parse(properties.decoded(content), location=str(path))
         return {pair.key: pair.value for pair in pairs}
-
-
-def _is_file(name: str, value: str) -> bool:
-    """Whether a client property names a file, which is relative to the project file as every other path in it."""
-    return name.endswith(".location") and not value.startswith("${")
 
 
 def place_of(root: Path, address: str) -> str:

@@ -2,14 +2,18 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from reconciler.app.clusters.project_files import read_tree
+from reconciler.app.clusters.project_files import located_properties, read_tree
+from reconciler.app.clusters.targets import place_of
+from reconciler.app.clusters.trusted_files import TrustedFiles
 from reconciler.base import properties
 from reconciler.base.regular_files import read_regular
 from reconciler.client import ANYTHING, ClientConfig
+from reconciler.client.configuration.references import AllowedReferences
 from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
 from reconciler.git.repository import CommitTree
 from reconciler.manifest.loader import conflict_problems, load_files
@@ -56,8 +60,12 @@ class Revision:
     project: Project = field(repr=False)
     # Cluster -> desired state of its documents.
     desired: Mapping[str, DesiredState] = field(repr=False)
-    # Cluster -> client properties as written; hidden, because they may contain secrets.
+    # Cluster -> client properties, with the places of their files; hidden, because they may contain secrets.
     properties: Mapping[str, Mapping[str, str]] = field(repr=False)
+    # What their references may read, and where their files are.
+    allowed: AllowedReferences = field(default=ANYTHING, repr=False)
+    # Path in the commit -> content of each file that client properties name.
+    contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
     warnings: tuple[Problem, ...] = field(default=(), repr=False)
 
     def has_settings_of(self, previous: "Revision | None") -> bool:
@@ -66,12 +74,15 @@ class Revision:
             previous is not None
             and self.project.documents == previous.project.documents
             and self.properties == previous.properties
+            and self.contents == previous.contents
         )
 
     def client_config(self, name: str) -> ClientConfig:
         """Return the client configuration of a cluster; references to the environment and to files are resolved now."""
         return ClientConfig.from_mapping(
-            self.properties[name], location=f"{self.project.path}, cluster {name}", allowed=ANYTHING
+            self.properties[name],
+            location=f"{self.project.path}, cluster {name}",
+            allowed=self.allowed,
         )
 
 
@@ -83,6 +94,7 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
         ConfigError: A properties file cannot be read.
         ManifestErrors: All problems of the files, conflicts included.
     """
+    tree = replace(tree, top=tree.top.absolute())
     project = _project(tree, places)
     problems: list[Problem] = []
     warnings: list[Problem] = []
@@ -104,15 +116,24 @@ def read_revision(tree: CommitTree, places: RevisionPaths) -> Revision:
         warnings.extend(warnings_of_cluster)
     if problems:
         raise ManifestErrors(sorted(set(problems)))
-    return Revision(
+    properties_by_cluster = {
+        project_cluster.name: _properties(tree, places, project_cluster)
+        for project_cluster in project.clusters
+    }
+    revision = Revision(
         commit=tree.commit,
         project=project,
         desired=desired,
-        properties={
-            project_cluster.name: _properties(tree, places, project_cluster)
-            for project_cluster in project.clusters
-        },
+        properties=properties_by_cluster,
         warnings=tuple(sorted(set(warnings))),
+    )
+    if places.trusted is not None:
+        return revision
+    files = TrustedFiles(tree=tree, revision=tree.commit[:12])
+    return replace(
+        revision,
+        allowed=replace(ANYTHING, files=files),
+        contents=_contents(tree, properties_by_cluster),
     )
 
 
@@ -177,9 +198,50 @@ def _properties(
     tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster
 ) -> Mapping[str, str]:
     """Return ``propertiesFile`` (at the commit unless it is absolute), overridden by the cluster's own properties."""
+    place = (
+        partial(_place_in_commit, tree, places)
+        if places.trusted is None
+        else partial(place_of, places.trusted.absolute().parent)
+    )
+    return located_properties(
+        {**_file_properties(tree, places, project_cluster), **project_cluster.cluster.properties},
+        place,
+    )
+
+
+def _place_in_commit(tree: CommitTree, places: RevisionPaths, name: str) -> str:
+    """Return the place of a path of the project file, of which the commit has the content."""
+    if not name or "://" in name or name.startswith("/"):
+        return name
+    path_in_commit = places.within(name)
+    if path_in_commit.split("/")[0] == "..":
+        raise ConfigError(
+            f"{name} leads out of the repository",
+            hint="name a file of the repository, or one of this machine by its absolute path",
+        )
+    return str(tree.top / path_in_commit)
+
+
+def _contents(
+    tree: CommitTree, properties_by_cluster: Mapping[str, Mapping[str, str]]
+) -> Mapping[str, bytes]:
+    """Return the files of the commit that client properties name; of a folder, all that are in it."""
+    below = f"{tree.top}/"
+    names = {
+        value.removeprefix(below)
+        for settings in properties_by_cluster.values()
+        for value in settings.values()
+        if value.startswith(below)
+    }
+    return tree.read(tree.under(names))
+
+
+def _file_properties(
+    tree: CommitTree, places: RevisionPaths, project_cluster: ProjectCluster
+) -> Mapping[str, str]:
     name = project_cluster.cluster.properties_file
     if name is None:
-        return project_cluster.cluster.properties
+        return {}
     if places.trusted is not None:
         pairs = properties.read(places.trusted.parent / name)
     elif name.startswith("/"):
@@ -190,4 +252,4 @@ def _properties(
         pairs = properties.parse(
             properties.decoded(content), location=f"{path_in_commit} at {tree.commit[:12]}"
         )
-    return {pair.key: pair.value for pair in pairs} | dict(project_cluster.cluster.properties)
+    return {pair.key: pair.value for pair in pairs}

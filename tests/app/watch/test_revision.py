@@ -11,6 +11,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.git.commits import commit, git
+from tests.servers.certs import Authority
 
 ALICE = entity(user="alice")
 
@@ -137,6 +138,44 @@ def test_client_properties_come_from_the_commit_unless_they_are_absolute_or_trus
     origin.commit(quota("alice"), clusters=cluster(more="  propertiesFile: gone.properties\n"))
     with pytest.raises(GitError, match=r"gone.properties is not a file"):
         read(origin)
+
+
+SSL = "  properties: {{security.protocol: SSL, ssl.truststore.location: {name}}}\n"
+
+
+def test_a_file_in_the_settings_is_of_the_commit(tmp_path: Path, monkeypatch):
+    """It starts from the folder of the project, whatever the working directory is."""
+    authority = Authority.make(tmp_path / "authority").certificate_file.read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ca.pem").write_text("another authority")
+    origin = Origin(tmp_path, within="kafka/")
+    clusters, places = cluster(more=SSL.format(name="ca.pem")), RevisionPaths(folder="kafka")
+    origin.commit(quota("alice"), clusters=clusters)
+    with pytest.raises(ConfigError, match=r"is not in the repository at"):
+        check_clients(read(origin, places))
+    origin.commit(quota("alice"), clusters=clusters, ca_pem=authority)
+    first = read(origin, places)
+    check_clients(first)
+    origin.commit(quota("bob"), clusters=clusters, ca_pem=authority)
+    assert read(origin, places).has_settings_of(first)
+    origin.commit(quota("bob"), clusters=clusters, ca_pem=authority + "\n")
+    assert not read(origin, places).has_settings_of(first)
+    origin.commit(quota("bob"), clusters=cluster(more=SSL.format(name="../../ca.pem")))
+    with pytest.raises(ConfigError, match=r"leads out of the repository"):
+        read(origin, places)
+
+
+def test_a_file_in_the_settings_of_a_trusted_project_is_beside_it(tmp_path: Path, monkeypatch):
+    authority = Authority.make(tmp_path / "authority").certificate_file.read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ca.pem").write_text("another authority")
+    origin = Origin(tmp_path)
+    origin.commit(quota("alice"), clusters=cluster(more=SSL.format(name="ca.pem")))
+    (tmp_path / "etc").mkdir()
+    trusted = tmp_path / "etc" / "kquota.yaml"
+    trusted.write_text((origin.top / "kquota.yaml").read_text())
+    (tmp_path / "etc" / "ca.pem").write_text(authority)
+    check_clients(read(origin, RevisionPaths(trusted=Path("etc/kquota.yaml"))))
 
 
 def test_client_settings_are_checked_before_a_commit_comes_into_force(tmp_path: Path):
