@@ -22,9 +22,10 @@ from reconciler.inventory.format import (
     decode,
     encode_cluster,
     join_clusters,
+    no_records,
     safe_name,
 )
-from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
+from reconciler.inventory.writers import InventoryWriter, check_alone
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 PATIENCE_SECONDS: Final = 10.0
@@ -127,9 +128,7 @@ class FileInventory:
             )
             lock.acquire()
             self._locks[cluster_id] = lock
-        records = self._file.read().get(cluster_id)
-        if records is None:
-            return OwnershipRecords(cluster_id=cluster_id, is_known=False)
+        records = self._file.read().get(cluster_id) or no_records(cluster_id)
         if self._writer is not None:
             check_alone(self._writer, records.writers, now=self._clock.now())
         return records.owned
@@ -147,13 +146,8 @@ class FileInventory:
         if not changes and not self._writer.forgets:
             return
         with self._short_lock():
-            before = self._file.read().get(cluster_id) or ClusterRecords(
-                owned=OwnershipRecords(cluster_id=cluster_id)
-            )
-            after = ClusterRecords(
-                owned=before.owned.with_changes(changes),
-                writers=with_writer(self._writer, before.writers, now=self._clock.now()),
-            )
+            before = self._file.read().get(cluster_id) or no_records(cluster_id)
+            after = before.with_changes(changes, self._writer, now=self._clock.now())
             self._file.replace(cluster_id, after)
 
     def close(self) -> None:

@@ -11,8 +11,9 @@
 
 An entity is written as its three slots (``false`` = absent, ``null`` = default). A record names its owners by
 their place in ``owners``: one number if all its pairs have the same, else one for each value. Reading is strict:
-anything that is not exactly this is damage, and damage is never an empty inventory. Only this differs: a record that was
-written before a key was added has fewer values, and does not have that key.
+anything that is not exactly this is damage, and damage is never an empty inventory. A record that was written before a key
+was added has fewer values, and does not have that key. More values, items or sections are those of a newer version:
+they are an error as well, because the next write would lose them.
 """
 
 import hashlib
@@ -25,7 +26,13 @@ from typing import Final, TypeVar
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.inventory.writers import RecordedWriter, writer_from_json, writer_to_json
+from reconciler.inventory.writers import (
+    InventoryWriter,
+    RecordedWriter,
+    with_writer,
+    writer_from_json,
+    writer_to_json,
+)
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, read_key_columns, same_value
@@ -38,6 +45,7 @@ from reconciler.quota.ownership import (
     OwnershipRecord,
     OwnershipRecords,
     Pair,
+    RecordChange,
 )
 from reconciler.quota.policy import DeletionPolicy
 
@@ -46,7 +54,16 @@ FORMAT: Final = 1
 
 _V = TypeVar("_V")
 _ENCODE: Final = compact()
-_SECTIONS: Final = ("writers", "owners", "records", "intents", "drift", "orphaned", "overrides")
+_SECTIONS: Final = {
+    "writers": 4,
+    "owners": 3,
+    "records": 5,
+    "intents": 9,
+    "drift": 5,
+    "orphaned": 4,
+    "overrides": 12,
+}
+"""Section -> maximum number of items of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +72,22 @@ class ClusterRecords:
 
     owned: OwnershipRecords
     writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
+
+    def with_changes(
+        self, changes: Sequence[RecordChange], writer: InventoryWriter, *, now: float
+    ) -> "ClusterRecords":
+        """Return the records after a write. The writer is recorded with the first record of a document.
+
+        So records that were emptied have a writer, and those of a first apply that failed have none.
+        """
+        owned = self.owned.with_changes(changes)
+        writers = with_writer(writer, self.writers, now=now) if owned.is_known else self.writers
+        return ClusterRecords(owned=owned, writers=writers)
+
+
+def no_records(cluster_id: str) -> ClusterRecords:
+    """Return the records of a cluster that has none and never had any."""
+    return ClusterRecords(owned=OwnershipRecords(cluster_id=cluster_id, is_known=False))
 
 
 def safe_name(cluster_id: str) -> str:
@@ -87,7 +120,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     """Decode the clusters of a document.
 
     Raises:
-        InventoryError: It is damaged, not an inventory, or of another format.
+        InventoryError: It is damaged, not an inventory, of another format, or has something that this version does not know.
     """
     try:
         document = bounded_json.parse(
@@ -100,7 +133,7 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     if document.get("format") != FORMAT:
         raise InventoryError(
             f"{location} has format {document.get('format')!r}; this version supports format {FORMAT}",
-            hint="use the kquota that wrote it, or a newer one",
+            hint=_UPGRADE,
         )
     clusters = document.get("clusters")
     if document.keys() != {"kind", "format", "clusters"} or not isinstance(clusters, dict):
@@ -109,9 +142,24 @@ def decode(content: bytes, *, location: str) -> dict[str, ClusterRecords]:
     for cluster_id, value in clusters.items():
         try:
             records_by_cluster[cluster_id] = _records(cluster_id, value)
+        except _NewerContent as error:
+            raise InventoryError(
+                f"{location} was written by a newer kquota: cluster {cluster_id!r}: {error}",
+                hint=_UPGRADE,
+            ) from error
         except (ValueError, TypeError, IndexError, QuotaValueError) as error:
             raise _damaged_error(location, f"cluster {cluster_id!r}: {error}") from error
     return records_by_cluster
+
+
+_UPGRADE: Final = (
+    "use the kquota that wrote it, or a newer one; upgrade operators and loops before the command lines that share records"
+    " with them"
+)
+
+
+class _NewerContent(ValueError):
+    """The document has something that this version does not know."""
 
 
 def _damaged_error(location: str, reason: str) -> InventoryError:
@@ -230,11 +278,18 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
     Raises:
         ValueError: It has another structure (also TypeError, IndexError, QuotaValueError from the values).
     """
-    if not isinstance(value, dict) or set(value) != set(_SECTIONS):
+    if not isinstance(value, dict) or not set(value) >= set(_SECTIONS):
         raise ValueError(f"it should have exactly {', '.join(_SECTIONS)}")
-    for name in _SECTIONS:
+    if unknown := set(value) - set(_SECTIONS):
+        raise _NewerContent(f"it has the unknown section {min(unknown)!r}")
+    for name, most_items in _SECTIONS.items():
         if not isinstance(value[name], list):
             raise ValueError(f"{name} should be an array")  # noqa: TRY004 - damage, not a bug
+        most = max((len(row) for row in value[name] if isinstance(row, list)), default=0)
+        if most > most_items:
+            raise _NewerContent(
+                f"a row of {name} has {most} items, of which {most_items} are known"
+            )
     owners = tuple(_owner(row) for row in value["owners"])
     records: dict[Entity, OwnershipRecord] = {}
     for row in value["records"]:
@@ -257,7 +312,8 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
             drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
             overrides={override.pair: override for override in overrides},
-            is_known=True,
+            is_known=bool(value["writers"])
+            or any(owner.document for record in records.values() for _, owner in record.pairs()),
         ),
         writers={
             recorded_writer.writer.id: recorded_writer
@@ -268,10 +324,10 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
 
 def _limits(value: object) -> list[float | None]:
     values = _list(value)
-    if len(values) > len(COLUMNS) or values.count(None) == len(values):
-        raise ValueError(
-            f"{value!r} should be at most {len(COLUMNS)} numbers or nulls, with a number"
-        )
+    if len(values) > len(COLUMNS):
+        raise _NewerContent(f"{value!r} has more than {len(COLUMNS)} values")
+    if values.count(None) == len(values):
+        raise ValueError(f"{value!r} should be numbers or nulls, with a number")
     return [v if v is None or type(v) is float else _float(v) for v in values]
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
-from reconciler.inventory.format import ClusterRecords, decode, encode, safe_name
-from reconciler.inventory.writers import InventoryWriter, check_alone, with_writer
+from reconciler.inventory.format import ClusterRecords, decode, encode, no_records, safe_name
+from reconciler.inventory.writers import InventoryWriter, check_alone
 from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 
@@ -44,9 +44,7 @@ class RefInventory:
             InventoryError: The ref's file is damaged, newer, or of another cluster.
             PlanRefused: Another known writer manages the same entities.
         """
-        records = self._fetch(cluster_id)
-        if records is None:
-            return OwnershipRecords(cluster_id=cluster_id, is_known=False)
+        records = self._fetch(cluster_id) or no_records(cluster_id)
         if self._writer is not None:
             check_alone(self._writer, records.writers, now=self._clock.now())
         return records.owned
@@ -63,11 +61,8 @@ class RefInventory:
         if not changes and not self._writer.forgets:
             return
         version, before = self._read[cluster_id]
-        owned = before.owned if before is not None else OwnershipRecords(cluster_id=cluster_id)
-        writers = {} if before is None else before.writers
-        after = ClusterRecords(
-            owned=owned.with_changes(changes),
-            writers=with_writer(self._writer, writers, now=self._clock.now()),
+        after = (before or no_records(cluster_id)).with_changes(
+            changes, self._writer, now=self._clock.now()
         )
         new = self._refs.write(
             ref_of(cluster_id),

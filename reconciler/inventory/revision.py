@@ -6,6 +6,7 @@ real inventory has records of the cluster, those are used instead.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
@@ -32,13 +33,16 @@ class RevisionInventory:
     def __init__(self, declared: DesiredState, *, inventory: Inventory) -> None:
         self._declared = declared
         self._inventory = inventory
-        self._is_derived = False  # whether the records loaded last are those of the revision
+        # The records of the revision that were loaded last, which the first write stores.
+        self._derived: Sequence[RecordChange] = ()
 
     async def load(self, cluster_id: str) -> OwnershipRecords:
         """Return the inventory's records, else those derived from the revision."""
         owned = await self._inventory.load(cluster_id)
-        self._is_derived = not owned.is_known
-        return owned if owned.is_known else derive_records(cluster_id, self._declared)
+        self._derived = () if owned.is_known else self._derived_changes(owned)
+        return (
+            owned if owned.is_known else replace(owned.with_changes(self._derived), is_known=True)
+        )
 
     async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
         """Write to the real inventory, whose records are used from then on.
@@ -46,17 +50,17 @@ class RevisionInventory:
         The first write also stores the revision's records; otherwise they would be lost. The inventory is not loaded again:
         a git ref refuses a write over a version that the plan did not read.
         """
-        if changes and self._is_derived:
-            changes = (*self._derived_changes(), *changes)
-        await self._inventory.write(cluster_id, changes)
-        self._is_derived = self._is_derived and not changes
+        await self._inventory.write(cluster_id, (*self._derived, *changes) if changes else changes)
+        self._derived = () if changes else self._derived
 
-    def _derived_changes(self) -> Sequence[RecordChange]:
+    def _derived_changes(self, owned: OwnershipRecords) -> Sequence[RecordChange]:
+        """Return the records of the revision, except for pairs that were overridden or written since."""
         return [
             Recorded(entity=subject, key=key, value=value, owner=owner)
             for subject, record in derive_records("", self._declared).records.items()
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None and owner is not None
+            if not {(subject, key)} & (owned.intents.keys() | owned.overrides.keys())
         ]
 
 

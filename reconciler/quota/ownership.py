@@ -226,8 +226,9 @@ class RecordCounts:
 class OwnershipRecords:
     """The records of one cluster: all, or those of some entities.
 
-    `is_known` is False only if there never were any records, not if there are none now. Without this
-    distinction, "removals cannot be determined" would become "there is nothing to remove".
+    `is_known` is False only if nothing was ever recorded for a document, not if there are no records now. Intents
+    and overrides alone do not make records known. Without this distinction, "removals cannot be determined" would
+    become "there is nothing to remove", and lost records would become the end of all drift.
     """
 
     cluster_id: str  # the cluster; records are never used for another one
@@ -241,7 +242,7 @@ class OwnershipRecords:
     orphaned: frozenset[Pair] = frozenset()
     # By pair; expired ones stay until their value was replaced.
     overrides: Mapping[Pair, Override] = field(default_factory=dict[Pair, Override])
-    # Whether records exist or existed; without any, removals cannot be determined.
+    # Whether records of documents exist or existed; without any, removals cannot be determined.
     is_known: bool = True
     # Number of pairs in the records of all other entities.
     elsewhere: RecordCounts = field(default_factory=RecordCounts)
@@ -338,13 +339,13 @@ class _RecordsDraft:
         self._overrides = dict(owned.overrides)
 
     def take(self, change: RecordChange) -> None:
-        self._is_known = True
         match change:
             case IntentStarted(entity=entity, key=key, intent=intent):
                 self._intents[entity, key] = intent
             case Recorded(entity=entity, key=key, value=value, owner=owner):
                 self._forget((entity, key))
                 self._put(entity, key, value, owner)
+                self._is_known = self._is_known or bool(owner.document)
             case RecordDropped(entity=entity, key=key):
                 self._forget((entity, key))
                 self._put(entity, key, None, None)

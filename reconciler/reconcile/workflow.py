@@ -209,8 +209,8 @@ def _compare(
 ) -> tuple[Plan, tuple[RecordChange, ...]]:
     """Return the plan, limited to the requested pairs, and the override changes that it assumes."""
     changes, owned = override_changes(options, observation, desired), observation.owned
-    if changes:  # Overrides alone do not make the records known.
-        owned = replace(owned.with_changes(changes), is_known=owned.is_known)
+    if changes:
+        owned = owned.with_changes(changes)
     plan = compare(
         desired=desired,
         owned=owned,

@@ -37,10 +37,11 @@ def document() -> dict:
 @given(st.lists(RECORD_CHANGES), st.lists(RECORD_CHANGES, max_size=2))
 def test_the_document_is_read_as_it_was_written(changes, more_changes):
     clusters = {
-        "one": ClusterRecords(owned=OwnershipRecords(cluster_id="one").with_changes(changes)),
-        "two/\n": ClusterRecords(
-            owned=OwnershipRecords(cluster_id="two/\n").with_changes(more_changes)
-        ),
+        name: ClusterRecords(
+            owned=OwnershipRecords(cluster_id=name).with_changes(cluster_changes),
+            writers={"git:prod": WRITER},
+        )
+        for name, cluster_changes in (("one", changes), ("two/\n", more_changes))
     }
     assert decode(encode(clusters), location="x") == clusters
 
@@ -153,6 +154,27 @@ def test_every_other_content_is_reported_as_damage(old, new):
     with pytest.raises(InventoryError) as caught:
         decode(text.replace(old, new, 1).encode(), location="inv.json")
     assert "inv.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "added",
+    ["writers", "owners", "records", "intents", "drift", "orphaned", "overrides", "section", "key"],
+)
+def test_what_a_newer_version_added_is_an_error_that_names_the_upgrade(added):
+    newer = json.loads(encode(document()))
+    sections = newer["clusters"]["lkc"]
+    match added:
+        case "section":
+            sections["holds"] = []
+        case "key":
+            sections["records"][0][3].append(1.0)
+        case _:
+            items = {"intents": 10, "overrides": 13}.get(added, len(sections[added][0]) + 1)
+            sections[added][0] += [None] * (items - len(sections[added][0]))
+    content = json.dumps(newer).encode()
+    with pytest.raises(InventoryError, match=r"inv\.json was written by a newer kquota") as caught:
+        decode(content, location="inv.json")
+    assert "or a newer one" in caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ def test_written_records_are_known_and_all_others_are_unknown():
 
 
 def test_records_of_another_cluster_are_unknown() -> None:
-    content = encode({"lkc-1": ClusterRecords(owned=OwnershipRecords(cluster_id="lkc-1"))})
+    owned = OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES)
+    content = encode({"lkc-1": ClusterRecords(owned=owned)})
     inventory = FixedInventory(content, location="records.json")
     assert asyncio.run(inventory.load("lkc-1")).is_known
     assert not asyncio.run(inventory.load("lkc-2")).is_known

@@ -10,7 +10,17 @@ from reconciler.inventory.memory import MemoryInventory
 from reconciler.inventory.revision import RevisionInventory, derive_records
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Owner, OwnershipRecord, OwnershipRecords, Recorded
+from reconciler.quota.ownership import (
+    Intent,
+    IntentEnded,
+    IntentStarted,
+    Override,
+    OverrideSet,
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    Recorded,
+)
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.policy import Cause, DeletionPolicy, Policy, Rules
@@ -69,6 +79,33 @@ def test_an_inventory_that_knows_the_cluster_takes_precedence_over_the_revision(
         assert await RevisionInventory(THEN, inventory=MemoryInventory(real)).load("lkc") == real
         unknown = RevisionInventory(THEN, inventory=MemoryInventory())
         assert await unknown.load("lkc") == derive_records("lkc", THEN)
+
+    asyncio.run(story())
+
+
+def test_an_override_and_a_write_without_a_result_take_precedence_over_the_revision():
+    override = Override(entity=ALICE, key=RATE, value=1.0, until=9.0, author="me", reason="night")
+    changes = (
+        OverrideSet(override=override),
+        Recorded(entity=ALICE, key=RATE, value=1.0, owner=Owner(document="")),
+        IntentStarted(
+            entity=BOB, key=RATE, intent=Intent(value=7.0, owner=Owner(document="a/bob"))
+        ),
+    )
+
+    async def story():
+        real = MemoryInventory()
+        await real.write("lkc", changes)
+        inventory = RevisionInventory(THEN, inventory=real)
+        derived = (
+            derive_records("lkc", THEN).records[ALICE].with_pair(RATE, 1.0, Owner(document=""))
+        )
+        before = await inventory.load("lkc")
+        assert before.records == {ALICE: derived}
+        assert before.overrides == {(ALICE, RATE): override}
+        assert list(before.intents) == [(BOB, RATE)]
+        await inventory.write("lkc", [IntentEnded(entity=BOB, key=RATE)])
+        assert await real.load("lkc") == before.with_changes([IntentEnded(entity=BOB, key=RATE)])
 
     asyncio.run(story())
 
