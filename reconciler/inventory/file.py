@@ -71,6 +71,19 @@ class RecordsFile:
         self._stamp = stamp
         return self._clusters
 
+    def cluster_of(self, writer_id: str) -> str | None:
+        """Return the id of the cluster that a writer wrote to last; ``None`` = it wrote to none.
+
+        Raises:
+            InventoryError: As :meth:`read`.
+        """
+        seen_by_cluster = {
+            cluster_id: records.writers[writer_id].last_seen
+            for cluster_id, records in self.read().items()
+            if writer_id in records.writers
+        }
+        return max(seen_by_cluster, key=seen_by_cluster.__getitem__, default=None)
+
     def replace(self, cluster_id: str, records: ClusterRecords) -> None:
         """Write the records of one cluster durably and atomically. No other process may write meanwhile.
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,10 +19,22 @@ from reconciler.inventory.format import ClusterRecords, decode, encode
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import DriftObserved, Owner, OwnershipRecords, Recorded
+from reconciler.quota.ownership import (
+    DriftObserved,
+    Intent,
+    IntentEnded,
+    IntentStarted,
+    Override,
+    OverrideEnded,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+    RecordDropped,
+    Recorded,
+)
 from reconciler.quota.patterns import EntityPattern, NamePattern
 from tests.fakes.clock import FakeClock
-from tests.inventory.samples import ALICE, CHANGES
+from tests.inventory.samples import ALICE, CHANGES, OWNER
 
 ME = InventoryWriter(id="me", description="kquota apply")
 
@@ -48,8 +61,46 @@ def read(path: Path, cluster_id: str = "lkc") -> OwnershipRecords:
 def test_unknown_records_are_distinguished_from_empty_records(tmp_path: Path):
     path = tmp_path / "inventory.json"
     assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=False)
-    write(path, "lkc", [DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=None)])
+    write(path, "lkc", CHANGES[:1])
+    write(path, "lkc", [RecordDropped(entity=ALICE, key=Key.PRODUCER_BYTE_RATE)])
     assert read(path) == OwnershipRecords(cluster_id="lkc", is_known=True)
+
+
+PAIR: dict[str, Any] = {"entity": ALICE, "key": Key.PRODUCER_BYTE_RATE}
+OVERRIDE = Override(**PAIR, value=1.0, until=9.0, author="me", reason="night")
+OF_OVERRIDE = Recorded(**PAIR, value=1.0, owner=Owner(document=""))
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        [IntentStarted(**PAIR, intent=Intent(value=1.0, owner=OWNER)), IntentEnded(**PAIR)],
+        [OverrideSet(override=OVERRIDE), OF_OVERRIDE, RecordDropped(**PAIR), OverrideEnded(**PAIR)],
+        [DriftObserved(**PAIR, at=None)],
+    ],
+)
+def test_records_of_no_document_do_not_make_records_known(tmp_path: Path, writes):
+    """After a first apply that failed, and after an override, it is not known what was applied before."""
+    path = tmp_path / "inventory.json"
+    for change in writes:
+        write(path, "lkc", [change])
+        assert not read(path).is_known
+    assert RecordsFile(path).cluster_of("me") is None
+
+
+def test_a_writer_is_of_the_cluster_that_it_wrote_last(tmp_path: Path):
+    path, clock = tmp_path / "inventory.json", FakeClock()
+
+    async def story():
+        for cluster_id in ("old", "new"):
+            with opened(path, ME, clock) as inventory:
+                await inventory.load(cluster_id)
+                await inventory.write(cluster_id, CHANGES)
+            clock.advance(60.0)
+
+    asyncio.run(story())
+    assert RecordsFile(path).cluster_of("me") == "new"
+    assert RecordsFile(path).cluster_of("another") is None
 
 
 def test_written_records_are_read_by_the_next_inventory(tmp_path: Path):
@@ -284,7 +335,7 @@ def test_writers_of_one_process_see_each_others_clusters(tmp_path: Path):
                 entity=entity(user="x"),
                 key=Key.PRODUCER_BYTE_RATE,
                 value=1.0,
-                owner=Owner(document=""),
+                owner=Owner(document="team/x"),
             )
         ],
     )

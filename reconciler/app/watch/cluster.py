@@ -31,6 +31,8 @@ class ClusterSession:
     # Called after each reconciliation, so that others may write the records until the next one.
     disconnect: Callable[[], None]
     own_principal: Principal | None = None  # our principal in the cluster, if the login shows it
+    # The cluster that the records are of: it must answer if no id is configured. None = nothing was applied yet.
+    pinned_cluster_id: str | None = None
 
 
 Opener: TypeAlias = Callable[[Revision, str], AbstractAsyncContextManager[ClusterSession]]
@@ -115,23 +117,27 @@ class WatchedCluster:
     def _needs_new_session(self, error: KquotaError | None) -> bool:
         """Whether the error is final for a client. A new one reads the credentials again.
 
-        A client stays with its first cluster, which was the wrong one if an address led there for a while. Without an
-        expected id, only a new process takes another cluster.
+        A client stays with its first cluster, which was the wrong one if an address led there for a while.
         """
         match error:
             case WrongCluster():
-                return self.settings.expected_cluster_id is not None
+                return self._expected_cluster_id(self.settings) is not None
             case ConfigError():
                 return True
             case _:
                 return isinstance(error, ClientError) and not error.retriable
+
+    def _expected_cluster_id(self, settings: QuotaCluster) -> str | None:
+        """Return the id that must answer; ``None`` = any, because nothing was applied before this session."""
+        pinned = None if self._session is None else self._session.pinned_cluster_id
+        return settings.expected_cluster_id or pinned
 
     def _options(self, revision: Revision, session: ClusterSession) -> ReconcileOptions:
         settings = revision.project.cluster(self.name).cluster
         return ReconcileOptions(
             rules=settings.rules(),
             guards=settings.guards,
-            expected_cluster_id=settings.expected_cluster_id,
+            expected_cluster_id=self._expected_cluster_id(settings),
             assess=False,
             own_principal=session.own_principal,
             origin=RunOrigin(

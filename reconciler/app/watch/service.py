@@ -211,7 +211,7 @@ class ClusterSessions:
 
         Raises:
             ConfigError: A client setting is invalid.
-            InventoryError: A folder cannot be created.
+            InventoryError: A folder cannot be created, or the records cannot be read.
         """
         config = revision.client_config(name)
         for warning in config.warnings:
@@ -220,13 +220,11 @@ class ClusterSessions:
         audit = self._path_of(project_cluster.audit_log)
         # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
         # records.
-        inventory = FileInventory(
-            RecordsFile(self._path_of(str(project_cluster.inventory.file))),
-            clock=self._clock,
-            writer=InventoryWriter(
-                id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope
-            ),
+        records_file = RecordsFile(self._path_of(str(project_cluster.inventory.file)))
+        writer = InventoryWriter(
+            id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope
         )
+        inventory = FileInventory(records_file, clock=self._clock, writer=writer)
         events = ClientEvents(
             response=lambda response: self._telemetry.kafka(name, response.api, response.seconds)
         )
@@ -242,6 +240,7 @@ class ClusterSessions:
                     ),
                     disconnect=inventory.close,
                     own_principal=own_principal(config),
+                    pinned_cluster_id=records_file.cluster_of(writer.id),
                 )
 
     def _path_of(self, name: str) -> Path:

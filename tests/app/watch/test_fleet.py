@@ -44,6 +44,7 @@ class Yard:
         self.closed: list[str] = []
         self.rested = 0
         self.fails: dict[str, Exception] = {}
+        self.pinned_cluster_id: str | None = None
 
     @contextlib.asynccontextmanager
     async def open(self, revision: Revision, name: str) -> AsyncIterator[ClusterSession]:
@@ -57,7 +58,9 @@ class Yard:
             audit=self.audit,
         )
         try:
-            yield ClusterSession(ports=ports, disconnect=self._rest)
+            yield ClusterSession(
+                ports=ports, disconnect=self._rest, pinned_cluster_id=self.pinned_cluster_id
+            )
         finally:
             self.closed.append(name)
 
@@ -290,10 +293,14 @@ def test_a_refused_login_opens_a_new_session_that_reads_the_files_again(yard: Ya
     yard.play(story)
 
 
-@pytest.mark.parametrize(("more", "sessions"), [("  expectedClusterId: id-prod\n", 2), ("", 1)])
+@pytest.mark.parametrize(
+    ("more", "pinned", "sessions"),
+    [("  expectedClusterId: id-prod\n", None, 2), ("", None, 1), ("", "id-prod", 2)],
+)
 def test_a_client_that_met_another_cluster_is_replaced_if_the_expected_id_is_known(
-    yard: Yard, more: str, sessions: int
+    yard: Yard, more: str, pinned: str | None, sessions: int
 ):
+    yard.pinned_cluster_id = pinned
     yard.origin.commit(quota("alice"), clusters=cluster(more=CORRECT + more))
 
     async def story(yard: Yard) -> None:
@@ -307,6 +314,23 @@ def test_a_client_that_met_another_cluster_is_replaced_if_the_expected_id_is_kno
         yard.cluster("prod").faults.before = lambda request: None
         await yard.clock.turn(130.0)
         assert yard.opened == ["prod"] * sessions
+
+    yard.play(story)
+
+
+def test_only_the_cluster_of_the_records_is_written(yard: Yard):
+    yard.origin.commit(quota("alice"))
+    yard.pinned_cluster_id = "id-before"
+
+    async def story(yard: Yard) -> None:
+        await yard.take()
+        await yard.clock.turn(1.0)
+        (reconciliation,) = yard.telemetry.passes
+        assert isinstance(reconciliation.error, WrongCluster)
+        assert yard.cluster("prod").writes == 0
+        yard.pinned_cluster_id = "id-prod"
+        await yard.clock.turn(130.0)
+        assert yard.cluster("prod").truth.value(ALICE, RATE) == 10 * MIB
 
     yard.play(story)
 

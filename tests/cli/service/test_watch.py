@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.quota.outcome import MAX_OPERATIONS
-from reconciler.sandbox import Fault
+from reconciler.sandbox import Fault, SandboxSettings
 from reconciler.sandbox.faults import Delay, Slow
+from tests.cli.brokers import SandboxThread
 from tests.cli.projects import quota
 from tests.cli.watch_process import ENVIRONMENT, Watch, Watched, until
 
@@ -73,6 +74,23 @@ def test_a_restart_writes_nothing(folder: Path, sandbox, watched: Watched):
         assert watch.end() == 0
     assert [(file.read_bytes(), file.stat().st_mtime_ns) for file in files] == before
     assert "applied" not in watch.log
+
+
+def test_another_cluster_at_the_address_is_not_written_after_a_restart(
+    folder: Path, sandbox, watched: Watched
+):
+    watched.commit(quota("alice"))
+    watch = Watch(folder)
+    with watch:
+        watch.wait_for_log("prod: 1 applied")
+        watch.end()
+    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other:
+        watched.settings = watched.settings.replace(sandbox.bootstrap, other.bootstrap)
+        watched.commit(quota("alice"))
+        with watch:
+            watch.wait_for_log(f"the cluster that answers is {'B' * 22!r}")
+            watch.end()
+        assert other.sandbox.values() == {}
 
 
 def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
