@@ -191,7 +191,6 @@ def _load_evidence(
                 evidence_file.file,
                 evidence_file.table,
                 evidence_file.end_sha256,
-                most_at_once=2 * parquet_files.ROW_GROUP,
             ),
             latest.of(USAGE_SAMPLE),
         )

@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from reconciler.base import bounded_json
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers.series import RecordedSeries, moment
-from reconciler.evidence.store.files.parquet_files import open_parquet
+from reconciler.evidence.store.files.parquet_files import (
+    MOST_GROUP_BYTES,
+    largest_group,
+    open_parquet,
+)
 
 MAGIC: Final = b"PAR1"
 """The first bytes of a Parquet file."""
@@ -44,10 +49,12 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
             ``bad_value``.
 
     Raises:
-        TelemetryError: A column is missing or of a type that is not read, or the file is damaged or incomplete.
+        TelemetryError: A column is missing or of a type that is not read, a row group is too large, or the file is
+            damaged or incomplete.
     """
     try:
         with open_parquet(str(path)) as file:
+            _check_groups(file.metadata, path)
             layout = _layout(file.schema_arrow, path)
             names = [layout.time, layout.metric, layout.value, *layout.label_columns]
             names += [layout.labels] if layout.labels else []
@@ -59,6 +66,17 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
             location=str(path),
             hint="export it again; a Parquet file is readable only once it was closed",
         ) from wrong
+
+
+def _check_groups(metadata: pq.FileMetaData, path: Path) -> None:
+    """Check that a row group, of which all columns are read at once, fits into the memory."""
+    _, size = largest_group(metadata)
+    if size > MOST_GROUP_BYTES:
+        raise TelemetryError(
+            f"has a row group of {size:,} bytes; {MOST_GROUP_BYTES:,} are allowed",
+            location=str(path),
+            hint="write it with smaller row groups, for example of 1,000,000 rows",
+        )
 
 
 def _layout(schema: pa.Schema, path: Path) -> _ColumnLayout:

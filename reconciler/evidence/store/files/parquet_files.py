@@ -22,6 +22,9 @@ ROW_GROUP: Final = 65_536
 MOST_TEXT: Final = 2**30
 """Maximum bytes of strings decoded together (a file, or a row group if read with a filter), counted once per row."""
 
+MOST_GROUP_BYTES: Final = 2**30
+"""Maximum uncompressed bytes of a row group, which is read as a whole, by the footer."""
+
 ITEM_BYTES: Final = 64
 """Size of an item of a list in addition to its string."""
 
@@ -192,6 +195,15 @@ def count(content: bytes, path: str) -> int:
         return int(pq.read_metadata(arrow_tables.open_content(content)).num_rows)
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, error) from error
+
+
+def largest_group(metadata: pq.FileMetaData) -> tuple[int, int]:
+    """Return the rows and the uncompressed bytes of the largest row groups, from the footer."""
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    return (
+        max((group.num_rows for group in groups), default=0),
+        max((group.total_byte_size for group in groups), default=0),
+    )
 
 
 def end_of(content: bytes) -> bytes:

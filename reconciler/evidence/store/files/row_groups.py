@@ -126,18 +126,16 @@ class RowGroupFile:
         file: UnitFile,
         table: Table,
         end_sha256: str = "",
-        *,
-        most_at_once: int | None = None,
     ) -> None:
         """Read the footer.
 
         Args:
             store: The store that contains the file.
             end_sha256: SHA-256 of the footer, if known: modified statistics would hide rows.
-            most_at_once: Maximum number of rows of a row group, which is decoded as a whole.
 
         Raises:
-            LakeDamaged: The file is missing, truncated, damaged, or does not fit its table.
+            LakeDamaged: The file is missing, truncated, damaged, does not fit its table, or has larger row groups than
+                kquota writes: each is decoded as a whole.
             LakeError: It cannot be fetched.
         """
         self._shown = store.display_path(file.path)
@@ -166,12 +164,11 @@ class RowGroupFile:
                 path=self._shown,
                 hint=parquet_files.WRITE_ANEW,
             )
-        largest = max(
-            (metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)), default=0
-        )
-        if most_at_once is not None and largest > most_at_once:
+        rows, size = parquet_files.largest_group(metadata)
+        if rows > 2 * parquet_files.ROW_GROUP or size > parquet_files.MOST_GROUP_BYTES:
             raise LakeDamaged(
-                f"has a row group of {largest:,} rows; {most_at_once:,} are allowed",
+                f"has row groups of up to {rows:,} rows and {size:,} bytes; {2 * parquet_files.ROW_GROUP:,} rows and"
+                f" {parquet_files.MOST_GROUP_BYTES:,} bytes are allowed",
                 path=self._shown,
                 hint=parquet_files.WRITE_ANEW,
             )

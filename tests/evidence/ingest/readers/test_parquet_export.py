@@ -186,6 +186,17 @@ def test_a_truncated_file_is_an_error(tmp_path: Path) -> None:
             read(path)
 
 
+def test_a_row_group_that_does_not_fit_into_the_memory_is_refused_by_the_footer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = parquet(tmp_path, ts=pa.array([T]), metric=pa.array(["m"]), value=pa.array([1.0]))
+    monkeypatch.setattr(parquet_export, "MOST_GROUP_BYTES", 100)
+    with pytest.raises(
+        TelemetryError, match=r"points\.parquet.*has a row group of .* bytes; 100 are"
+    ):
+        read(path)
+
+
 @given(st.binary(max_size=120))
 def test_random_bytes_raise_only_the_readers_error(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -83,3 +83,18 @@ def test_a_modified_page_is_named_with_its_file(store: ThreadWatch) -> None:
     store.put(PATH, bytes(content))
     with pytest.raises(LakeDamaged, match=PATH):
         _ = list(file.batches(USAGE_SAMPLE.names))
+
+
+def test_a_row_group_that_kquota_does_not_write_is_refused_before_it_is_decoded(
+    store: ThreadWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unit_file = many_samples(store)
+    store.ranges.clear()
+    monkeypatch.setattr(parquet_files, "ROW_GROUP", 30_000)
+    with pytest.raises(LakeDamaged, match=rf"{PATH}.*row groups of up to 65,536 rows"):
+        RowGroupFile(store, unit_file, USAGE_SAMPLE)
+    monkeypatch.undo()
+    monkeypatch.setattr(parquet_files, "MOST_GROUP_BYTES", 1000)
+    with pytest.raises(LakeDamaged, match=r"1,000 bytes are allowed"):
+        RowGroupFile(store, unit_file, USAGE_SAMPLE)
+    assert len(store.ranges) == 2
