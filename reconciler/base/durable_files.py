@@ -48,6 +48,17 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     sync_folder(path.parent)
 
 
+def make_private_folder(folder: Path) -> None:
+    """Create a folder and its missing parents, which only their owner may enter.
+
+    Raises:
+        OSError: One cannot be created.
+    """
+    missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
+    for missing_folder in reversed(missing):
+        missing_folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def is_writable(path: Path) -> bool:
     """Whether this process may create or replace a file, with the folders that it needs. Nothing is written."""
     folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))

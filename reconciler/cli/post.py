@@ -252,7 +252,7 @@ def fetch_reviewed(
         )
     )
     digest = read_preview(text, location=f"the plan of pull request {pull}").plan.digest
-    write_text(out_path, text)
+    write_text(out_path, text, private=True)
     if outputs:
         facts = {"plan": str(out_path.absolute()), "pull": str(pull), "digest": digest}
         github.write_outputs(facts)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from reconciler.base.durable_files import make_private_folder
 from reconciler.base.redaction import redact_url, remember
 from reconciler.errors import GitError
 from reconciler.git.command import run
@@ -152,7 +153,7 @@ class GitMirror:
         if (self.folder / "HEAD").exists():
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self.folder)
         except OSError as error:
             raise GitError(f"{self.folder} cannot be made: {error.strerror}") from error
         _ = run(self.folder, ("init", "--quiet", "--bare", "--template="))

@@ -40,7 +40,7 @@ def _run(words: Sequence[str]) -> int:
     with contextlib.redirect_stdout(result):
         code = kquota(["spark", *job])
     if result.getvalue():
-        write_text(options.output, result.getvalue())
+        write_text(options.output, result.getvalue(), private=True)
     return code
 
 

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.base.durable_files import BLOCK_BYTES, DISK, remove_drafts, replace_file
+from reconciler.base.durable_files import (
+    BLOCK_BYTES,
+    DISK,
+    make_private_folder,
+    remove_drafts,
+    replace_file,
+)
 from reconciler.errors import InventoryError
 
 
@@ -17,6 +23,15 @@ def test_a_file_is_replaced_atomically_and_is_private(tmp_path: Path):
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_private_folder_and_its_missing_parents_belong_to_their_owner_alone(tmp_path: Path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o755)
+    for _ in range(2):
+        make_private_folder(tmp_path / "shared" / "state" / "outcomes")
+    modes = [path.stat().st_mode & 0o777 for path in sorted(tmp_path.rglob("*"))]
+    assert modes == [0o755, 0o700, 0o700]
 
 
 def test_a_target_that_cannot_be_replaced_leaves_no_temporary_file(tmp_path: Path):

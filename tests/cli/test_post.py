@@ -562,6 +562,7 @@ def test_the_reviewed_plan_is_downloaded_and_checked(kquota, folder, api, plan):
     ran = kquota(*words)
     assert (ran.code, ran.out) == (0, sample().plan.digest + "\n")
     assert (folder / "reviewed.json").read_text() == text
+    assert (folder / "reviewed.json").stat().st_mode & 0o777 == 0o600
     (folder / "reviewed.json").unlink()
     for artifact in (
         zipped(plan_json=text.replace('"after":1', '"after":2', 1)),

@@ -161,3 +161,11 @@ def test_files_that_contain_user_names_are_private(kquota, clone, sandbox):
     (outcome,) = (clone / ".kquota" / "outcomes").iterdir()
     names = [clone / name for name in ("p.json", "o.json", "s.json", "r.html")]
     assert {path.stat().st_mode & 0o777 for path in (*names, outcome)} == {0o600}
+    state = clone / ".kquota"
+    for path in (state, *state.rglob("*")):
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_outcomes_without_records_are_in_a_private_folder(kquota, clone, sandbox):
+    assert kquota("apply", "--yes", "--no-inventory").code == 0
+    assert (clone / ".kquota").stat().st_mode & 0o777 == 0o700

@@ -77,6 +77,13 @@ def test_an_output_that_cannot_be_written_is_refused_before_a_session_starts(
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_an_output_names_users_and_is_private(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    assert main(["rollup", "--help", "--output", str(path)]) == 0
+    assert path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_an_output_without_a_file_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rollup", "--lake", "x", "--output"]) == 1
     assert capsys.readouterr().err == "error: argument --output: expected one argument\n"

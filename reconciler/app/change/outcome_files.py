@@ -12,7 +12,7 @@ from typing import Final
 
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.base.durable_files import PRIVATE
+from reconciler.base.durable_files import PRIVATE, make_private_folder
 from reconciler.base.text_files import cannot_write, write_text
 from reconciler.codecs.outcome import OutcomeWriter
 from reconciler.errors import UsageError
@@ -64,7 +64,7 @@ def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:
         if os.path.lexists(path):
             continue
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
             path.touch(mode=PRIVATE, exist_ok=False)
         except OSError as error:
             raise cannot_write(path, error) from error

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from reconciler.app.clusters.state_files import own_path
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import TextReceiver
+from reconciler.base.durable_files import make_private_folder
 from reconciler.base.protocols import Clock
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory.file import FileInventory, RecordsFile
@@ -125,7 +126,7 @@ def make_folder(folder: Path) -> None:
         InventoryError: It cannot be created.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder)
     except OSError as error:
         raise InventoryError(f"{folder} cannot be created: {error.strerror}") from error
 

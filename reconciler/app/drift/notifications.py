@@ -90,13 +90,14 @@ class DriftNotifications:
         return Notifier(posts, remind_after=notification_request.remind_after, state=state)
 
     def _write(self) -> None:
+        from reconciler.base.durable_files import make_private_folder
         from reconciler.base.text_files import write_text
         from reconciler.notify.notification_state import notification_state_text
 
         if self._notifier is None:
             return
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self._file.parent)
         except OSError as error:
             raise ConfigError(f"{self._file.parent} cannot be created: {error.strerror}") from error
         write_text(self._file, notification_state_text(self._notifier.state), private=True)
