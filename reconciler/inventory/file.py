@@ -16,15 +16,9 @@ from reconciler.base import bounded_json
 from reconciler.base.durable_files import DISK, DurableFiles, FileStamp
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError, InventoryLocked
+from reconciler.inventory.cluster_records import ClusterRecords, no_records
 from reconciler.inventory.file_lock import FileLock, LockFactory, WriterLock
-from reconciler.inventory.format import (
-    ClusterRecords,
-    decode,
-    encode_cluster,
-    join_clusters,
-    no_records,
-    safe_name,
-)
+from reconciler.inventory.format import decode, encode_cluster, join_clusters, safe_name
 from reconciler.inventory.writers import InventoryWriter, check_alone
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 

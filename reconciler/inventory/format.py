@@ -20,19 +20,14 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
 from reconciler.errors import InventoryError, QuotaValueError
-from reconciler.inventory.writers import (
-    InventoryWriter,
-    RecordedWriter,
-    with_writer,
-    writer_from_json,
-    writer_to_json,
-)
+from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.inventory.writers import writer_from_json, writer_to_json
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import read_slots
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, read_key_columns, same_value
@@ -45,7 +40,6 @@ from reconciler.quota.ownership import (
     OwnershipRecord,
     OwnershipRecords,
     Pair,
-    RecordChange,
 )
 from reconciler.quota.policy import DeletionPolicy
 
@@ -64,30 +58,6 @@ _SECTIONS: Final = {
     "overrides": 12,
 }
 """Section -> maximum number of items of a row."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRecords:
-    """The records of one cluster in the document."""
-
-    owned: OwnershipRecords
-    writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
-
-    def with_changes(
-        self, changes: Sequence[RecordChange], writer: InventoryWriter, *, now: float
-    ) -> "ClusterRecords":
-        """Return the records after a write. The writer is recorded with the first record of a document.
-
-        So records that were emptied have a writer, and those of a first apply that failed have none.
-        """
-        owned = self.owned.with_changes(changes)
-        writers = with_writer(writer, self.writers, now=now) if owned.is_known else self.writers
-        return ClusterRecords(owned=owned, writers=writers)
-
-
-def no_records(cluster_id: str) -> ClusterRecords:
-    """Return the records of a cluster that has none and never had any."""
-    return ClusterRecords(owned=OwnershipRecords(cluster_id=cluster_id, is_known=False))
 
 
 def safe_name(cluster_id: str) -> str:

@@ -9,7 +9,8 @@ from typing import Final
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
-from reconciler.inventory.format import ClusterRecords, decode, encode, no_records, safe_name
+from reconciler.inventory.cluster_records import ClusterRecords, no_records
+from reconciler.inventory.format import decode, encode, safe_name
 from reconciler.inventory.writers import InventoryWriter, check_alone
 from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.format import ClusterRecords, decode
+from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.inventory.format import decode
 from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 

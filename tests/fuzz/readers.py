@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 from reconciler.codecs.plan import read_plan
-from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.inventory.format import decode, encode
 from reconciler.kube.api.error_responses import refusal
 from reconciler.manifest.loader import load_files
 from reconciler.quota.ownership import OwnershipRecords

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from reconciler.base.durable_files import DurableFiles
 from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
+from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.file import FileInventory, RecordsFile
-from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.format import decode, encode
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key

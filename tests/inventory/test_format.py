@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.format import ClusterRecords, decode, encode
+from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.inventory.format import decode, encode
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from reconciler.errors import InventoryError
-from reconciler.inventory.format import ClusterRecords, encode
+from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.inventory.format import encode
 from reconciler.inventory.memory import FixedInventory, MemoryInventory
 from reconciler.quota.ownership import OwnershipRecords
 from tests.inventory.samples import CHANGES

@@ -157,6 +157,18 @@ FAULTS: tuple[Fault, ...] = (
     *in_file(
         "planner/three_way_table",
         (
+            "a value that only an override owned is pruned",
+            "    if not owner.document or (is_orphaned",
+            "    if (is_orphaned",
+            CASES,
+        ),
+        (
+            "files without a project remove what they leave out",
+            "    if not rules.absence_is_deletion and not is_orphaned:",
+            "    if is_orphaned is None:",
+            POLICY,
+        ),
+        (
             "a takeover is reported as an adoption",
             "Cause.ADOPT if same_value(key, desired, live) else Cause.TAKEOVER",
             "Cause.ADOPT",
@@ -331,18 +343,6 @@ FAULTS: tuple[Fault, ...] = (
             "an expired override restores no value",
             "        return view.live if stays else override.before\n",
             "        return view.live\n",
-            CASES,
-        ),
-        (
-            "a value that only an override owned is pruned",
-            "        if not owner.document or (is_orphaned",
-            "        if (is_orphaned",
-            CASES,
-        ),
-        (
-            "files without a project remove what they leave out",
-            "        if not self.rules.absence_is_deletion and not is_orphaned:",
-            "        if is_orphaned is None:",
             CASES,
         ),
         (

@@ -7,7 +7,8 @@ from itertools import count
 
 import pytest
 
-from reconciler.inventory.format import ClusterRecords, encode
+from reconciler.inventory.cluster_records import ClusterRecords
+from reconciler.inventory.format import encode
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Intent, IntentStarted, Owner, OwnershipRecords, Recorded

@@ -15,6 +15,7 @@ from reconciler.codecs.state import read_state
 from reconciler.errors import ConfigError, InventoryError, KquotaError, StalePlan
 from reconciler.inventory import format as records
 from reconciler.inventory.audit_log import FileAuditLog, read_entries
+from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.status_migration import records_of_statuses
 from reconciler.quota.entity import DEFAULT, entity
@@ -33,7 +34,7 @@ def text(name: str) -> str:
     return (PREVIOUS / name).read_text(encoding="utf-8")
 
 
-def decoded(name: str) -> records.ClusterRecords:
+def decoded(name: str) -> ClusterRecords:
     return records.decode(text(name).encode(), location=name)[CLUSTER_ID]
 
 

@@ -13,7 +13,7 @@ from reconciler.codecs.loop_memory import read_corrections, read_removals
 from reconciler.codecs.reader import DocumentReader, parsed
 from reconciler.errors import ConfigError, InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.kube.api.custom_resources import (
     Obj,
     metadata_of,

@@ -12,7 +12,7 @@ from typing import Final
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.writers import RecordedWriter
 from reconciler.kube.records.series_layout import SeriesLayout, part_of
 from reconciler.quota.entity import Entity

@@ -21,7 +21,6 @@ from reconciler.quota.ownership import (
     Orphaned,
     Override,
     OverrideEnded,
-    Owner,
     OwnershipRecords,
     RecordChange,
     RecordDropped,
@@ -30,8 +29,8 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.three_way_table import PairView, classify
-from reconciler.quota.policy import ENDS, Action, Cause, DeclarationEnd, DeletionPolicy, Rules
+from reconciler.quota.planner.three_way_table import PairView, classify, declaration_end
+from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
@@ -253,27 +252,8 @@ class _Comparison:
         return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
 
     def _declaration_end(self, view: PairView) -> DeclarationEnd | None:
-        """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last."""
-        owner = view.owner
-        if owner is None:
-            return None
-        if owner.document in self.desired.documents and self._is_of_entity(owner, view.entity):
-            return DeclarationEnd.KEY_LEFT
         is_orphaned = view.pair in self.owned.orphaned
-        if not owner.document or (is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE):
-            # A pair that only an override set was not owned before. If orphaning replaced a removal, a later run does not
-            # remove the pair without a request.
-            return DeclarationEnd.EXPLICIT_RETAIN
-        if not self.rules.absence_is_deletion and not is_orphaned:
-            return DeclarationEnd.NOT_READ
-        return ENDS[owner.deletion_policy]
-
-    def _is_of_entity(self, owner: Owner, subject: Entity) -> bool:
-        """Whether a document that was read is the recorded owner, and not another one of its name in unrelated files."""
-        claims = self.desired.claims.get(subject, ())
-        return self.rules.absence_is_deletion or owner.document in {
-            claim.document for claim in claims
-        }
+        return declaration_end(view, self.desired, self.rules, is_orphaned=is_orphaned)
 
     def _undeclared_note(self, view: PairView) -> str:
         """Return why an undeclared pair and its record stay; "" if the policy is the reason."""

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key, same_value
 from reconciler.quota.ownership import Intent, Override, Owner, Pair
-from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.policy import Cause
+from reconciler.quota.planner.desired_state import Declaration, DesiredState
+from reconciler.quota.policy import ENDS, Cause, DeclarationEnd, DeletionPolicy, Rules
 
 
 def classify(
@@ -114,3 +114,31 @@ class PairView:
             or self.owner.document != self.claim.document
             or self.owner.deletion_policy is not self.claim.deletion_policy
         )
+
+
+def declaration_end(
+    view: PairView, desired: DesiredState, rules: Rules, *, is_orphaned: bool
+) -> DeclarationEnd | None:
+    """Return how a recorded pair stopped being declared, by the deletionPolicy recorded last; ``None`` = it is not recorded.
+
+    Args:
+        is_orphaned: Whether the pair is recorded as orphaned.
+    """
+    owner = view.owner
+    if owner is None:
+        return None
+    # Unrelated files may use one name twice: then the document that was read must be of the same entity.
+    documents = (
+        desired.documents
+        if rules.absence_is_deletion
+        else {claim.document for claim in desired.claims.get(view.entity, ())}
+    )
+    if owner.document in documents:
+        return DeclarationEnd.KEY_LEFT
+    if not owner.document or (is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE):
+        # A pair that only an override set was not owned before. If orphaning replaced a removal, a later run does not
+        # remove the pair without a request.
+        return DeclarationEnd.EXPLICIT_RETAIN
+    if not rules.absence_is_deletion and not is_orphaned:
+        return DeclarationEnd.NOT_READ
+    return ENDS[owner.deletion_policy]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import InventoryError
 from reconciler.inventory import format as records_format
-from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.kube.records import config_map_reader
 from reconciler.kube.records.config_map_reader import read, unpacked

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.inventory import format as records_format
-from reconciler.inventory.format import ClusterRecords
+from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.kube.records.config_map_reader import UNPACKED_BYTES, read
 from reconciler.kube.records.config_maps import config_maps
 from reconciler.kube.records.series_layout import ONE, SeriesLayout
