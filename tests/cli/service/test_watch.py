@@ -84,13 +84,13 @@ def test_another_cluster_at_the_address_is_not_written_after_a_restart(
     with watch:
         watch.wait_for_log("prod: 1 applied")
         watch.end()
-    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as other:
-        watched.settings = watched.settings.replace(sandbox.bootstrap, other.bootstrap)
+    with SandboxThread(SandboxSettings(cluster_id="B" * 22)) as replacement:
+        watched.settings = watched.settings.replace(sandbox.bootstrap, replacement.bootstrap)
         watched.commit(quota("alice"))
         with watch:
             watch.wait_for_log(f"the cluster that answers is {'B' * 22!r}")
             watch.end()
-        assert other.sandbox.values() == {}
+        assert replacement.sandbox.values() == {}
 
 
 def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
