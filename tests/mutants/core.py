@@ -242,8 +242,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a partial listing removes",
-            "            case Cause.PRUNE | Cause.GONE if not self.complete:",
-            "            case Cause.PRUNE | Cause.GONE if self.complete is None:",
+            "            case Cause.PRUNE | Cause.GONE if not self.complete or",
+            "            case Cause.PRUNE | Cause.GONE if self.complete is None or",
             POLICY,
         ),
         (
