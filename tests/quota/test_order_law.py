@@ -6,6 +6,7 @@ tested too: a plan exists that detects a schedule with swapped phases, and one f
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -26,6 +27,7 @@ from tests.quota.log_model import (
     FATES,
     PLANS,
     REFUSED,
+    SEATS,
     Chances,
     as_ends,
     breaches,
@@ -71,6 +73,35 @@ def test_a_limit_is_at_most_besides_the_one_that_the_ends_of_overrides_alone_giv
     changes = as_ends(changes_between(*plan), random)
     log, _ = drive(plan[0], changes, chances)
     assert breaches(changes, log, ends=ends_of(changes)) == []
+
+
+@settings(max_examples=count_examples(400))
+@given(PLANS, CHANCES, st.randoms())
+def test_only_clients_of_an_end_and_of_another_change_that_did_not_succeed_meet_a_third_limit(
+    plan, chances, random
+):
+    changes = as_ends(changes_between(*plan), random)
+    log, results = drive(plan[0], changes, chances)
+    for client, key, _ in breaches(changes, log):
+        matching = [
+            change for change in changes if change.key is key and change.entity in SEATS[client]
+        ]
+        undone = [change for change in matching if not isinstance(results[change.pair], Applied)]
+        assert ends_of(matching)
+        assert len(ends_of(undone)) < len(undone)
+
+
+def test_a_refused_closer_limit_leaves_its_clients_the_declared_limit_that_ends_an_override():
+    """The end waits for no declaration; until the closer limit is written, these clients have what their user has."""
+    before, after = having({USER: 50.0}), having({USER: 20.0, PAIR: 3.0})
+    changes = tuple(
+        replace(change, cause=Cause.OVERRIDE_EXPIRED) if change.entity == USER else change
+        for change in changes_between(before, after)
+    )
+    log, results = drive(before, changes, Chances(["rejected"]))
+    assert results[USER, RATE] == Applied()
+    assert {value for *_, value in breaches(changes, log)} == {20.0}
+    assert breaches(changes, drive(before, changes)[0]) == []
 
 
 @given(PLANS, st.randoms())
