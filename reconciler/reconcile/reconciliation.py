@@ -5,13 +5,13 @@ that depend on a withheld change are held, as if the broker had refused it. An o
 would write a declared value that a guard refuses, the value that the override replaced is restored.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.errors import Interrupted, KquotaError
 from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.ended_overrides import restoring, without_ends
+from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.guards import Guard, Guards, Violation, check
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
 from reconciler.quota.planner.removal_budgets import RemovalAllowance, counts_as_removal
@@ -150,7 +150,7 @@ def withhold(
             for change in plan.changes
             if counts_as_removal(change)
         }
-        plan = _with_restored(plan, violations_by_change, owned)
+        plan = without_refused(plan, violations_by_change, owned, now=allowance.now)
     budgeted = False
     while True:
         changes = {change.pair: change for change in plan.changes}
@@ -164,21 +164,11 @@ def withhold(
             budgeted = True
             for change, violation in allowance.violations(plan.changes, owned, guards).items():
                 violations_by_change[change] = [violation]
-        plan = _with_restored(plan, violations_by_change, owned)
-    bookkeeping = without_ends(plan.bookkeeping, {change.pair for change in violations_by_change})
-    return replace(plan, bookkeeping=bookkeeping), tuple(
+        plan = without_refused(plan, violations_by_change, owned, now=allowance.now)
+    return plan, tuple(
         WithheldChange(change=change, violations=tuple(violations))
         for change, violations in violations_by_change.items()
     )
-
-
-def _with_restored(plan: Plan, refused: Collection[QuotaChange], owned: OwnershipRecords) -> Plan:
-    """Return the plan with the ends of overrides in place of refused changes, and without all other refused ones."""
-    changes = (
-        restoring(change, owned.overrides) if change in refused else change
-        for change in plan.changes
-    )
-    return replace(plan, changes=tuple(change for change in changes if change is not None))
 
 
 def _refusal_violation(change: QuotaChange, refusal: str) -> Violation:

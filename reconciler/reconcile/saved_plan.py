@@ -111,7 +111,11 @@ def trust_plan(
         PlanRefused: The policy in force, or the scope, does not permit a change.
     """
     _check_permitted(saved, observation, options)
-    plan = replace(saved.plan, ip_aliases=current_ip_aliases(saved.plan, observation.live))
+    plan = replace(
+        saved.plan,
+        ip_aliases=current_ip_aliases(saved.plan, observation.live),
+        changes=tuple(_with_owner(change, observation) for change in saved.plan.changes),
+    )
     judged = replace(
         plan,
         owned_pairs=observation.owned.pair_count,
@@ -142,6 +146,14 @@ def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
     is_declared = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
     is_replaced = same_value(change.key, change.after, override.before)
     return is_live and (is_declared or (is_replaced and not override.ends_with_document))
+
+
+def _with_owner(change: QuotaChange, observation: Observation) -> QuotaChange:
+    """Return a change with whether it restores the limit of a document, which only the records say."""
+    override = observation.owned.overrides.get(change.pair)
+    is_end = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is None
+    keeps = is_end and override is not None and override.before_owner is not None
+    return replace(change, keeps_owner=True) if keeps else change
 
 
 def _as_declared(change: QuotaChange) -> QuotaChange:

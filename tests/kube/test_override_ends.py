@@ -134,6 +134,12 @@ _NO_REMOVALS = ("cluster", {"guards": {"maxRemovals": 0}})
     before=[("put", TEAM, 10 * MIB, {"deletionPolicy": "Delete"})],
     during=[_NO_REMOVALS, ("delete", TEAM)],
 )
+# A removal that waits for a refused value of a wider entity.
+@example(
+    first={"deletionPolicy": "Delete"},
+    before=[],
+    during=[("put", EVERYONE, 100_000 * MIB, {}), ("delete", TEAM)],
+)
 # Refused values of a wider and of a closer entity; the limit was not set before the override, or was.
 @example(first=_SUSPENDED, before=[], during=[("put", EVERYONE, 1_000 * MIB, {})])
 @example(first={}, before=[], during=[("put", ONE_CLIENT, 100_000 * MIB, {})])

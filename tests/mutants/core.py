@@ -142,15 +142,21 @@ FAULTS: tuple[Fault, ...] = (
             ENDS,
         ),
         (
-            "a removal that a guard refuses keeps the value of an override",
-            "        or not (is_end or change.cause is Cause.PRUNE)\n",
-            "        or not is_end\n",
+            "a refused end of an override keeps its value",
+            "            changes.append(_restore(change, override))\n",
+            "            continue\n",
             ENDS,
         ),
         (
-            "a refused end of an override is recorded",
-            "        if not isinstance(change, OverrideEnded) or (change.entity, change.key) not in pairs\n",
-            "",
+            "a refused end of an override that replaced nothing keeps its record",
+            "        elif override.until <= now and change.pair not in owned.intents:\n",
+            "        elif override.until <= now and change.pair in owned.intents:\n",
+            ENDS,
+        ),
+        (
+            "a rollback whose changed document is refused ends",
+            "        elif override.until <= now and change.pair not in owned.intents:\n",
+            "        elif change.pair not in owned.intents:\n",
             ENDS,
         ),
     ),
@@ -341,8 +347,20 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "an expired override restores no value",
-            "        return view.live if stays else override.before\n",
-            "        return view.live\n",
+            "            after = override.before\n",
+            "            after = view.live\n",
+            CASES,
+        ),
+        (
+            "a limit that is not declared any more is removed in place of the end of its override",
+            "        elif not is_declared and view.is_left_behind(override):\n",
+            "        elif is_frozen and view.is_left_behind(override):\n",
+            CASES,
+        ),
+        (
+            "a limit that overrides removed and set again has no owner",
+            "                self._set_record(view, view.live if is_restored else None)\n",
+            "                self._set_record(view, None)\n",
             CASES,
         ),
         (
@@ -423,6 +441,12 @@ FAULTS: tuple[Fault, ...] = (
     ),
     *in_file(
         "planner/guards",
+        (
+            "the end of an override waits for another spelling of the address",
+            "            and (declared_change.cause is not Cause.OVERRIDE_EXPIRED or declared_change.claim)\n",
+            "",
+            GUARDS,
+        ),
         (
             "one removal too many is permitted",
             "    if count > guards.max_removals:",

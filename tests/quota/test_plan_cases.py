@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied
 from reconciler.quota.ownership import (
     SETTLING_SECONDS,
     DriftObserved,
@@ -41,7 +42,9 @@ from reconciler.quota.policy import (
     Policy,
     Rules,
 )
+from reconciler.quota.results.report import PairOutcome, PairVisibility
 from reconciler.quota.state import QuotaState, limits_of
+from reconciler.reconcile import ownership_records
 
 ALICE, KEY, OTHER_KEY = entity(user="alice"), Key.PRODUCER_BYTE_RATE, Key.CONSUMER_BYTE_RATE
 PAIR = (ALICE, KEY)
@@ -547,12 +550,48 @@ def test_an_expired_override_of_an_undeclared_pair_restores_the_earlier_value():
     assert only_change(plan(live=50.0, owned=nothing)).after is None
 
 
-def test_an_expired_override_of_a_deleted_document_is_pruned_or_restored():
-    owned = owns(applied(50.0, GONE), override(50.0, until=NOW, before=7.0))
-    pruned = plan(live=50.0, owned=owned, rules=SYNC)
-    assert (only_change(pruned).cause, only_change(pruned).after) == (Cause.PRUNE, None)
-    assert pruned.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
-    assert only_change(plan(live=50.0, owned=owned)).after == 7.0
+@pytest.mark.parametrize("deletion_policy", [None, *DeletionPolicy])
+@pytest.mark.parametrize("policy", [Policy.CREATE_ONLY, Policy.UPSERT, Policy.SYNC])
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize(
+    ("before", "is_owned"), [(7.0, True), (7.0, False), (None, False)], ids=str
+)
+def test_an_expired_override_of_a_limit_that_is_not_declared_restores_what_it_replaced(
+    deletion_policy, policy, exists, before, is_owned
+):
+    """Its removal is that of the next run, as without the override: what holds a removal keeps no override."""
+    owner = Owner(document="team/one", deletion_policy=deletion_policy)
+    ended = override(50.0, until=NOW, before=before, before_owner=owner if is_owned else None)
+    owned = owns(applied(50.0, owner), ended)
+    documents = (replace(wants(5.0), limits=limits_of({OTHER_KEY: 5.0})),) if exists else ()
+    rules = Rules(policy=policy, sync_confirmed=True)
+    new_plan = plan(*documents, live=50.0, owned=owned, rules=rules)
+    change = next(change for change in new_plan.changes if change.key is KEY)
+    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, before)
+    assert new_plan.bookkeeping == ()
+    records = ownership_records.results(
+        [PairOutcome(change=change, result=Applied(), visibility=PairVisibility.VISIBLE)], now=NOW
+    )
+    after = owned.with_changes(records)
+    assert after.overrides == {}
+    never = owns(applied(before, owner)) if is_owned else owns()
+    assert after.records.keys() == never.records.keys()
+    next_plan, expected = (
+        plan(*documents, live=before, owned=records_now, rules=rules)
+        for records_now in (after, never)
+    )
+    assert next_plan.changes == expected.changes
+    assert next_plan.findings == expected.findings
+    assert bool(change.note) == any(later.cause is Cause.PRUNE for later in next_plan.changes)
+
+
+def test_a_limit_that_a_chain_of_overrides_replaced_and_set_again_has_its_owner_again():
+    alone = Owner(document="")
+    ended = override(7.0, until=NOW, before=7.0, before_owner=GONE)
+    restored = plan(live=7.0, owned=owns(applied(7.0, alone), ended))
+    assert restored.bookkeeping[1:] == (applied(7.0, GONE),)
+    changed = plan(live=7.0, owned=owns(applied(9.0, alone), ended))
+    assert changed.bookkeeping[1:] == (RecordDropped(entity=ALICE, key=KEY),)
 
 
 def test_an_override_equal_to_the_value_of_another_writer_does_not_make_it_owned():

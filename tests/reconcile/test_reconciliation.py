@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import FrameType
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.errors import (
@@ -367,7 +367,10 @@ def test_the_end_of_an_override_waits_for_no_other_key_of_its_entity():
 @pytest.mark.parametrize("before", [None, 100.0])
 @pytest.mark.parametrize("refusal", ["the definition is being deleted", ""])
 def test_an_override_ends_although_nothing_may_be_removed(before: float | None, refusal: str):
-    """Its end undoes what kquota did; neither a deleted definition nor a wiped directory asks for it to stay."""
+    """Its end undoes what kquota did; neither a deleted definition nor a wiped directory asks for it to stay.
+
+    The removal of a limit that was declared is that of the next reconciliation.
+    """
     world = World(guards=replace(OPEN, allow_empty=bool(refusal)))
     first = documents({BOB: {RATE: 1.0}} if before is None else {ALICE: {RATE: before}})
     world.apply(first)
@@ -375,10 +378,14 @@ def test_an_override_ends_although_nothing_may_be_removed(before: float | None, 
     reconciliation = passed(world, {}, refuses=refusal)
     assert words(reconciliation) == {(ALICE, RATE): "APPLIED"}
     assert world.cluster.truth.value(ALICE, RATE) == before
-    guard = Guard.DEFINITION if refusal else Guard.EMPTY_DESIRED
-    assert withheld(reconciliation) == {(BOB if before is None else ALICE, RATE): {guard}}
     assert world.owned().overrides == {}
     assert world.owned().pair_count == 1
+    if before is not None:
+        assert withheld(reconciliation) == {}
+        reconciliation = passed(world, {}, refuses=refusal)
+    guard = Guard.DEFINITION if refusal else Guard.EMPTY_DESIRED
+    assert withheld(reconciliation) == {(BOB if before is None else ALICE, RATE): {guard}}
+    assert world.cluster.truth.value(ALICE, RATE) == before
 
 
 def test_an_override_of_a_spelling_ends_although_another_one_is_declared_meanwhile():
@@ -394,6 +401,32 @@ def test_an_override_of_a_spelling_ends_although_another_one_is_declared_meanwhi
     assert withheld(reconciliation) == {(address, rate): {Guard.TWIN_SPELLING}}
     _ = passed(world, {address: {rate: 9.0}})
     assert world.cluster.truth == state({address: {rate: 9.0}})
+
+
+def test_an_override_of_an_address_ends_although_another_writer_sets_another_spelling():
+    spelling, address = entity(ip="127.1"), entity(ip="127.0.0.1")
+    rate = Key.CONNECTION_CREATION_RATE
+    world = World()
+    first = documents({address: {rate: 9.0}})
+    world.apply(first)
+    world.apply(first, overrides=(order_of(world, 50.0, subject=address, key=rate),))
+    world.cluster.write(spelling, rate, 7.0)
+    world.cluster.clock.advance(100.0)
+    reconciliation = passed(world, {BOB: {RATE: 1.0}})
+    assert words(reconciliation)[address, rate] == "APPLIED"
+    assert world.cluster.truth.value(address, rate) == 9.0
+    assert world.owned().overrides == {}
+
+
+def test_a_restored_value_belongs_to_the_document_that_owned_it_not_to_that_of_the_refused_value():
+    guards = replace(OPEN, max_change_factor=10.0)
+    world = World()
+    first = documents({ALICE: {RATE: 1000.0}})
+    world.apply(first)
+    overridden_for_a_while(world, first, value=5e6)
+    claim = declared(ALICE, {RATE: 1e9}, document="team/other")
+    _ = passed(world, merge([claim]), guards=guards)
+    assert records_of(world) == {(ALICE, RATE): (1000.0, first.claim(ALICE, RATE).document)}
 
 
 LAST_ENTITIES = (ALICE_SHOP, ALICE, ANYONE, entity(client_id="shop"), entity(client_id=DEFAULT))
@@ -416,6 +449,20 @@ GUARDS = st.builds(
 )
 
 
+@example(
+    histories=[{ALICE: {RATE: 100.0}}, {ANYONE: {RATE: 100.0}}],
+    pair=(ALICE, 7e9),
+    guards=OPEN,
+    policy=Policy.SYNC,
+    rejected={ANYONE},
+)
+@example(
+    histories=[{ALICE: {RATE: 100.0}}, {ALICE: {SHARE: 10.0}}],
+    pair=(ALICE, 100.0),
+    guards=replace(OPEN, max_removals=0),
+    policy=Policy.UPSERT,
+    rejected=set(),
+)
 @given(
     histories=st.lists(DECLARED, min_size=2, max_size=3),
     pair=st.tuples(st.sampled_from(LAST_ENTITIES), st.sampled_from([None, 77.0, 7e9])),
@@ -428,9 +475,9 @@ def test_an_override_that_has_ended_leaves_nothing_behind(
 ):
     """Two reconciliations after its end, everything is as if the override had never been.
 
-    The first one restores a limit that the override removed, so that the second one can judge its removal. Changes that
-    are withheld or held follow the limits of the moment, which an override changes: with any of them, only a limit that
-    is still declared certainly loses the value of the override.
+    The first one restores a limit that is not declared any more, so that the second one can judge its removal. Changes
+    that are withheld or held follow the limits of the moment, which an override changes: with any of them, only the value
+    and the record of the override are certainly gone.
     """
     subject, value = pair
     plain, overridden = (World(policy=policy, guards=guards) for _ in range(2))
@@ -446,6 +493,7 @@ def test_an_override_that_has_ended_leaves_nothing_behind(
     for world in (plain, overridden):
         for values in earlier:
             run(world, values)
+    replaced_value = overridden.cluster.truth.value(subject, RATE)
     run(overridden, earlier[-1], overrides=(order_of(overridden, value, subject=subject),))
     for world in (plain, overridden):
         world.cluster.clock.advance(100.0)
@@ -453,11 +501,11 @@ def test_an_override_that_has_ended_leaves_nothing_behind(
             world.cluster.faults.rejected[refused] = (42, "INVALID_REQUEST", "no")
         for _ in range(2):
             run(world, last)
+    assert overridden.owned().overrides == {}
     if all(complete):
         assert overridden.cluster.truth == plain.cluster.truth
-        assert overridden.owned().overrides == {}
         assert records_of(overridden) == records_of(plain)
-    elif value is not None and RATE in last.get(subject, {}):
+    elif value not in {None, replaced_value}:
         assert overridden.cluster.truth.value(subject, RATE) != value
 
 

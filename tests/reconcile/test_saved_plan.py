@@ -465,3 +465,18 @@ def test_guards_judge_the_undoing_of_a_rollback_by_a_trusted_plan():
     strict = world.options(guards=replace(OPEN, max_change_factor=10.0))
     (violation,) = trust_plan(saved, look(world), strict).preview.violations
     assert violation.guard is Guard.MAX_CHANGE_FACTOR
+
+
+def test_a_trusted_plan_that_ends_an_override_leaves_the_restored_limit_with_its_document():
+    """A file does not say whether it keeps its owner; without one the next run would not remove the limit."""
+    world = started()
+    world.apply(OLD, overrides=(order_of(world, 5.0),))
+    world.cluster.clock.advance(100.0)
+    deleted = documents({ALICE_SHOP: {RATE: 50.0}})
+    saved = reviewed(world, deleted)
+    assert [(change.cause, change.after) for change in saved.plan.changes] == [
+        (Cause.OVERRIDE_EXPIRED, 100.0)
+    ]
+    trusted = trust_plan(saved, look(world), world.orders)
+    assert asyncio.run(apply(world.ports, world.orders, trusted)).complete
+    assert [change.cause for change in world.plan(deleted).plan.changes] == [Cause.PRUNE]

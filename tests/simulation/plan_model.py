@@ -340,7 +340,15 @@ class PairDecision:
         self.has_override = not is_settled
         is_of_override = self.owner is not None and not self.owner.document
         if is_of_override and self.declared is None and is_settled:
+            owner = override.before_owner
+            is_restored = self.same(self.live, self.applied) and self.same(
+                self.live, override.before
+            )
             self.record = None
+            if owner is not None and is_restored and self.live is not None:
+                self.record = OwnedValue(
+                    self.live, owner.document, owner.deletion_policy, is_orphan=False
+                )
         elif self.cause:
             self._act(self.cause, self.declared)
 
@@ -365,12 +373,7 @@ class PairDecision:
         if self.declared is not None:
             return self.declared
         is_foreign = override.value is not None and not self.same(self.applied, override.value)
-        is_pruned = bool(
-            self.owner is not None and self.owner.document and self._action("Prune") == "write"
-        )
-        if is_foreign or override.ends_with_document or is_pruned:
-            return self.live
-        return override.before
+        return self.live if is_foreign or override.ends_with_document else override.before
 
 
 def stored_value(owned: OwnershipRecords, pair: Pair) -> OwnedValue | None:

@@ -89,6 +89,7 @@ def record_changes(draw: st.DrawFn, subject: Entity, key: Key):
             reason="r",
             before=draw(NOTHING),
             declared=draw(NOTHING),
+            before_owner=draw(st.none() | OWNERS.filter(lambda owner: owner.document)),
             ends_with_document=draw(st.booleans()),
         )
         changes.append(OverrideSet(override=override))

@@ -30,6 +30,7 @@ from reconciler.quota.ownership import (
 )
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.intent_settlement import has_landed, settle_intents
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.planner.send_order import SendSchedule
@@ -67,6 +68,9 @@ class PairState:
     own_values: frozenset[Value] = frozenset()
     # Intended values that no describe contradicted 65 s or more after the intent.
     open: frozenset[Value] = frozenset()
+
+
+NOTHING = PairState()
 
 
 class LawViolated(Exception):
@@ -142,9 +146,13 @@ FATES = (
     "lease lost",
     "rejected",
     "refused by a guard",
+    "held",
 )
 """The possible outcomes of the one request of a run. A process that loses its Lease after it sent the request records no
-result, and the request may be executed while its successor runs."""
+result, and the request may be executed while its successor runs. A request is held by another limit that is refused."""
+
+ENDING_FATES = frozenset({"answered", "refused by a guard", "held"})
+"""Outcomes after which no ended override is left: neither a guard nor another limit keeps one."""
 
 
 class Product:
@@ -204,6 +212,16 @@ class Product:
     ) -> tuple[RecordChange, ...]:
         return ownership_records.results(pairs, now=NOW, waiting=waiting)
 
+    def without_refused(self, plan: Plan, owned: OwnershipRecords) -> Plan:
+        """Return the plan if a guard refuses every change that guards judge."""
+        refused = [
+            change
+            for change in plan.changes
+            if change.cause is not Cause.OVERRIDE
+            and (change.cause is not Cause.OVERRIDE_EXPIRED or change.claim is not None)
+        ]
+        return without_refused(plan, refused, owned, now=NOW)
+
     def begin(self, state: PairState, *, is_refused: bool) -> "BegunRun":
         """Describe, plan and record the intents; runs of one state begin in the same way."""
         if state is not self._begins_at:
@@ -215,7 +233,9 @@ class Product:
     def _begin(self, state: PairState, *, is_refused: bool) -> "BegunRun":
         owned, described = owned_of(state), state.live
         plan = self.planned(state, described)
-        changes = () if is_refused else plan.changes
+        if is_refused:
+            plan = self.without_refused(plan, owned)
+        changes = plan.changes
         oracle = _described(state)
         _lawful(plan, oracle)
         waiting = self.unsettled(owned, described)
@@ -236,19 +256,45 @@ class Product:
         changes, after = begun.changes, begun.after
         if meanwhile != "nothing":
             after = foreign(after, meanwhile)
-        if fate == "crash before sending" or not changes:
+        if fate == "crash before sending":
             return after
-        (change,) = changes
-        result: Result | None
-        if begun.is_held:
-            result = Held(waits_for=(ALICE,))
-        else:
-            after, result = _sent(after, change, fate)
-        if fate in {"crash after sending", "lease lost"}:
-            return after
-        pairs = judge(changes, {PAIR: result}, live=live_of(after.live), visibility=SEEN)
-        owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
-        return replace(after, changes=canonical(owned))
+        if changes:
+            (change,) = changes
+            result: Result | None
+            if begun.is_held or (fate == "held" and change.cause is not Cause.OVERRIDE_EXPIRED):
+                result = Held(waits_for=(ALICE,))
+            else:
+                after, result = _sent(after, change, fate)
+                if isinstance(result, Applied):
+                    after = _restored(after, state, change)
+            if fate in {"crash after sending", "lease lost"}:
+                return after
+            pairs = judge(changes, {PAIR: result}, live=live_of(after.live), visibility=SEEN)
+            owned = owned_of(after).with_changes(self.results(pairs, begun.waiting))
+            after = replace(after, changes=canonical(owned))
+        if fate in ENDING_FATES and meanwhile == "nothing" and not owned_of(state).intents:
+            self._lawful_end(state, after)
+        return after
+
+    def _lawful_end(self, state: PairState, after: PairState) -> None:
+        """An override that has ended is over after one run; its value is not left behind, and the replaced one has its owner."""
+        override = owned_of(state).overrides.get(PAIR)
+        declared = None if state.suspended else state.declared
+        if override is None or override.in_force(NOW, declared):
+            return
+        if self.rules.in_force is Policy.OBSERVE or state.suspended:
+            return
+        if PAIR in owned_of(after).overrides and override.until <= NOW:
+            raise LawViolated("an override that has ended stays recorded")
+        was_applied = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN] == state.live
+        if not was_applied or override.ends_with_document or state.live != override.value:
+            return
+        if after.live == override.value and override.value not in {override.before, declared}:
+            raise LawViolated(f"the value {override.value} of an override that has ended stays")
+        owner = owned_of(after).records.get(ALICE, NO_RECORD).owners[COLUMN]
+        is_restored = after.live == override.before is not None and override.before_owner
+        if is_restored and not (owner is not None and owner.document):
+            raise LawViolated(f"the limit {after.live} that an override replaced has no owner")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,14 +321,29 @@ def _sent(state: PairState, change: QuotaChange, fate: str) -> tuple[PairState, 
             return written(state, change.after), Applied()
 
 
+def _restored(after: PairState, before: PairState, change: QuotaChange) -> PairState:
+    """The end of an override restores a value, which is ours only if it was before."""
+    is_end = change.claim is None and change.cause is Cause.OVERRIDE_EXPIRED
+    if not is_end or change.after in before.own_values | before.open:
+        return after
+    return replace(
+        after,
+        own_values=after.own_values - {change.after},
+        open=after.open - {change.after},
+    )
+
+
 def written(state: PairState, value: Value) -> PairState:
     """A request of the product is executed.
 
     Until this is recorded, the recorded value still counts: if another writer sets it again, no describe can
-    distinguish that from a request that was never executed.
+    distinguish that from a request that was never executed. So does the value that an override replaced, until its end.
     """
-    recorded = owned_of(state).records.get(ALICE, NO_RECORD).applied[COLUMN]
-    own_values = state.own_values if value is None else state.own_values & {recorded} | {value}
+    owned = owned_of(state)
+    earlier_values = {owned.records.get(ALICE, NO_RECORD).applied[COLUMN]}
+    if PAIR in owned.overrides:
+        earlier_values.add(owned.overrides[PAIR].before)
+    own_values = state.own_values if value is None else state.own_values & earlier_values | {value}
     return _adopted(replace(state, live=value, own_values=frozenset(own_values)))
 
 
@@ -362,10 +423,12 @@ def _over(state: PairState) -> PairState:
 
 
 def _override(value: Value, ends_with_document: bool) -> Action:
+    """An override; one of a live override replaces what that one replaced."""
+
     def begin(state: PairState) -> PairState:
-        owned = owned_of(state)
-        if PAIR in owned.overrides:
-            return state
+        owned, declared = owned_of(state), None if state.suspended else state.declared
+        settled = settle_intents(owned, live_of(state.live), now=NOW).owned
+        owner = settled.owner_of(PAIR, state.live)
         override = Override(
             entity=ALICE,
             key=RATE,
@@ -374,9 +437,18 @@ def _override(value: Value, ends_with_document: bool) -> Action:
             author="oncall",
             reason="incident",
             before=state.live,
-            declared=None if state.suspended else state.declared,
+            declared=declared,
+            before_owner=None if owner is None else _timeless(owner),
             ends_with_document=ends_with_document,
         )
+        earlier = owned.overrides.get(PAIR)
+        if earlier is not None and earlier.value == state.live:
+            override = replace(
+                override,
+                before=earlier.before,
+                declared=declared if ends_with_document else earlier.declared,
+                before_owner=earlier.before_owner,
+            )
         return replace(
             state, changes=canonical(owned.with_changes([OverrideSet(override=override)]))
         )
@@ -435,23 +507,25 @@ class Exploration:
 
 
 def explore(
-    product: Product, *, overrides: bool = False, most_states: int = 1_000_000, rests: bool = True
+    product: Product,
+    *,
+    overrides: bool = False,
+    most_states: int = 1_000_000,
+    first: PairState = NOTHING,
 ) -> Exploration:
-    """Explore every reachable state; each must converge.
+    """Explore every state that is reachable from the first one; each must converge.
 
     Raises:
         LawViolated: A law is violated; the message has the shortest history.
     """
     table = actions(product, overrides=overrides)
-    first = PairState()
     origin: dict[PairState, tuple[PairState, str] | None] = {first: None}
     todo, steps = deque([first]), 0
     calm: set[PairState] = set()
     while todo and len(origin) < most_states:
         state = todo.popleft()
         try:
-            if rests:
-                come_to_rest(product, state, calm)
+            come_to_rest(product, state, calm)
             successors = [(name, action(state)) for name, action in table.items()]
         except LawViolated as error:
             raise LawViolated(
@@ -513,4 +587,4 @@ def _lawful_rest(product: Product, state: PairState) -> None:
         raise LawViolated(f"{state.live} stays although its document was deleted with Delete")
 
 
-__all__ = ["Exploration", "LawViolated", "PairState", "Product", "explore", "settle_intents"]
+__all__ = ["Exploration", "LawViolated", "PairState", "Product", "explore"]

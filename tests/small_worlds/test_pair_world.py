@@ -9,7 +9,14 @@ import pytest
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Unknown
-from reconciler.quota.ownership import Intent, IntentEnded, RecordChange, Recorded
+from reconciler.quota.ownership import (
+    Intent,
+    IntentEnded,
+    OverrideEnded,
+    OwnershipRecords,
+    RecordChange,
+    Recorded,
+)
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DriftMode, Policy, Rules
 from reconciler.quota.results.report import PairOutcome
@@ -20,6 +27,7 @@ from tests.small_worlds.pair_world import (
     PairState,
     Product,
     Value,
+    actions,
     desired_of,
     explore,
     owned_of,
@@ -145,3 +153,49 @@ class ForgetsDeletions(Product):
 def test_a_faulty_variant_is_detected_with_its_shortest_history(twin, law):
     with pytest.raises(LawViolated, match=law):
         explore(twin(RULES["Sync"]))
+
+
+class PrunesWhereAnOverrideEnds(Product):
+    """A broken variant in which a limit that is not declared any more is removed, in place of the end of its override."""
+
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        if not plan.changes or plan.changes[0].claim is not None or state.suspended:
+            return plan
+        (change,) = plan.changes
+        if change.cause is not Cause.OVERRIDE_EXPIRED:
+            return plan
+        removal = replace(change, after=None, cause=Cause.PRUNE)
+        ended = OverrideEnded(entity=ALICE, key=RATE)
+        return replace(plan, changes=(removal,), bookkeeping=(*plan.bookkeeping, ended))
+
+
+class KeepsOverridesThatAGuardRefuses(Product):
+    def without_refused(self, plan: Plan, owned: OwnershipRecords) -> Plan:
+        return replace(plan, changes=())
+
+
+class OwnsEveryRestoredValue(Product):
+    """A broken variant in which a value of another writer that an override replaced belongs to the document."""
+
+    def plan(self, state: PairState, live: Value) -> Plan:
+        plan = super().plan(state, live)
+        return replace(
+            plan, changes=tuple(replace(change, keeps_owner=True) for change in plan.changes)
+        )
+
+
+@pytest.mark.parametrize(
+    ("twin", "law"),
+    [
+        (PrunesWhereAnOverrideEnds, "of an override that has ended stays"),
+        (KeepsOverridesThatAGuardRefuses, "an override that has ended stays recorded"),
+        (OwnsEveryRestoredValue, "which is not ours"),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_a_faulty_end_of_an_override_is_detected(twin, law):
+    product = twin(RULES["Sync"])
+    overridden = actions(product, overrides=True)["override 2.0 False"](PairState(live=1.0))
+    with pytest.raises(LawViolated, match=law):
+        explore(product, overrides=True, first=overridden)

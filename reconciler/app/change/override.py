@@ -22,10 +22,12 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, Pair
 from reconciler.quota.planner.desired_state import DesiredState
-from reconciler.quota.planner.ended_overrides import restoring, without_ends
-from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.ended_overrides import without_refused
+from reconciler.quota.planner.guards import Violation
+from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.removal_budgets import counts_as_removal
 from reconciler.quota.policy import Policy
-from reconciler.quota.results.report import ValidationResult
+from reconciler.quota.results.report import Preview, ValidationResult
 from reconciler.reconcile import (
     NewOverride,
     Observation,
@@ -194,45 +196,38 @@ async def _prepare_override(
     compute = partial(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
-    first = compute()
-    restored = _restored(notices, first)
-    if restored is not None:
-        first = compute(plan=restored, override_changes=first.override_changes)
-    verdict = await validate_alterations(runtime.ports, options, observation, first.plan.changes)
+    prepared = compute()
+    # Otherwise a document could keep an override in force after its end.
+    while not options.overrides and (refused := _refused_changes(prepared.preview)):
+        for refused_change, violation in refused.items():
+            notices.warning(
+                f"{entity_text(refused_change.entity)}: the override ends without the change that is declared, because a guard"
+                f" refuses it: {violation.message}"
+            )
+        owned = observation.owned.with_changes(prepared.override_changes)
+        plan = without_refused(prepared.plan, refused, owned, now=observation.at)
+        prepared = compute(plan=plan, override_changes=prepared.override_changes)
+    verdict = await validate_alterations(runtime.ports, options, observation, prepared.plan.changes)
     prepared = limit_findings(
-        replace(first, preview=replace(first.preview, verdict=verdict)), options
+        replace(prepared, preview=replace(prepared.preview, verdict=verdict)), options
     )
     return options, address_commands(prepared, target, runtime)
 
 
-def _restored(notices: Notices, prepared: PreparedPlan) -> Plan | None:
-    """Return the plan with the replaced values in place of declared ones that guards refuse; ``None`` = none is refused.
-
-    Otherwise a document could keep an override in force after its end.
-    """
+def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
+    """Return the changes that guards refuse; violations of a whole plan concern its removals."""
     violations = {
-        (violation.entity, violation.key): violation for violation in prepared.preview.violations
+        (violation.entity, violation.key): violation for violation in preview_result.violations
     }
-    of_removals = violations.get((None, None))  # Violations of a whole plan concern its removals.
-    restored: dict[QuotaChange, QuotaChange] = {}
-    for change in prepared.plan.changes:
-        violation = violations.get(change.pair, of_removals if change.removes else None)
-        end = violation and restoring(change, prepared.observation.owned.overrides)
-        if violation and end:
-            restored[change] = end
-            notices.warning(
-                f"{entity_text(change.entity)}: the value before the override is restored, because a guard refuses what is"
-                f" declared: {violation.message}"
-            )
-    if not restored:
-        return None
-    plan = prepared.plan
-    pairs = {change.pair for change in restored}
-    return replace(
-        plan,
-        changes=tuple(restored.get(change, change) for change in plan.changes),
-        bookkeeping=without_ends(plan.bookkeeping, pairs),
-    )
+    return {
+        change: violation
+        for change in preview_result.plan.changes
+        for violation in (
+            violations.get(change.pair),
+            violations.get((None, None)) if counts_as_removal(change) else None,
+        )
+        if violation is not None
+    }
 
 
 def _load_desired_state(

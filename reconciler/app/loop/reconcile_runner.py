@@ -225,10 +225,9 @@ def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
 
 
 def needs_confirmation(reconciliation: Reconciliation) -> bool:
-    """Whether drift was observed that has to be observed again before it counts."""
-    return reconciliation.error is None and not all(
-        observation.confirmed for observation in reconciliation.observations
-    )
+    """Whether drift has to be observed again before it counts, or a limit may have to be removed after its override."""
+    is_confirmed = all(observation.confirmed for observation in reconciliation.observations)
+    return reconciliation.error is None and (not is_confirmed or reconciliation.has_restored_owned)
 
 
 def _unfinished_text(reconciliation: Reconciliation, outcome: Outcome) -> str:

@@ -80,7 +80,12 @@ def known_state(
     if result.cluster is None or resolved is None:
         return None
     plan = report.preview.plan
-    is_waiting = report.waiting or report.observations or report.expired_overrides
+    is_waiting = (
+        report.waiting
+        or report.observations
+        or report.expired_overrides
+        or report.has_restored_owned
+    )
     is_unsettled = owned.intents or owned.overrides or owned.drift_since
     if is_waiting or is_unsettled or not _is_explained(plan) or any(map(_is_open, plan.findings)):
         return None

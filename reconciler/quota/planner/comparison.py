@@ -7,7 +7,7 @@ both to every pair that is not in sync, and sorts the plan. These steps come bef
 - an active override replaces the declared value;
 - a pair of a frozen document, and a pair that two documents claim, is reported and never written or pruned;
 - an expired override is replaced by the declared value or, if there is none, by the value before it, also where the
-  document is frozen.
+  document is frozen. A limit that is not declared any more is removed by the next run, as an ordinary removal.
 """
 
 from typing import Final
@@ -39,6 +39,7 @@ NOTE_FROZEN: Final = "its document is suspended or invalid"
 NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
+NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
 def compare(
@@ -355,41 +356,34 @@ class _Comparison:
         self, view: PairView, override: Override, cause: Cause | None, *, is_frozen: bool
     ) -> None:
         """Return to the declared value or, if there is none or it is frozen, to the value that the override replaced."""
-        after = override.before if is_frozen else self._after_override(view, override)
+        is_declared = not is_frozen and view.declared is not None
+        after = view.live  # The three-way table decides.
+        if is_declared and same_value(view.key, view.live, override.value):
+            after = view.declared
+        elif not is_declared and view.is_left_behind(override):
+            after = override.before
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.
                 self._record(OverrideEnded(entity=view.entity, key=view.key))
             is_of_override = view.owner is not None and not view.owner.document
             if is_of_override and view.declared is None and not view.unsettled:
-                # Only the override was owned: the live value is unmanaged again.
-                self._set_record(view, None)
+                # Only the override was owned: the live value has its earlier owner, or is unmanaged again.
+                view = view.without_claim(override.before_owner)
+                is_restored = view.owner is not None and all(
+                    same_value(view.key, view.live, value)
+                    for value in (view.applied, override.before)
+                )
+                self._set_record(view, view.live if is_restored else None)
             elif cause is not None:
                 self._decide(view, cause, view.declared)
         elif self.rules.permits(Cause.OVERRIDE_EXPIRED) is Action.WRITE:
-            is_declared = not is_frozen and view.declared is not None
             keeps = not is_declared and override.before_owner is not None
             view = view if is_declared else view.without_claim(override.before_owner)
-            self._write(view, Cause.OVERRIDE_EXPIRED, after, keeps_owner=keeps)
+            is_pruned = keeps and not is_frozen and self._action(view, Cause.PRUNE) is Action.WRITE
+            note = NOTE_PRUNED_NEXT if is_pruned else ""
+            self._write(view, Cause.OVERRIDE_EXPIRED, after, note, keeps_owner=keeps)
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
-
-    def _after_override(self, view: PairView, override: Override) -> float | None:
-        """Return the target value after an override ended; the live value if the three-way table decides."""
-        is_of_override = view.owner is not None and not view.owner.document
-        if is_of_override and view.live is not None and view.declared is None:
-            is_own = same_value(view.key, view.live, view.applied)
-            # The live value may be that of an earlier override: this one replaced it, and its value was never written.
-            return override.before if is_own and not override.ends_with_document else view.live
-        if not same_value(view.key, view.live, override.value):
-            return view.live
-        if view.declared is not None:
-            return view.declared
-        # If it was never applied, another writer set the same value, which stays.
-        is_foreign = view.live is not None and not same_value(view.key, view.applied, view.live)
-        prunable = view.owner is not None and view.owner.document
-        is_pruned = prunable and self._action(view, Cause.PRUNE) is Action.WRITE
-        stays = is_foreign or is_pruned or override.ends_with_document
-        return view.live if stays else override.before
 
 
 def _frozen_note(view: PairView) -> str:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from reconciler.quota.keys import same_value
-from reconciler.quota.ownership import Override, OverrideEnded, Pair, RecordChange
-from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.ownership import Override, OverrideEnded, OwnershipRecords, Pair
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
@@ -54,40 +54,45 @@ def _is_redeclared(change: QuotaChange, overrides: Overrides) -> bool:
     )
 
 
-def restoring(change: QuotaChange, overrides: Overrides) -> QuotaChange | None:
-    """Return the end of the same override with the value that it replaced, for a change that a guard refuses.
+def without_refused(
+    plan: Plan, refused: Collection[QuotaChange], owned: OwnershipRecords, *, now: float
+) -> Plan:
+    """Return the plan without refused changes; an override whose declared value is refused ends without it.
 
-    Otherwise a document could keep an override in force after its end, by a value or a removal that a guard refuses.
-
-    Returns:
-        ``None`` if the change is neither the end of an override with a declared value nor the removal of its value.
+    The end restores the value that the override replaced: otherwise a document could keep an override in force, by a
+    value that a guard refuses. If there is nothing to restore, the record of the override ends, unless an earlier write
+    may still take effect. A rollback whose document changed stays recorded until its time is over: if the change is
+    taken back, it is in force again.
     """
-    override = overrides.get(change.pair)
-    is_end = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
-    if (
-        override is None
-        or override.ends_with_document
-        or not (is_end or change.cause is Cause.PRUNE)
-    ):
-        return None
-    is_live = same_value(change.key, change.before, override.value)
-    if not is_live or same_value(change.key, change.before, override.before):
-        return None
+    changes: list[QuotaChange] = []
+    record_changes = list(plan.bookkeeping)
+    for change in plan.changes:
+        if change not in refused:
+            changes.append(change)
+            continue
+        override = owned.overrides.get(change.pair)
+        if override is None or change.cause is not Cause.OVERRIDE_EXPIRED or change.claim is None:
+            continue
+        if _is_left_behind(change, override):
+            changes.append(_restore(change, override))
+        elif override.until <= now and change.pair not in owned.intents:
+            record_changes.append(OverrideEnded(entity=change.entity, key=change.key))
+    return replace(plan, changes=tuple(changes), bookkeeping=tuple(record_changes))
+
+
+def _is_left_behind(change: QuotaChange, override: Override) -> bool:
+    """Whether the override was applied and replaced another value; the value that a rollback wrote stays."""
+    was_applied = change.before is None or same_value(change.key, change.before, change.applied)
+    is_replaced = not same_value(change.key, change.before, override.before)
+    return was_applied and is_replaced and not override.ends_with_document
+
+
+def _restore(change: QuotaChange, override: Override) -> QuotaChange:
+    """Return the end of the override with the value that it replaced, which has its earlier owner again."""
     return replace(
         change,
         after=override.before,
-        cause=Cause.OVERRIDE_EXPIRED,
         claim=None,
+        owner=override.before_owner or change.owner,
         keeps_owner=override.before_owner is not None,
-    )
-
-
-def without_ends(
-    record_changes: Iterable[RecordChange], pairs: Collection[Pair]
-) -> tuple[RecordChange, ...]:
-    """Return the record changes without the ends of overrides whose change is refused; the next run ends them."""
-    return tuple(
-        change
-        for change in record_changes
-        if not isinstance(change, OverrideEnded) or (change.entity, change.key) not in pairs
     )

@@ -354,14 +354,19 @@ def _factor_of(effect: LimitEffect) -> float:
 def _ip_alias_violations(plan: Plan, live: QuotaState) -> list[Violation]:
     """Return sets of an address with another live spelling, and removals of a spelling whose address is declared differently.
 
-    The removal that ends an override is none if the declared spelling is not live: the address had no limit before it.
+    The end of an override that restores a value is no such set: no other writer keeps an override in force. The removal
+    that ends an override is none if the declared spelling is not live: the address had no limit before it.
     """
     change_by_entity = {change.entity: change for change in plan.changes}
     violations: list[Violation] = []
     for alias in plan.ip_aliases:
         declared_change = change_by_entity.get(alias.entity)
         live_change = change_by_entity.get(alias.live)
-        if declared_change is not None and not declared_change.removes:
+        if (
+            declared_change is not None
+            and not declared_change.removes
+            and (declared_change.cause is not Cause.OVERRIDE_EXPIRED or declared_change.claim)
+        ):
             violations.append(_ip_alias_violation(declared_change, alias.message))
         elif (
             live_change is not None

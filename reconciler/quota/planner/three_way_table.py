@@ -100,12 +100,19 @@ class PairView:
         return replace(self, claim=None, owner=self.owner if has_document else before_owner)
 
     def is_left_behind(self, override: Override | None) -> bool:
-        """Whether the value of an override that has ended is live, where it would stay as long as a document is frozen."""
+        """Whether the value of an override that has ended is live and no declaration follows it, so that it would stay.
+
+        If it was never applied, another writer set the same value, which stays. The value that a rollback wrote stays, too.
+        """
         if override is None or override.ends_with_document:
             return False
         is_applied = self.live is None or same_value(self.key, self.live, self.applied)
-        is_live = is_applied and same_value(self.key, self.live, override.value)
-        return is_live and not same_value(self.key, self.live, override.before)
+        # It may be that of an earlier override: this one replaced it, and its value was never written.
+        is_of_override = (
+            self.live is not None and self.owner is not None and not self.owner.document
+        )
+        is_live = is_of_override or same_value(self.key, self.live, override.value)
+        return is_applied and is_live and not same_value(self.key, self.live, override.before)
 
     def owner_changed(self) -> bool:
         """Whether the record has another document or deletionPolicy than the claim."""

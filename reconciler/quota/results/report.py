@@ -263,6 +263,12 @@ class Reconciliation:
     ended_at: float = 0.0  # seconds since the epoch
 
     @property
+    def has_restored_owned(self) -> bool:
+        """Whether an override ended with a value that its document owns again, and that the next one may have to remove."""
+        pairs = () if self.outcome is None else self.outcome.pairs
+        return any(pair.change.keeps_owner and pair.is_done for pair in pairs)
+
+    @property
     def in_order(self) -> bool:
         """Whether everything was compared and nothing is left to do: a successful sync."""
         return (

@@ -145,7 +145,7 @@ def recorded(change: QuotaChange) -> tuple[RecordChange, ...]:
     """The record of an applied and verified change."""
     over = change.cause is Cause.OVERRIDE_EXPIRED
     ended = (OverrideEnded(entity=change.entity, key=change.key),) if over else ()
-    if change.after is None or (over and change.claim is None):
+    if change.after is None or (over and change.claim is None and not change.keeps_owner):
         return (RecordDropped(entity=change.entity, key=change.key), *ended)
     owner = change.owner or Owner(document="")
     record = Recorded(entity=change.entity, key=change.key, value=change.after, owner=owner)
@@ -164,10 +164,31 @@ def carried_out(world: World) -> World:
 
 @MANY
 @given(worlds())
-def test_a_second_plan_writes_and_records_nothing(world):
+def test_a_second_plan_writes_and_records_nothing_but_the_removal_of_what_an_override_replaced(
+    world,
+):
+    restored = {change.pair for change in plan_of(world).changes if change.keeps_owner}
     again = plan_of(carried_out(world))
-    assert again.changes == ()
-    assert again.bookkeeping == ()
+    assert {change.pair for change in again.changes if change.cause is Cause.PRUNE} <= restored
+    assert {change.cause for change in again.changes} <= {Cause.PRUNE}
+    assert {(change.entity, change.key) for change in again.bookkeeping} <= restored
+    third = plan_of(carried_out(carried_out(world)))
+    assert (third.changes, third.bookkeeping) == ((), ())
+
+
+@MANY
+@given(worlds())
+def test_the_value_of_an_override_that_has_ended_is_replaced_by_the_end_alone(world):
+    """What holds or refuses an ordinary change would keep it otherwise."""
+    for change in plan_of(world).changes:
+        override = world.owned.overrides.get(change.pair)
+        if override is None or change.cause in {Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED}:
+            continue
+        has_value = same_value(change.key, change.before, override.value)
+        was_applied = same_value(change.key, change.before, change.applied)
+        is_replaced = not same_value(change.key, change.before, override.before)
+        is_of_rollback = override.ends_with_document
+        assert is_of_rollback or not (has_value and was_applied and is_replaced)
 
 
 @MANY

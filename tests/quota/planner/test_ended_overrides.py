@@ -7,21 +7,26 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import Override, OverrideEnded, Owner, RecordDropped
-from reconciler.quota.planner.desired_state import Declaration
-from reconciler.quota.planner.ended_overrides import (
-    NO_OVERRIDES,
-    restoring,
-    select_judged,
-    without_ends,
+from reconciler.quota.ownership import (
+    Intent,
+    IntentStarted,
+    Override,
+    OverrideEnded,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+    RecordDropped,
 )
-from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.desired_state import Declaration
+from reconciler.quota.planner.ended_overrides import NO_OVERRIDES, select_judged, without_refused
+from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState, limits_of
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 LIVE = QuotaState(limits={ALICE: limits_of({RATE: 7.0})})
 CLAIM = Declaration(document="t/a", entity=ALICE, limits=limits_of({RATE: 1.0}))
+ENDED, DROPPED = OverrideEnded(entity=ALICE, key=RATE), RecordDropped(entity=ALICE, key=RATE)
 VALUES = st.none() | st.sampled_from([1.0, 2.0, 7.0])
 
 
@@ -72,60 +77,71 @@ def test_an_end_is_judged_if_it_writes_another_value_than_the_override_replaced(
     assert state.value(ALICE, RATE) == (7.0 if is_compared_as_live else before)
 
 
+def owned_with(override: Override, *intents: IntentStarted) -> OwnershipRecords:
+    return OwnershipRecords(cluster_id="c").with_changes([OverrideSet(override=override), *intents])
+
+
 @given(
     cause=st.sampled_from(Cause),
     before=VALUES,
-    is_declared=st.booleans(),
-    is_rollback=st.booleans(),
-    is_owned=st.booleans(),
+    applied=VALUES,
+    facts=st.sets(st.sampled_from(["declared", "rollback", "owned", "unsettled", "over"])),
 )
-@example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=True, is_rollback=False, is_owned=True
-)
-@example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=True, is_rollback=False, is_owned=False
-)
-@example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=True, is_rollback=True, is_owned=True
-)
-@example(
-    cause=Cause.OVERRIDE_EXPIRED, before=2.0, is_declared=False, is_rollback=False, is_owned=True
-)
-@example(
-    cause=Cause.OVERRIDE_EXPIRED, before=7.0, is_declared=True, is_rollback=False, is_owned=False
-)
-@example(cause=Cause.PRUNE, before=None, is_declared=False, is_rollback=False, is_owned=False)
-@example(cause=Cause.SPEC, before=2.0, is_declared=True, is_rollback=False, is_owned=True)
-def test_a_refused_end_restores_the_value_that_the_override_replaced(
-    cause, before, is_declared, is_rollback, is_owned
-):
+@example(Cause.OVERRIDE_EXPIRED, 2.0, 7.0, {"declared", "owned", "over"})
+@example(Cause.OVERRIDE_EXPIRED, 2.0, 7.0, {"declared", "over"})
+@example(Cause.OVERRIDE_EXPIRED, 2.0, 7.0, {"declared", "rollback", "owned", "over"})
+@example(Cause.OVERRIDE_EXPIRED, 2.0, 7.0, {"declared", "rollback", "owned"})
+@example(Cause.OVERRIDE_EXPIRED, 2.0, 1.0, {"declared", "owned", "over"})
+@example(Cause.OVERRIDE_EXPIRED, 7.0, 7.0, {"declared", "owned", "over"})
+@example(Cause.OVERRIDE_EXPIRED, 7.0, 7.0, {"declared", "owned", "unsettled", "over"})
+@example(Cause.OVERRIDE_EXPIRED, 2.0, 7.0, {"owned", "over"})
+@example(Cause.SPEC, 2.0, 7.0, {"declared", "owned", "over"})
+def test_no_refused_change_keeps_an_override_that_has_ended(cause, before, applied, facts):
+    """It ends with the value that it replaced, or without a write if its own value was not applied or replaced none."""
     override = ended(
-        before=before, declared=2.0, ends_with_document=is_rollback, is_before_owned=is_owned
+        before=before,
+        declared=2.0,
+        ends_with_document="rollback" in facts,
+        is_before_owned="owned" in facts,
     )
-    refused = change(cause, None if cause is Cause.PRUNE else 1.0, is_declared=is_declared)
-    end = restoring(refused, {(ALICE, RATE): override})
-    is_end = cause is Cause.PRUNE or (cause is Cause.OVERRIDE_EXPIRED and is_declared)
-    if not is_end or is_rollback or before == 7.0:
-        assert end is None
-        return
-    assert end is not None
-    assert (end.after, end.cause, end.claim) == (before, Cause.OVERRIDE_EXPIRED, None)
-    assert end.keeps_owner == is_owned
-    assert restoring(end, {(ALICE, RATE): override}) is None
-    assert select_judged([end], LIVE, {(ALICE, RATE): override}) == ((), LIVE)
+    refused = replace(change(cause, 1.0, is_declared="declared" in facts), applied=applied)
+    intent = IntentStarted(
+        entity=ALICE, key=RATE, intent=Intent(value=3.0, owner=Owner(document="t/a"))
+    )
+    owned = owned_with(override, *([intent] if "unsettled" in facts else []))
+    passed = change(Cause.SPEC, 5.0)
+    plan = Plan(cluster_id="c", changes=(refused, passed), bookkeeping=(DROPPED,))
+    remaining_plan = without_refused(plan, {refused}, owned, now=1.0 if "over" in facts else 0.5)
+    (*ends, last), record_changes = remaining_plan.changes, remaining_plan.bookkeeping
+    assert (last, record_changes[0]) == (passed, DROPPED)
+    if cause is not Cause.OVERRIDE_EXPIRED or "declared" not in facts:
+        assert (ends, record_changes[1:]) == ([], ())
+    elif applied == 7.0 != before and "rollback" not in facts:
+        (end,) = ends
+        assert (end.after, end.cause, end.claim) == (before, Cause.OVERRIDE_EXPIRED, None)
+        assert (end.keeps_owner, end.owner) == ("owned" in facts, override.before_owner)
+        assert record_changes[1:] == ()
+        assert select_judged([end], LIVE, owned.overrides) == ((), LIVE)
+    else:
+        assert ends == []
+        assert record_changes[1:] == (
+            (ENDED,) if "over" in facts and "unsettled" not in facts else ()
+        )
 
 
-def test_a_value_of_another_writer_is_no_end_of_an_override():
-    override = replace(ended(before=2.0, declared=2.0), value=5.0)
-    for overrides in ({(ALICE, RATE): override}, NO_OVERRIDES):
-        assert restoring(change(Cause.PRUNE, None, is_declared=False), overrides) is None
+def test_an_override_that_removed_a_limit_restores_it_if_the_declared_value_is_refused():
+    override = replace(ended(before=2.0, declared=2.0), value=None)
+    refused = replace(change(Cause.OVERRIDE_EXPIRED, 1.0), before=None)
+    plan = Plan(cluster_id="c", changes=(refused,))
+    (end,) = without_refused(plan, {refused}, owned_with(override), now=1.0).changes
+    assert (end.before, end.after) == (None, 2.0)
 
 
-def test_the_end_of_an_override_whose_change_is_refused_is_not_recorded():
-    end = OverrideEnded(entity=ALICE, key=RATE)
-    dropped = RecordDropped(entity=ALICE, key=RATE)
-    assert without_ends([end, dropped], {(ALICE, RATE)}) == (dropped,)
-    assert without_ends([end, dropped], {(ALICE, Key.CONSUMER_BYTE_RATE)}) == (end, dropped)
+def test_a_refused_change_without_an_override_is_left_out():
+    refused = change(Cause.PRUNE, None, is_declared=False)
+    plan = Plan(cluster_id="c", changes=(refused,))
+    owned = OwnershipRecords(cluster_id="c")
+    assert without_refused(plan, {refused}, owned, now=1.0).changes == ()
 
 
 @given(st.sampled_from(Cause))

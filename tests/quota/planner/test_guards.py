@@ -530,6 +530,19 @@ def test_an_ip_alias_of_a_declared_address_is_not_removed_automatically():
     assert ip_alias().removal in violation.message
 
 
+@pytest.mark.parametrize("declared", [False, True])
+def test_the_end_of_an_override_that_restores_a_value_passes_although_an_ip_alias_is_live(declared):
+    end = change(
+        50.0, 9.0, subject=entity(ip="::1"), cause=Cause.OVERRIDE_EXPIRED, declared=declared
+    )
+    plan = Plan(cluster_id="c", ip_aliases=(ip_alias(),), changes=(end,))
+    guards = [violation.guard for violation in check(plan, OFF, QuotaState())]
+    assert guards == ([Guard.TWIN_SPELLING] if declared else [])
+    removal = change(50.0, None, subject=entity(ip="[::1]"))
+    (violation,) = check(replace(plan, changes=(end, removal)), OFF, QuotaState())
+    assert violation.guard is Guard.TWIN_SPELLING
+
+
 def test_all_violations_are_reported_in_a_fixed_order():
     changes = (
         *removals(5),

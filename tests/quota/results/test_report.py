@@ -155,6 +155,24 @@ def test_a_reconciliation_is_in_order_if_everything_was_compared_and_nothing_is_
         assert not replace(looked, **fields).in_order
 
 
+@pytest.mark.parametrize(
+    ("keeps_owner", "visibility", "is_restored"),
+    [
+        (True, PairVisibility.VISIBLE, True),
+        (True, PairVisibility.NOT_YET, False),
+        (False, PairVisibility.VISIBLE, False),
+    ],
+)
+def test_a_reconciliation_says_whether_a_document_owns_a_restored_limit(
+    keeps_owner, visibility, is_restored
+):
+    end = replace(CHANGE, cause=Cause.OVERRIDE_EXPIRED, keeps_owner=keeps_owner)
+    pair = PairOutcome(change=end, result=Applied(), visibility=visibility)
+    looked = Reconciliation(cluster="prod", preview=preview(CHANGE))
+    assert not looked.has_restored_owned
+    assert replace(looked, outcome=outcome(pairs=(pair,))).has_restored_owned == is_restored
+
+
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
 OVERRIDE = Override(
     entity=ALICE,
