@@ -169,7 +169,7 @@ def test_problems_conflicts_and_warnings_are_all_listed_with_their_places(kquota
     ran = kquota("validate")
     assert ran.code == 1
     assert "quotas/all.yaml:10:30: error: " in ran.out
-    assert "quotas/all.yaml:20:1: error: team/b and team/c at quotas/all.yaml:30" in ran.out
+    assert "is declared by team/b, and by team/c at quotas/all.yaml:30" in ran.out
     assert "warning: " in ran.out
     assert ran.out.splitlines()[-1] == "1 file, 2 documents: 3 problems, 2 warnings"
     assert ran.err == ""

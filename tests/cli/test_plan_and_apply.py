@@ -99,8 +99,13 @@ def test_a_conflict_is_reported_with_both_places_and_exits_1(kquota, prod, sandb
     )
     ran = kquota("apply", "--yes")
     assert ran.code == 1
-    assert "quotas/all.yaml:10:1: team/one and team/two at quotas/all.yaml:20" in ran.err
-    assert "quotas/all.yaml:20:1: team/two and team/one at quotas/all.yaml:10" in ran.err
+    pair = "producer_byte_rate of user=a is declared by"
+    assert (
+        f"quotas/all.yaml:10:1: {pair} team/one, and by team/two at quotas/all.yaml:20" in ran.err
+    )
+    assert (
+        f"quotas/all.yaml:20:1: {pair} team/two, and by team/one at quotas/all.yaml:10" in ran.err
+    )
     assert sandbox.values() == {}
 
 
