@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 Server = TypeVar("Server")
-STEPS = range(6)
-"""Steps of the event loop between a connection and the end of the server."""
+STEPS = range(-8, 6)
+"""Steps of the event loop from a connection to the end of the server; negative = the connection comes later."""
 
 
 def leaks(
@@ -20,13 +20,22 @@ def leaks(
     """Return the warnings about sockets that were not closed; they would appear in another test."""
 
     async def connect_and_stop() -> socket.socket:
+        client = socket.socket()
+        client.setblocking(False)
+
+        async def connect(port: int) -> None:
+            for _ in range(-steps):
+                await asyncio.sleep(0)
+            code = client.connect_ex(("127.0.0.1", port))
+            assert code in {0, errno.EINPROGRESS, errno.ECONNREFUSED}
+
         async with server as running:
-            client = socket.socket()
-            client.setblocking(False)
-            address = "127.0.0.1", port_of(running)
-            assert client.connect_ex(address) in {0, errno.EINPROGRESS}
+            connecting = asyncio.ensure_future(connect(port_of(running)))
+            if steps >= 0:
+                await connecting
             for _ in range(steps):
                 await asyncio.sleep(0)
+        await connecting
         return client
 
     with warnings.catch_warnings(record=True) as caught:
