@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.base.durable_files import PRIVATE, replace_file
+from reconciler.base.durable_files import PRIVATE, make_private_folder, replace_file
 from reconciler.base.regular_files import check_regular, read_regular
 from reconciler.errors import UsageError
 
@@ -36,8 +36,11 @@ def cannot_write(path: Path, error: OSError) -> UsageError:
     )
 
 
-def write_new(texts: Mapping[Path, str]) -> None:
+def write_new(texts: Mapping[Path, str], *, private_folder: Path | None = None) -> None:
     """Write files that do not exist yet, with their folders; no file if one of them exists with other content.
+
+    Args:
+        private_folder: A folder of these files that only its owner may enter.
 
     Raises:
         UsageError: One exists with other content, or cannot be written.
@@ -51,6 +54,8 @@ def write_new(texts: Mapping[Path, str]) -> None:
         )
     for path, text in texts.items():
         try:
+            if path.parent == private_folder:
+                make_private_folder(path.parent)
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{path.parent} cannot be made: {error.strerror or error}") from error

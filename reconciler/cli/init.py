@@ -70,7 +70,7 @@ def init(
     """Ask for missing options, check the resulting project, write its files."""
     from reconciler.base.text_files import write_new
     from reconciler.manifest.project.file import FILE_NAME, parse
-    from reconciler.manifest.project.starter import starter_files
+    from reconciler.manifest.project.starter import STATE_FOLDER, starter_files
     from reconciler.quota.policy import Policy
 
     bootstrap = bootstrap_server or _reply(console, "Bootstrap servers (HOST:PORT,...)", "")
@@ -85,7 +85,8 @@ def init(
         workflows=[] if workflows is None else _workflows(workflows),
     )
     _ = parse(files[FILE_NAME], FILE_NAME)
-    write_new({folder / path: text for path, text in files.items()})
+    texts = {folder / path: text for path, text in files.items()}
+    write_new(texts, private_folder=folder / STATE_FOLDER)
     for path in files:
         console.note(f"wrote {folder / path}")
     console.hint("next: kquota doctor, then kquota adopt to take over the live quotas")

@@ -22,6 +22,7 @@ def test_a_new_project_is_complete_and_valid(kquota, folder):
     ran = kquota(*BASE)
     assert ran.code == 0, ran.err
     assert written(folder) == {"kquota.yaml", "quotas/example.yaml", ".kquota/.gitignore"}
+    assert (folder / ".kquota").stat().st_mode & 0o777 == 0o700
     assert kquota("validate").code == 0
     assert "kquota adopt" in ran.err
 

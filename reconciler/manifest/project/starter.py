@@ -14,6 +14,9 @@ from reconciler.quota.policy import Policy
 MANIFESTS: Final = "quotas"
 """The folder of the manifests."""
 
+STATE_FOLDER: Final = ".kquota"
+"""The folder of records, audit log and outcomes."""
+
 _PROJECT: Final = """\
 # The project file of kquota: which clusters there are, what may be changed in them, and where their manifests are.
 apiVersion: {version}
@@ -105,7 +108,7 @@ def starter_files(
     return {
         FILE_NAME: project,
         f"{MANIFESTS}/example.yaml": example,
-        ".kquota/.gitignore": _IGNORE,
+        f"{STATE_FOLDER}/.gitignore": _IGNORE,
         **{
             workflow.path: re.sub(r"\bprod\b", lambda _: cluster, workflow.text)
             for workflow in workflows
