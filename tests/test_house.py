@@ -23,19 +23,24 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-Trees = dict[Path, ast.Module]
+Trees = dict[Path, tuple[ast.AST, ...]]
+
+
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a module; the module itself is the first."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 @pytest.fixture(scope="module")
 def trees() -> Trees:
-    """Each module of the package as a syntax tree."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+    """The nodes of each module of the package."""
+    return {path: nodes_of(path) for path in MODULES}
 
 
 def test_every_module_begins_with_a_docstring_about_its_content(trees: Trees) -> None:
     first_lines = {
-        relative(path): (ast.get_docstring(tree) or "").partition("\n")[0]
-        for path, tree in trees.items()
+        relative(path): (ast.get_docstring(nodes[0]) or "").partition("\n")[0]
+        for path, nodes in trees.items()
     }
     assert [name for name, line in first_lines.items() if not line] == []
 
@@ -82,8 +87,8 @@ def test_the_number_and_length_of_long_modules_only_decrease() -> None:
 def test_no_class_or_module_has_a_meaningless_name(trees: Trees) -> None:
     class_names = [
         f"{relative(path)}: {node.name}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, nodes in trees.items()
+        for node in nodes
         if isinstance(node, ast.ClassDef)
         and any(node.name.endswith(word) for word in SKIPPED_WORDS)
     ]
@@ -108,7 +113,9 @@ PROSE_SECTION = re.compile(
 """An error, a result or an argument that is described outside of a section."""
 
 
-def test_docstrings_describe_errors_results_and_arguments_in_sections_of_google_style() -> None:
+def test_docstrings_describe_errors_results_and_arguments_in_sections_of_google_style(
+    trees: Trees,
+) -> None:
     hint = re.compile(
         r"\bRaises\s+[A-Z]|^\s*Returns\s\S|(^\s*|\"{3})`{1,2}\*{0,2}\w+`{1,2}[:,]", re.MULTILINE
     )
@@ -121,7 +128,7 @@ def test_docstrings_describe_errors_results_and_arguments_in_sections_of_google_
     faults = [
         f"{relative(path)}: {match.group().strip()}"
         for path in files
-        for _, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for _, text in docstrings(trees.get(path) or nodes_of(path))
         for match in PROSE_SECTION.finditer(text)
     ]
     assert faults == [], "write a section `Raises:`, `Returns:`, `Args:` or `Attributes:`"
@@ -129,16 +136,13 @@ def test_docstrings_describe_errors_results_and_arguments_in_sections_of_google_
 
 def test_every_documented_error_exists(trees: Trees) -> None:
     classes = {
-        node.name
-        for tree in trees.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
+        node.name for nodes in trees.values() for node in nodes if isinstance(node, ast.ClassDef)
     }
     builtin = {name for name, item in vars(builtins).items() if isinstance(item, type)}
     unknown = [
         f"{relative(path)}: {owner}: {line}"
-        for path, tree in trees.items()
-        for owner, text in docstrings(tree)
+        for path, nodes in trees.items()
+        for owner, text in docstrings(nodes)
         for line in lines_of_section(text, "Raises")
         if not re.match(r"\w+\.[\w.]+: \S", line)  # an error of a library
         and not set(line.partition(": ")[0].split(", ")) <= classes | builtin
@@ -151,9 +155,9 @@ def test_every_public_function_documents_the_errors_that_it_raises(trees: Trees)
     documented = re.compile(r"^Raises:|\braises? ``|errors as in", re.MULTILINE)
     undocumented = [
         f"{relative(path)}: {getattr(owner, 'name', '')} {function.name}"
-        for path, tree in trees.items()
+        for path, nodes in trees.items()
         if "cli" not in path.parts
-        for owner in ast.walk(tree)
+        for owner in nodes
         if isinstance(owner, ast.Module | ast.ClassDef)
         for function in owner.body
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -192,8 +196,8 @@ def raised_errors(statements: Iterable[ast.AST]) -> Iterator[str]:
 def test_every_documented_argument_exists(trees: Trees) -> None:
     unknown = [
         f"{relative(path)}: {node.name}: {name}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, nodes in trees.items()
+        for node in nodes
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         for line in lines_of_section(ast.get_docstring(node) or "", "Args")
         for name in line.partition(": ")[0].replace("*", "").split(", ")
@@ -202,9 +206,9 @@ def test_every_documented_argument_exists(trees: Trees) -> None:
     assert unknown == []
 
 
-def docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def docstrings(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """The docstrings of classes and functions, with the name of each."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, ast.get_docstring(node) or ""
 
@@ -298,10 +302,10 @@ def dotted(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def writes_past_the_exit(path: Path, tree: ast.Module) -> list[str]:
+def writes_past_the_exit(path: Path, nodes: Iterable[ast.AST]) -> list[str]:
     """Calls that print, and uses of the standard streams."""
     faults = []
-    for node in ast.walk(tree):
+    for node in nodes:
         name = dotted(node)
         if name in {"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"}:
             faults.append((node.lineno, name, WRITERS | STREAMS))
@@ -331,8 +335,8 @@ def test_nothing_is_printed_except_through_the_output_filter(trees: Trees) -> No
 def test_every_written_json_document_is_ascii(trees: Trees) -> None:
     raw = [
         f"{relative(path)}:{node.lineno}"
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, nodes in trees.items()
+        for node in nodes
         if isinstance(node, ast.keyword)
         and node.arg == "ensure_ascii"
         and not (isinstance(node.value, ast.Constant) and node.value.value is True)
@@ -345,10 +349,10 @@ def test_every_written_json_document_is_ascii(trees: Trees) -> None:
     assert [place for place in raw if not place.startswith(allowed)] == []
 
 
-def imported(tree: ast.Module) -> set[str]:
+def imported(nodes: Iterable[ast.AST]) -> set[str]:
     """Names of the modules that a module imports."""
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -358,7 +362,7 @@ def imported(tree: ast.Module) -> set[str]:
 
 def test_only_the_listed_modules_import_an_http_library(trees: Trees) -> None:
     libraries = {"aiohttp", "http.client", "urllib.request", "requests", "urllib3"}
-    modules = {relative(path) for path, tree in trees.items() if imported(tree) & libraries}
+    modules = {relative(path) for path, nodes in trees.items() if imported(nodes) & libraries}
     assert modules == set(HTTP)
 
 
@@ -370,8 +374,8 @@ def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None
     }
     places = [
         (node.attr, relative(path))
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, nodes in trees.items()
+        for node in nodes
         if isinstance(node, ast.Attribute)
         and node.attr in ("BufferReader", "PythonFile", "py_buffer")
     ]

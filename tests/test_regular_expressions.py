@@ -9,8 +9,9 @@ import ast
 import functools
 import importlib
 import itertools
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from re import _constants as codes
@@ -22,11 +23,18 @@ import pytest
 ROOT = Path(__file__).parents[1] / "reconciler"
 ANYWHERE = {"search", "findall", "finditer", "sub", "subn", "split"}
 AT_START = {"match", "fullmatch"}
-LETTERS = frozenset([*map(chr, range(128)), "\u00e9", "\u0416", "\u2028", "\ufeff", "\U0001f600"])
-NOTHING: frozenset[str] = frozenset()
+ALPHABET = (*map(chr, range(128)), "\u00e9", "\u0416", "\u2028", "\ufeff", "\U0001f600")
+LETTERS = (1 << len(ALPHABET)) - 1
+NOTHING = 0
 REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
 
-Letters = frozenset[str]
+Letters = int
+"""A set of letters: bit n is the letter n of `ALPHABET`."""
+
+
+def letters_where(is_inside: Callable[[str], object]) -> Letters:
+    """The letters for which a condition is true."""
+    return sum(1 << place for place, letter in enumerate(ALPHABET) if is_inside(letter))
 
 
 @dataclass
@@ -63,8 +71,8 @@ class Graph:
         for (source, excluded_letters), (target, letters) in itertools.product(
             before.last, after.first
         ):
-            if letters - excluded_letters:
-                self.edges[source].append((target, letters - excluded_letters))
+            if letters & ~excluded_letters:
+                self.edges[source].append((target, letters & ~excluded_letters))
 
     def sequence(self, items: Iterable[Any]) -> Part:
         result = Part([], [], LETTERS)
@@ -76,7 +84,7 @@ class Graph:
                 first += [(place, letters & result.empty) for place, letters in part.first]
             if part.empty is not None:
                 last += [
-                    (place, excluded_letters | (LETTERS - part.empty))
+                    (place, excluded_letters | (LETTERS & ~part.empty))
                     for place, excluded_letters in result.last
                 ]
             if result.empty is not None and part.empty is not None:
@@ -100,7 +108,7 @@ class Graph:
             return Part(
                 [entry for part in parts for entry in part.first],
                 [entry for part in parts for entry in part.last],
-                frozenset().union(*empties) if empties else None,
+                union(empties) if empties else None,
             )
         if code is codes.GROUPREF:
             self.asserts = True
@@ -134,30 +142,32 @@ class Graph:
         loop = self.sequence(items)
         self.loops -= 1
         self.connect(loop, loop)
-        begin = frozenset().union(*(letters for _, letters in loop.first))
+        begin = union(letters for _, letters in loop.first)
         excluded_letters = begin if possessive else NOTHING
         last = [(place, before | excluded_letters) for place, before in loop.last]
-        empty = LETTERS - excluded_letters if least == 0 else loop.empty
+        empty = LETTERS & ~excluded_letters if least == 0 else loop.empty
         return Part(loop.first, last, empty)
 
     def letters(self, code: Any, argument: Any) -> Letters:
         if code is codes.ANY:
-            return LETTERS if self.flags & re.DOTALL else LETTERS - {"\n"}
+            return (
+                LETTERS if self.flags & re.DOTALL else letters_where(lambda letter: letter != "\n")
+            )
         items = argument if code is codes.IN else [(code, argument)]
         negated, inside = False, set[str]()
         for kind, value in items:
             if kind is codes.NEGATE or kind is codes.NOT_LITERAL:
                 negated = True
             if kind in (codes.LITERAL, codes.NOT_LITERAL):
-                inside |= {letter for letter in LETTERS if ord(letter) == value}
+                inside |= {letter for letter in ALPHABET if ord(letter) == value}
             elif kind is codes.RANGE:
-                inside |= {letter for letter in LETTERS if value[0] <= ord(letter) <= value[1]}
+                inside |= {letter for letter in ALPHABET if value[0] <= ord(letter) <= value[1]}
             elif kind is codes.CATEGORY:
                 category = re.compile(CATEGORIES[value], self.flags & re.ASCII)
-                inside |= {letter for letter in LETTERS if category.fullmatch(letter)}
+                inside |= {letter for letter in ALPHABET if category.fullmatch(letter)}
         if self.flags & re.IGNORECASE:
-            inside |= {letter for letter in LETTERS if {letter.lower(), letter.upper()} & inside}
-        return LETTERS - inside if negated else frozenset(inside)
+            inside |= {letter for letter in ALPHABET if {letter.lower(), letter.upper()} & inside}
+        return letters_where(lambda letter: (letter in inside) is not negated)
 
 
 CATEGORIES = {
@@ -168,6 +178,11 @@ CATEGORIES = {
     codes.CATEGORY_NOT_SPACE: r"\S",
     codes.CATEGORY_NOT_WORD: r"\W",
 }
+
+
+def union(sets: Iterable[Letters]) -> Letters:
+    """The letters of several sets."""
+    return functools.reduce(operator.or_, sets, NOTHING)
 
 
 def steps(graph: Graph, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -182,18 +197,16 @@ def steps(graph: Graph, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def reached(
     graph: Graph, start: tuple[int, ...], inside: tuple[set[int], ...]
-) -> set[tuple[int, ...]]:
-    """The tuples of classes that a text can reach within the given sets."""
+) -> Iterator[tuple[int, ...]]:
+    """The tuples of classes that a text can reach within the given sets, each once."""
     numbers: set[tuple[int, ...]] = set()
     todo = [start]
     while todo:
         for states in steps(graph, todo.pop()):
-            if states not in numbers and all(
-                state in allowed for state, allowed in zip(states, inside, strict=True)
-            ):
+            if states not in numbers and all(map(operator.contains, inside, states)):
                 numbers.add(states)
                 todo.append(states)
-    return numbers
+                yield states
 
 
 def backtracking(pattern: str, flags: int = 0, *, anywhere: bool = False) -> str:
@@ -248,13 +261,28 @@ class Use:
     anywhere: bool
 
 
-def methods(name: str, trees: dict[str, ast.Module], home: str) -> set[str]:
+@functools.cache
+def texts() -> dict[str, str]:
+    """Path and text of each module."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(ROOT.rglob("*.py"))
+    }
+
+
+@functools.cache
+def nodes(path: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module."""
+    return tuple(ast.walk(ast.parse(texts()[path])))
+
+
+def methods(name: str, home: str) -> set[str]:
     """Methods of a compiled expression that are used in its module, or anywhere if others may import it."""
     return {
         node.attr
-        for path, tree in trees.items()
-        if path == home or not name.startswith("_")
-        for node in ast.walk(tree)
+        for path, text in texts().items()
+        if path == home or (not name.startswith("_") and name in text)
+        for node in nodes(path)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name | ast.Attribute)
         and name == (node.value.id if isinstance(node.value, ast.Name) else node.value.attr)
@@ -264,33 +292,29 @@ def methods(name: str, trees: dict[str, ast.Module], home: str) -> set[str]:
 @functools.cache
 def collect() -> tuple[dict[str, Use], set[str]]:
     """Expressions by module and name (or text), and places where one is built from variable text."""
-    trees = {
-        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text())
-        for path in sorted(ROOT.rglob("*.py"))
-    }
     uses: dict[str, Use] = {}
     dynamic: set[str] = set()
-    for path, tree in trees.items():
-        if not any(isinstance(node, ast.Name) and node.id == "re" for node in ast.walk(tree)):
+    for path, text in texts().items():
+        if not re.search(r"\bre\.", text):
             continue
         name = "reconciler." + path.removesuffix(".py").replace("/", ".")
         for variable, value in vars(importlib.import_module(name)).items():
             if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
-                called = methods(variable, trees, path)
+                called = methods(variable, path)
                 anywhere = bool(called & ANYWHERE) or not called & AT_START
                 uses[f"{path}:{variable}"] = Use(value.pattern, value.flags, anywhere)
-        for function in ast.walk(tree):
+        for function in nodes(path):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             for node in ast.walk(function):
                 match node:
                     case ast.Call(
-                        func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[text, *_]
+                        func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[first, *_]
                     ) if method in {*ANYWHERE, *AT_START, "compile"}:
-                        if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                        if isinstance(first, ast.Constant) and isinstance(first.value, str):
                             flags = re.MULTILINE if "re.MULTILINE" in ast.unparse(node) else 0
-                            uses[f"{path}:{text.value}"] = Use(
-                                text.value, flags, method not in AT_START
+                            uses[f"{path}:{first.value}"] = Use(
+                                first.value, flags, method not in AT_START
                             )
                         else:
                             dynamic.add(f"{path}:{function.name}")

@@ -73,6 +73,17 @@ NOT_A_MODULE: Final = frozenset(
 """Participles and metaphors that must not be module names."""
 
 
+NAMED: Final = (
+    ast.Name,
+    ast.arg,
+    ast.Attribute,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+)
+"""Nodes that may define or assign a name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClarityFigures:
     """Counts of names, classes and modules.
@@ -117,6 +128,8 @@ def count(package: Path = PACKAGE) -> ClarityFigures:
         if path.name != "__init__.py":
             folders[str(path.parent.relative_to(package.parent))] += 1
         for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, NAMED):
+                continue
             name = defined_name(node)
             defined[name] += 1
             if isinstance(node, ast.Name | ast.arg) and name not in {"self", "cls", "_"}:

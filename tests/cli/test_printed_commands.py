@@ -29,19 +29,19 @@ def texts() -> tuple[tuple[str, str], ...]:
 
 def texts_of(path: Path) -> Iterator[tuple[str, str]]:
     """Place and text of the strings of one module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     name = path.relative_to(SOURCE)
     skipped = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    skipped |= {
-        id(v) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for v in node.values
-    }
-    for node in ast.walk(tree):
+    skipped |= {id(v) for node in nodes if isinstance(node, ast.JoinedStr) for v in node.values}
+    for node in nodes:
+        if not isinstance(node, ast.JoinedStr | ast.Constant):
+            continue
         place = f"{name}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.JoinedStr):
             values = [str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values]
