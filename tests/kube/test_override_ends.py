@@ -11,6 +11,7 @@ from reconciler.kube.api.resource_paths import CLIENT_QUOTA_DEFINITION, DEFINITI
 from reconciler.kube.records import overrides
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
+from tests.hypothesis_profiles import count_examples
 from tests.kube.worlds import DELETED, KubeWorld, resource
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -119,7 +120,7 @@ _SUSPENDED = {"suspend": True}
 _NO_REMOVALS = ("cluster", {"guards": {"maxRemovals": 0}})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60))
 @given(first=st.sampled_from([{}, _SUSPENDED]), before=st.lists(_PUT, max_size=2), during=_STEPS)
 # A value that a guard refuses.
 @example(first={}, before=[], during=[("put", TEAM, 100_000 * MIB, {})])

@@ -22,6 +22,7 @@ from reconciler.usage.kernel import runs
 from reconciler.usage.kernel.series import COLUMNS
 from reconciler.usage.tables import USAGE_SAMPLE
 from tests.evidence.store import rows
+from tests.hypothesis_profiles import count_examples
 from tests.usage.reference import Sample, samples_of
 
 USERS = tuple(f"user {number}" for number in range(5))
@@ -104,7 +105,7 @@ def key(user: str, broker: str) -> tuple[str, ...]:
     return (rows.CLUSTER, "produce", "user", user, "", "", broker)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40))
 @given(
     begin=st.integers(-1, 3 * 24 * 120),
     length=st.integers(0, 3 * 24 * 120),

@@ -19,10 +19,12 @@ from reconciler.kube.watch.resource_listing import FullListing
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from tests.fakes.clock import FakeClock
+from tests.hypothesis_profiles import count_examples
 from tests.kube.answering import Server
 from tests.kube.worlds import quota_cluster, resource
 
 PER_PAGE = 3
+SEEDS = min(5, count_examples(5))
 
 
 class Documents:
@@ -198,10 +200,10 @@ def assert_cache_follows(seed: int, limits: NamespaceLimits | None) -> None:
 
 
 def test_after_each_listing_the_cache_has_what_the_api_server_has() -> None:
-    for seed in range(5):
+    for seed in range(SEEDS):
         assert_cache_follows(seed, None)
 
 
 def test_documents_that_fit_into_a_full_namespace_again_are_served_after_a_listing() -> None:
-    for seed in range(5):
+    for seed in range(SEEDS):
         assert_cache_follows(seed, NamespaceLimits(documents=5))

@@ -303,9 +303,12 @@ def test_changed_tags_are_named_even_without_a_limit():
 
 
 def test_the_generated_cases_cover_every_answer():
-    results = [(row.answer, row.verdict) for number in range(300) for row in judged_case(number)]
-    assert {answer for answer, _ in results} == set(Identifiability)
-    assert {verdict for _, verdict in results} == set(ImpactVerdict)
+    missing = {*Identifiability, *ImpactVerdict}
+    for number in range(300):
+        missing -= {part for row in judged_case(number) for part in (row.answer, row.verdict)}
+        if not missing:
+            return
+    assert not missing
 
 
 def judged_case(number):
