@@ -1,34 +1,39 @@
 """Shell completion of clusters, live entities, users and saved plans."""
 
-import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Run
 from tests.cli.projects import CLUSTER, PROJECT, project, quota
 from tests.git.commits import git
 
 TREE = str(Path(__file__).parents[2])
 
 
-def completed(folder: Path, line: str, **environment: str) -> list[str]:
-    """The completions for the end of a line."""
-    variables = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line, "PYTHONPATH": TREE}
-    variables["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
-    ran = subprocess.run(
-        [sys.executable, "-m", "reconciler"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        text=True,
-        env=os.environ | variables | environment,
-        timeout=60,
-    )
-    assert ran.stderr == ""
-    return ran.stdout.split()
+Completed = Callable[..., list[str]]
+
+
+@pytest.fixture
+def completed(kquota: Run, monkeypatch: pytest.MonkeyPatch) -> Completed:
+    """`completed(folder, line, NAME="…")`: the completions for the end of a line, with environment variables."""
+
+    def complete(folder: Path, line: str, **environment: str) -> list[str]:
+        variables = {"_KQUOTA_COMPLETE": "bash_complete", "COMP_WORDS": line}
+        variables["COMP_CWORD"] = "9999" if line.endswith(" ") else "-1"
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            for name, value in (variables | environment).items():
+                patch.setenv(name, value)
+            ran = kquota()
+        assert (ran.code, ran.err) == (0, "")
+        return ran.out.split()
+
+    return complete
 
 
 def commit_all(folder: Path) -> None:
@@ -46,7 +51,7 @@ def prod(folder, sandbox, kquota):
     return folder
 
 
-def test_clusters_of_the_project_file_are_completed(folder):
+def test_clusters_of_the_project_file_are_completed(folder, completed):
     text = PROJECT + "".join(
         "---\n" + CLUSTER.format(name=name, bootstrap="127.0.0.1:1")
         for name in ("prod", "proto", "x")
@@ -55,7 +60,7 @@ def test_clusters_of_the_project_file_are_completed(folder):
     assert completed(folder, "kquota plan --cluster pro") == ["plain,prod", "plain,proto"]
 
 
-def test_live_entities_and_their_names_are_completed(prod):
+def test_live_entities_and_their_names_are_completed(prod, completed):
     assert completed(prod, "kquota plan --only ") == [
         'plain,user="CN=alice,O=Acme",client-id=etl',
         "plain,user=a",
@@ -65,7 +70,9 @@ def test_live_entities_and_their_names_are_completed(prod):
     assert completed(prod, "kquota resolve --client-id ") == ["plain,etl"]
 
 
-def test_brokers_given_as_options_are_queried_without_a_project(prod, sandbox, tmp_path_factory):
+def test_brokers_given_as_options_are_queried_without_a_project(
+    prod, sandbox, tmp_path_factory, completed
+):
     empty = tmp_path_factory.mktemp("empty")
     line = f"kquota describe --bootstrap-server {sandbox.bootstrap} --matching user=a"
     assert completed(empty, line) == ["plain,user=a"]
@@ -73,19 +80,21 @@ def test_brokers_given_as_options_are_queried_without_a_project(prod, sandbox, t
     assert completed(empty, "kquota describe --matching user=a", **variables) == ["plain,user=a"]
 
 
-def test_completion_does_not_connect_to_a_project_that_was_only_cloned(folder, sandbox):
+def test_completion_does_not_connect_to_a_project_that_was_only_cloned(folder, sandbox, completed):
     sandbox.seed({(("user", "a"),): {"producer_byte_rate": 1.0}})
     project(folder, sandbox.bootstrap, quota("a"))
     assert completed(folder, "kquota plan --only ") == []
 
 
-def test_records_of_a_commit_do_not_make_a_project_trusted_for_completion(prod):
+def test_records_of_a_commit_do_not_make_a_project_trusted_for_completion(prod, completed):
     git(prod, "init", "--quiet")
     commit_all(prod)
     assert completed(prod, "kquota plan --only ") == []
 
 
-def test_a_cluster_that_does_not_answer_completes_nothing_and_prints_nothing(prod, folder):
+def test_a_cluster_that_does_not_answer_completes_nothing_and_prints_nothing(
+    prod, folder, completed
+):
     text = (folder / "kquota.yaml").read_text()
     (folder / "kquota.yaml").write_text(
         text.replace("bootstrapServers: ", "bootstrapServers: 127.0.0.1:1 #")
@@ -93,12 +102,12 @@ def test_a_cluster_that_does_not_answer_completes_nothing_and_prints_nothing(pro
     assert completed(prod, "kquota plan --only ") == []
 
 
-def test_an_invalid_project_file_completes_nothing(folder):
+def test_an_invalid_project_file_completes_nothing(folder, completed):
     (folder / "kquota.yaml").write_text("{")
     assert completed(folder, "kquota plan --cluster ") == []
 
 
-def test_saved_plans_are_completed_before_other_files(prod, kquota):
+def test_saved_plans_are_completed_before_other_files(prod, kquota, completed):
     assert kquota("plan", "--out", "plan.json").code == 0
     (prod / "other.json").write_text("{}")
     assert completed(prod, "kquota apply ") == ["plain,plan.json"]

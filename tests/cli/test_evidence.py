@@ -1,6 +1,8 @@
 """`kquota plan --evidence`: the impact on recorded use in every format, and plans without evidence."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -45,11 +47,20 @@ def cluster(folder, sandbox: SandboxThread):
     return sandbox
 
 
-@pytest.fixture
-def evidence(folder, cluster):
+@pytest.fixture(scope="module")
+def published_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Evidence of two days, published once."""
+    folder = tmp_path_factory.mktemp("published")
     limits = {"a": 20.0 * MIB, "b": 20.0 * MIB}
     use = {"a": busy(15 * MIB), "b": busy(1000), "zoe": busy(99 * MIB)}
-    return published(folder / "evidence", CLUSTER_ID, use, end_ms=today_ms(), limits=limits)
+    _ = published(folder, CLUSTER_ID, use, end_ms=today_ms(), limits=limits)
+    return folder
+
+
+@pytest.fixture
+def evidence(folder, cluster, published_folder):
+    """A copy of the published evidence in the folder of the project."""
+    _ = shutil.copytree(published_folder, folder / "evidence")
 
 
 def rows_of(ran) -> dict:

@@ -14,6 +14,12 @@ from tests.fakes.scripted_broker import ScriptedBroker
 ALICE = entity(user="alice")
 BOB = entity(user="bob", client_id=None)
 RATE = "producer_byte_rate"
+USUAL_PAUSES: dict[str, object] = {
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1000,
+    "retry.backoff.ms": 100,
+    "retry.backoff.max.ms": 1000,
+}
 
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -79,6 +85,8 @@ def client(
     clock: FakeClock | None = None,
     **settings: object,
 ) -> QuotaClient:
+    """A client of scripted brokers; with a fake clock its pauses are Kafka's, so that a deadline has few attempts."""
+    settings = ({} if clock is None else USUAL_PAUSES) | settings
     events = (recorder or Recorder()).events()
     return QuotaClient(config(*brokers, **settings), events=events, clock=clock)
 

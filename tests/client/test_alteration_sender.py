@@ -297,9 +297,10 @@ async def test_if_the_broker_becomes_unreachable_the_rest_is_reported_as_not_sen
 
 @on_loop
 async def test_a_chunk_that_no_controller_accepts_is_rejected_and_the_rest_is_not_sent() -> None:
-    async with ScriptedBroker() as broker, client(broker, clock=FakeClock()) as our:
-        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 100_000)
-        results = list((await our.alter(many(2 * FULL + 5), timeout=0.5)).values())
+    pauses = {"retry_backoff_ms": 15_000, "retry_backoff_max_ms": 20_000}
+    async with ScriptedBroker() as broker, client(broker, clock=FakeClock(), **pauses) as our:
+        broker.on(ALTER_CLIENT_QUOTAS, acts.answer, *[acts.code(41)] * 1000)
+        results = list((await our.alter(many(2 * FULL + 5), timeout=60)).values())
         assert results[:FULL] == [Applied()] * FULL
         refused, unsent = results[FULL : 2 * FULL], results[2 * FULL :]
         assert {result.name for result in refused if isinstance(result, Rejected)} == {

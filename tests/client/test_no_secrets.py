@@ -114,7 +114,7 @@ def settings(broker: ScriptedBroker, **more: object) -> dict[str, object]:
     } | {key.replace("_", "."): value for key, value in more.items()}
 
 
-async def use(net: Net, config: ClientConfig, deadline: float = 1.0) -> None:
+async def use(net: Net, config: ClientConfig, deadline: float = 30.0) -> None:
     net.show(config, config.sasl, config.tls, config.warnings)
     async with QuotaClient(config, events=net.recorder.events()) as our:
         net.show(our, our._connections, our._connections.login)
@@ -224,8 +224,7 @@ def test_repeated_login_shows_no_secret(net: Net) -> None:
             async with QuotaClient(config, events=net.recorder.events()) as our:
                 await our.describe()
                 broker.password = "changed"  # noqa: S105 - the scripted broker's
-                until = asyncio.get_running_loop().time() + 3
-                while asyncio.get_running_loop().time() < until:
+                while True:
                     await our.describe()
 
     run(net, work)
@@ -260,7 +259,7 @@ def test_login_by_token_shows_no_secret(net: Net, answers: list[tuple[int, bytes
                 "sasl.oauthbearer.client.secret": PLANTED,
                 "sasl.login.retry.backoff.max.ms": 200,
             }
-            await use(net, ClientConfig.from_mapping(properties))
+            await use(net, ClientConfig.from_mapping(properties), 2.0)
 
     try:
         run(net, work)

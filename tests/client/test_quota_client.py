@@ -211,7 +211,7 @@ async def test_an_unreachable_broker_is_named_with_the_reason() -> None:
         first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         await second.stop()
-        async with client(first, clock=FakeClock()) as our:
+        async with client(first, clock=FakeClock(), reconnect_backoff_max_ms=50) as our:
             visibility = await our.wait_visible([setting(ALICE)], timeout=10)
     assert visibility.visible == (1,)
     assert "Connection refused" in visibility.unreachable[2]

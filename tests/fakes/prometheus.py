@@ -7,14 +7,17 @@ import asyncio
 import json
 import re
 import ssl
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Self
 
 from aiohttp import web
 
 Labels = Mapping[str, str]
 QUERY = re.compile(r"(\{.*\})\[(\d+)ms\]", re.DOTALL)
+TIME = itemgetter(0)
 MATCHER = re.compile(r'([a-zA-Z_]\w*)(=~|!~|!=|=)("(?:[^"\\\n]|\\.)*")(,|$)', re.DOTALL)
 
 
@@ -64,7 +67,7 @@ class FakePrometheus:
         await self._runner.cleanup()
 
     def put(self, name: str, points: Sequence[tuple[int, str]], **labels: str) -> None:
-        self.samples.append(({"__name__": name, **labels}, list(points)))
+        self.samples.append(({"__name__": name, **labels}, sorted(points, key=TIME)))
 
     def queries(self) -> list[str]:
         return [
@@ -134,7 +137,7 @@ class FakePrometheus:
             (labels, points)
             for labels, points in self.samples
             if any(fits(selector, labels) for selector in parameters["match[]"])
-            and any(start <= at <= end for at, _ in points)
+            and bisect_left(points, start, key=TIME) < bisect_right(points, end, key=TIME)
         ]
 
     def _query(self, query: str, time: int) -> Any:
@@ -144,13 +147,10 @@ class FakePrometheus:
         start = time - int(match[2])
         result = []
         for labels, points in self.samples:
-            within = [
-                (at, value)
-                for at, value in points
-                if (start <= at if self._closed else start < at) and at <= time
-            ]
-            if within and fits(match[1], labels):
-                values = [[at / 1000, value] for at, value in within]
+            first = (bisect_left if self._closed else bisect_right)(points, start, key=TIME)
+            end = bisect_right(points, time, key=TIME)
+            if first < end and fits(match[1], labels):
+                values = [[at / 1000, value] for at, value in points[first:end]]
                 result.append({"metric": labels, "values": values})
         if sum(len(series["values"]) for series in result) > self.max_samples:
             return self.refused

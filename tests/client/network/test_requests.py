@@ -165,7 +165,7 @@ async def test_a_request_that_times_out_closes_its_connection() -> None:
         await our.describe()
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
         with pytest.raises(RequestTimeout, match="did not answer DescribeClientQuotas") as caught:
-            await our.describe(timeout=0.1)
+            await our.describe(timeout=1)
         assert caught.value.phase == "request"
         assert len(recorder.of("disconnected")) == 1
         await our.describe()
@@ -476,8 +476,8 @@ async def test_brokers_between_2_6_and_2_8_receive_requests_in_their_own_version
 
 @on_loop
 async def test_an_unavailable_controller_is_awaited() -> None:
-    recorder = Recorder()
-    async with ScriptedBroker() as broker, client(broker, recorder=recorder) as our:
+    recorder, clock = Recorder(), FakeClock()
+    async with ScriptedBroker() as broker, client(broker, recorder=recorder, clock=clock) as our:
         kraft = api_versions.Feature(name="metadata.version", lowest=1, highest=20)
         answer = api_versions.encode_response(
             3,

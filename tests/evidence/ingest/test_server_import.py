@@ -127,10 +127,10 @@ def test_a_response_that_breaks_off_is_requested_again():
     def cuts(phase, done, total):
         server.faults = [Fault(cut=True)]
 
-    arrived = fetch(where, server, window=600_000, before=cuts)
+    arrived = fetch(where, server, MIDNIGHT, END, window=600_000, before=cuts)
     assert arrived.failures == []
     assert arrived.counts[DropReason.RETRIES] >= 1
-    assert len(samples(where)) == 2 * 240 * 2
+    assert len(samples(where)) == 2 * 120 * 2
 
 
 @pytest.mark.parametrize("status", [400, 422])

@@ -163,18 +163,30 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from reconciler.evidence.store.files import local_files as local
-die_at, count, path, create = int(sys.argv[1]), 0, Path(sys.argv[2]), sys.argv[3] == "create"
-def dying(act):
-    def run(*given, **named):
-        global count
-        if count == die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        count += 1
-        return act(*given, **named)
-    return run
-for name in ("open", "fsync", "link", "mkdir", "fdopen", "unlink", "replace", "rename"):
-    setattr(os, name, dying(getattr(os, name)))
-local.write(path, b"new" * 1000, create=create)
+def write_and_die(step, path):
+    count = 0
+    def dying(act):
+        def run(*given, **named):
+            nonlocal count
+            if count == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+            return act(*given, **named)
+        return run
+    for name in ("open", "fsync", "link", "mkdir", "fdopen", "unlink", "replace", "rename"):
+        setattr(os, name, dying(getattr(os, name)))
+    local.write(path, b"new" * 1000, create=sys.argv[2] == "create")
+for step in range(40):
+    if os.fork() == 0:
+        try:
+            write_and_die(step, Path(sys.argv[1], str(step), "deep", "file"))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    status = os.wait()[1]
+    if status != signal.SIGKILL:
+        break
+print(step, status)
 """
 
 
@@ -182,16 +194,21 @@ local.write(path, b"new" * 1000, create=create)
 def test_a_writer_that_is_killed_at_any_step_leaves_the_old_file_or_the_new_one(
     tmp_path: Path, mode: str
 ) -> None:
-    for die_at in range(40):
-        folder = tmp_path / str(die_at)
-        path = folder / "deep" / "file"
-        if mode == "replace":
+    for step in range(40):
+        path = tmp_path / str(step) / "deep" / "file"
+        if mode == "create":
+            path.parents[1].mkdir()
+        else:
             path.parent.mkdir(parents=True)
             path.write_bytes(b"old")
-        folder.mkdir(exist_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(die_at), str(path), mode], check=False
-        )
+    command = [sys.executable, "-c", KILLED, str(tmp_path), mode]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    last, status = map(int, done.stdout.split())
+    assert status == 0
+    assert last > 5
+    for step in range(last + 1):
+        folder = tmp_path / str(step)
+        path = folder / "deep" / "file"
         place = object_store.opened(str(folder))
         visible = [name for name, _ in place.paths() if not name.endswith(".new")]
         content = path.read_bytes() if path.exists() else None
@@ -199,10 +216,6 @@ def test_a_writer_that_is_killed_at_any_step_leaves_the_old_file_or_the_new_one(
         assert content in ((None, b"new" * 1000) if mode == "create" else (b"old", b"new" * 1000))
         place.put("deep/file", b"again", create=content is None)
         assert place.get("deep/file") == b"again"
-        if done.returncode == 0:
-            assert die_at > 5
-            return
-    raise AssertionError("it never came to an end")
 
 
 class Web(http.server.SimpleHTTPRequestHandler):
