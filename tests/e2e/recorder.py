@@ -25,6 +25,8 @@ from tests.histories.register import Read, RegisterHistory, Write, WriteOutcome
 Limits = Mapping[tuple[object, ...], tuple[float | None, ...]]
 CLIENT_KEYS = range(4)
 CONNECTION_RATE = 4
+PAUSE_SECONDS = 0.01
+"""Between two descriptions of a broker: a broker that is always asked takes a core, and is slower than in use."""
 
 
 def effective(limits: Limits, user: str, client: str, column: int) -> float | None:
@@ -174,7 +176,7 @@ class Recording:
 
 @contextmanager
 def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
-    """Describe every broker in a tight loop, each in a separate thread, until the block ends."""
+    """Describe every broker again and again, each in a separate thread, until the block ends."""
     new_recording = Recording()
     stop = threading.Event()
     started = threading.Barrier(len(bootstrap) + 1)
@@ -190,6 +192,7 @@ def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
                 except KquotaError:
                     continue  # a killed broker shows nothing, which is not a state
                 new_recording.take(node, state.limits)
+                await asyncio.to_thread(stop.wait, PAUSE_SECONDS)
 
     threads = [
         threading.Thread(target=asyncio.run, args=(watch(node, address),))

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tests.servers.kube.api import MERGE_PATCH, Api
 
-PACE_SECONDS = 0.05
+PACE_SECONDS = 0.2
 CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 STARTED = "2026-01-01T00:00:00Z"
 
