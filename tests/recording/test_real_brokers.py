@@ -11,7 +11,7 @@ import pytest
 from tests.recording import compare, fixture
 from tests.recording.compare import Row
 from tests.recording.fixture import FixtureRun
-from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Way, truth
+from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Way, truth
 
 PRODUCERS = (1, 2, 3, 4, 5, 6)
 NOT_CAUGHT_UP = (1, 3, 5, 6)
@@ -175,4 +175,17 @@ def test_late_time_is_the_time_during_which_a_record_is_late():
     result = truth(free, limited)
     assert result.throttled_ms == 6_000 + 1_000
     assert result.worst_ms == 5_000
-    assert result.baseline_ms == 10
+    assert (result.baseline_ms, result.machine_ms) == (10, 0)
+
+
+def test_a_delay_may_be_off_by_what_the_machine_added_to_it() -> None:
+    free = [
+        *(Way(due_ms=at, took_ms=10) for at in range(0, 200_000, 1_000)),
+        Way(due_ms=0, took_ms=710),
+    ]
+    machine_ms = truth(free, free).machine_ms
+    assert machine_ms == 700
+    delay = Compared(told_ms=12_700, true_ms=10_000)
+    assert delay.within(DELAY_BOUND, machine_ms=machine_ms)
+    assert not delay.within(DELAY_BOUND, machine_ms=machine_ms - 1)
+    assert not delay.within(DELAY_BOUND)

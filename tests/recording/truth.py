@@ -50,6 +50,9 @@ class Truth:
     throttled_ms: int
     worst_ms: int  # the longest wait of a record, less the baseline
     baseline_ms: int  # the 99th percentile of delays without limits
+    machine_ms: (
+        int  # the longest delay without limits, less the median: what the machine adds to a delay
+    )
     # Whether a record had not arrived at the end of the half, so that the true figures are higher.
     is_cut: bool
 
@@ -70,9 +73,9 @@ class Compared:
             else float(self.told_ms > 0)
         )
 
-    def within(self, bound: float) -> bool:
-        """Whether the relative error is at most this share."""
-        return abs(self.off) <= bound
+    def within(self, bound: float, *, machine_ms: int = 0) -> bool:
+        """Whether the error is at most this share of the measured value, plus what the machine may have added to it."""
+        return abs(self.told_ms - self.true_ms) <= bound * self.true_ms + machine_ms
 
 
 def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
@@ -89,10 +92,12 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
     for begin, end in spans:
         throttled += max(0, end - max(begin, reached))
         reached = max(reached, end)
+    usual = statistics.median_low(took)
     return Truth(
         throttled_ms=throttled,
-        worst_ms=max(record.took_ms for record in limited) - statistics.median_low(took),
+        worst_ms=max(record.took_ms for record in limited) - usual,
         baseline_ms=baseline,
+        machine_ms=took[-1] - usual,
         is_cut=not all(record.arrived for record in limited),
     )
 
