@@ -58,7 +58,7 @@ def test_a_signal_calls_its_function_in_the_loop() -> None:
         received = asyncio.Event()
         with signals_handled({signal.SIGHUP: received.set}):
             os.kill(os.getpid(), signal.SIGHUP)
-            await asyncio.wait_for(received.wait(), 10)
+            await asyncio.wait_for(received.wait(), 60)
         assert signal.getsignal(signal.SIGHUP) is not outer, "the handler of the command"
 
     run(work())

@@ -34,7 +34,7 @@ class Listener:
             except OSError:
                 return
             with connection:
-                connection.settimeout(10)
+                connection.settimeout(60)
                 try:
                     self.received.append(connection.recv(65536))
                 except OSError:

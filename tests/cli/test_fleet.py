@@ -287,7 +287,7 @@ def test_hung_clusters_end_together_at_the_deadline(fleet, folder, kquota):
         for name, server in (("alpha", deaf), ("beta", dumb)):
             address[name] = f"127.0.0.1:{server.getsockname()[1]}"
         write(folder, address)
-        ran = kquota("plan", "--all", "--timeout", "1s", "--format", "json")
+        ran = kquota("plan", "--all", "--timeout", "5s", "--format", "json")
     assert ran.code == 1
     assert [row["result"] for row in json.loads(ran.out)["summary"]] == [
         "ok",

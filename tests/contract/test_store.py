@@ -55,7 +55,7 @@ async def written(store: QuotaStore, *alterations: Alteration) -> dict[Entity, R
     results = dict(await store.alter(alterations))
     applied = [alteration for alteration in alterations if results[alteration.entity] == Applied()]
     if applied:
-        assert (await store.wait_visible(applied, timeout=20.0)).everywhere
+        assert (await store.wait_visible(applied, timeout=60.0)).everywhere
     return results
 
 
@@ -173,7 +173,7 @@ def test_waiting_ends_with_the_brokers_that_do_not_show_the_change(tell):
                 break
         assert visibility.lagging
         assert (
-            await store.wait_visible([change(PAIR, producer_byte_rate=None)], timeout=5.0)
+            await store.wait_visible([change(PAIR, producer_byte_rate=None)], timeout=60.0)
         ).everywhere
 
     tell(story)

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 LOOPBACK = "127.0.0.1"
-CALL_SECONDS = 5.0
+CALL_SECONDS = 60.0
+ANSWER_SECONDS = 5.0
 CLUSTER, LITERAL, ALLOW, ANY = 4, 3, 3, 1  # ResourceType, PatternType, AclPermissionType, any
 METADATA_LEVEL_OF_3_9, NEWEST_METADATA_LEVEL = (
     21,
@@ -101,7 +102,9 @@ def api_versions(
     return {key: (lowest, highest) for key, lowest, highest in rows}
 
 
-def answers(port: int, *, tls: ssl.SSLContext | None = None, seconds: float = 1.0) -> bool:
+def answers(
+    port: int, *, tls: ssl.SSLContext | None = None, seconds: float = ANSWER_SECONDS
+) -> bool:
     """Whether a broker at `port` responds to ApiVersions."""
     try:
         return bool(api_versions(port, tls=tls, seconds=seconds))
@@ -123,7 +126,7 @@ def broker_ports(port: int, *, seconds: float = CALL_SECONDS) -> dict[int, int]:
     return ports
 
 
-def quorum_leader(port: int, *, seconds: float = 1.0) -> int | None:
+def quorum_leader(port: int, *, seconds: float = ANSWER_SECONDS) -> int | None:
     """Send DescribeQuorum v0 to a controller listener; return the leader's id, None if this is not the leader.
 
     In every version only the active controller responds without NOT_LEADER_OR_FOLLOWER (KafkaRaftClient);
