@@ -31,27 +31,18 @@ def texts_of(path: Path) -> Iterator[tuple[str, str]]:
     """Place and text of the strings of one module."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     name = path.relative_to(SOURCE)
-    skipped = {
-        id(node.body[0].value)
-        for node in nodes
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
+    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # and of constants
     skipped |= {id(v) for node in nodes if isinstance(node, ast.JoinedStr) for v in node.values}
     for node in nodes:
-        if not isinstance(node, ast.JoinedStr | ast.Constant):
-            continue
-        place = f"{name}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.JoinedStr):
             values = [str(v.value) if isinstance(v, ast.Constant) else "…" for v in node.values]
-            yield place, "".join(values)
+            yield f"{name}:{node.lineno}", "".join(values)
         elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in skipped
         ):
-            yield place, node.value
+            yield f"{name}:{node.lineno}", node.value
 
 
 @functools.cache
