@@ -14,6 +14,12 @@ from tests.fakes.scripted_broker import ScriptedBroker
 ALICE = entity(user="alice")
 BOB = entity(user="bob", client_id=None)
 RATE = "producer_byte_rate"
+PAUSES: dict[str, object] = {
+    "reconnect.backoff.ms": 1,
+    "reconnect.backoff.max.ms": 2,
+    "retry.backoff.ms": 1,
+    "retry.backoff.max.ms": 2,
+}
 USUAL_PAUSES: dict[str, object] = {
     "reconnect.backoff.ms": 50,
     "reconnect.backoff.max.ms": 1000,
@@ -63,10 +69,7 @@ class Recorder:
 def config(*brokers: ScriptedBroker, **settings: object) -> ClientConfig:
     properties: dict[str, object] = {
         "bootstrap.servers": ",".join(broker.address for broker in brokers),
-        "reconnect.backoff.ms": 1,
-        "reconnect.backoff.max.ms": 2,
-        "retry.backoff.ms": 1,
-        "retry.backoff.max.ms": 2,
+        **PAUSES,
     }
     if brokers and brokers[0].password:
         properties |= {

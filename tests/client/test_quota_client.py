@@ -20,7 +20,7 @@ from reconciler.wire.apis import (
     METADATA,
 )
 from reconciler.wire.messages.describe_user_scram_credentials import CredentialInfo
-from tests.client.support import ALICE, BOB, RATE, client, on_loop, setting
+from tests.client.support import ALICE, BOB, PAUSES, RATE, client, on_loop, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
@@ -211,8 +211,8 @@ async def test_an_unreachable_broker_is_named_with_the_reason() -> None:
         first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         await second.stop()
-        async with client(first, clock=FakeClock(), reconnect_backoff_max_ms=50) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=10)
+        async with client(first, clock=FakeClock(), **PAUSES) as our:
+            visibility = await our.wait_visible([setting(ALICE)], timeout=1)
     assert visibility.visible == (1,)
     assert "Connection refused" in visibility.unreachable[2]
     assert visibility.everywhere
