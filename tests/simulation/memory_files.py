@@ -3,7 +3,6 @@
 import errno
 import os
 import random
-import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -26,8 +25,8 @@ class MemoryDisk:
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.cached: dict[Path, bytes] = {}
-        self.durable: dict[Path, bytes] = {}
+        self.cached: dict[Path, bytes | bytearray] = {}
+        self.durable: dict[Path, bytes | bytearray] = {}
         self.stamps: dict[Path, int] = {}
         self.locks: dict[Path, MemoryLock] = {}
         self.full = False
@@ -35,21 +34,37 @@ class MemoryDisk:
         self.on_append: Callable[[SimulatedProcess, Path, bytes], None] = lambda *_: None
         self._versions = 0
 
-    def put(self, path: Path, content: bytes) -> None:
+    def put(self, path: Path, content: bytes | bytearray) -> None:
         """Write content to the page cache."""
         self._versions += 1
         self.cached[path] = content
         self.stamps[path] = self._versions
+
+    def extend(self, path: Path, content: bytes) -> None:
+        """Append content in the page cache; files that grow are not copied."""
+        present = self.cached.get(path, b"")
+        if not isinstance(present, bytearray):
+            present = bytearray(present)
+        present += content
+        self.put(path, present)
+
+    def sync(self, path: Path) -> None:
+        """Make the content of a file that grows durable."""
+        content, durable = self.cached[path], self.durable.get(path)
+        if isinstance(durable, bytearray):
+            durable += content[len(durable) :]
+        else:
+            self.durable[path] = bytearray(content)
 
     def lose_power(self) -> None:
         """Drop unsynced data, except possibly a part of an append."""
         for path, content in list(self.cached.items()):
             durable = self.durable.get(path)
             if durable is not None and content.startswith(durable) and len(content) > len(durable):
-                durable = content[: self.chance.randint(len(durable), len(content))]
-                self.durable[path] = durable
+                self.durable[path] = content[: self.chance.randint(len(durable), len(content))]
         self.cached.clear()
         self.stamps.clear()
+        self.durable = {path: bytes(content) for path, content in self.durable.items()}
         for path, content in self.durable.items():
             self.put(path, content)
 
@@ -62,10 +77,9 @@ class ProcessFiles(DurableFiles):
         self._process = process
 
     def read(self, path: Path, *, max_bytes: int) -> bytes:
-        if path not in self._disk.cached:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        assert len(self._disk.cached[path]) <= max_bytes
-        return self._disk.cached[path]
+        content = self._content(path)
+        assert len(content) <= max_bytes
+        return bytes(content)
 
     def stamp(self, path: Path) -> FileStamp | None:
         if path not in self._disk.cached:
@@ -73,9 +87,9 @@ class ProcessFiles(DurableFiles):
         return self._disk.stamps[path], 0, len(self._disk.cached[path])
 
     def blocks_from_end(self, path: Path) -> Generator[bytes]:
-        content = self.read(path, max_bytes=sys.maxsize)
+        content = self._content(path)
         for end in range(len(content), 0, -BLOCK_BYTES):
-            yield content[max(0, end - BLOCK_BYTES) : end]
+            yield bytes(content[max(0, end - BLOCK_BYTES) : end])
 
     def replace(self, path: Path, content: bytes) -> None:
         disk, process = self._disk, self._process
@@ -99,17 +113,16 @@ class ProcessFiles(DurableFiles):
         disk, process = self._disk, self._process
         process.step()
         self._check_room(path)
-        present = disk.cached.get(path, b"")
         size = disk.chance.randint(0, len(content))
         try:
             process.step()
         except ProcessKilled:
-            disk.put(path, present + content[:size])
+            disk.extend(path, content[:size])
             raise
-        disk.put(path, present + content)
+        disk.extend(path, content)
         disk.on_append(process, path, content)
         process.step()
-        disk.durable[path] = disk.cached[path]
+        disk.sync(path)
         process.step()
 
     def remove_leftovers(self, path: Path) -> None:
@@ -125,6 +138,12 @@ class ProcessFiles(DurableFiles):
     def lock(self, path: Path, /, *, command: str, now: float) -> "MemoryLock":
         """Return a lock; implements ``LockFactory``."""
         return MemoryLock(self._disk, self._process, path, command)
+
+    def _content(self, path: Path) -> bytes | bytearray:
+        content = self._disk.cached.get(path)
+        if content is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        return content
 
     def _check_room(self, path: Path) -> None:
         if self._disk.full:

@@ -118,13 +118,13 @@ def search(number: int, *, first: int, seeds: int, seconds: float, days: float) 
     world, started, worlds = world_of(fault), time.process_time(), 0
     seed, law = 0, ""
     try:
-        simulate = importlib.import_module("tests.simulation.search").simulate
+        outline = importlib.import_module("tests.simulation.search").outline
         scenario_of = importlib.import_module("tests.simulation.scenario").scenario_of
         while not law and worlds < seeds and time.process_time() - started < seconds:
             seed, worlds = first + worlds, worlds + 1
             limit = int(time.process_time()) + LONGEST_WORLD_SECONDS
             resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-            law = simulate(scenario_of(seed, world, days=days or DAYS[world])).violation
+            law = outline(scenario_of(seed, world, days=days or DAYS[world])).violation
     except KeyboardInterrupt:
         law = f"no end within {LONGEST_WORLD_SECONDS} s of CPU"
     return PlantedResult(

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from itertools import count
 
 from tests.simulation.git.watch_world import GitWorld
@@ -22,19 +23,14 @@ SHRINK_SECONDS = 120.0
 WORLD_OF: dict[str, type[World]] = {"watch": World, "git": GitWorld, "operator": OperatorWorld}
 
 
-def simulate(scenario: Scenario) -> WorldResult:
-    """Run a scenario."""
+def simulate(scenario: Scenario, *, traces: bool = True) -> WorldResult:
+    """Run a scenario; without a violation there is a trace only if ``traces`` is set."""
     logging.getLogger("reconciler").setLevel(logging.CRITICAL)
     gc.freeze()  # imported modules need no search for cycles after each world
-    return WORLD_OF[scenario.world](scenario).run()
+    return WORLD_OF[scenario.world](scenario).run(traces=traces)
 
 
-def outline(scenario: Scenario) -> WorldResult:
-    """Run a scenario; drop the trace if no law is violated."""
-    result = simulate(scenario)
-    if not result.violation:
-        result.trace.clear()
-    return result
+outline = partial(simulate, traces=False)
 
 
 def shrink(

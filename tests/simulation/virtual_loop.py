@@ -4,7 +4,7 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
@@ -45,19 +45,17 @@ class VirtualFuture(asyncio.Future[Any]):
     """A future with such a hash, for the sets that tasks and futures share."""
 
     numbers = itertools.count()
-
-    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
-        self._number = next(self.numbers)
-        super().__init__(loop=loop)
+    number = 0
 
     def __hash__(self) -> int:
-        return self._number
+        return self.number
 
 
 class VirtualHandle(asyncio.Handle):
     """A scheduled callback without the parts for debugging."""
 
     __slots__ = ()
+    _repr = _source_traceback = None
 
     def __init__(
         self,
@@ -71,17 +69,24 @@ class VirtualHandle(asyncio.Handle):
         self._callback = callback
         self._args = args
         self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
 
 
 class VirtualTimer(VirtualHandle, asyncio.TimerHandle):
-    """A callback at a time of the loop. Timers are compared by their time alone."""
+    """A callback at a time of the loop. Timers of one time have no order."""
 
     __slots__ = ()
 
     def __lt__(self, later: asyncio.TimerHandle) -> bool:
-        return self._when < later._when
+        return False
+
+    def cancel(self) -> None:
+        if self._scheduled and not self._cancelled:
+            self._loop._timer_cancelled_count += 1
+        super().cancel()
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -109,18 +114,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._chance = chance
         self._adopt = adopt
         self._connections: dict[int, object] = {}
-        self.set_task_factory(self._task)
+        self._timers: list[tuple[float, VirtualTimer]] = []
+        # Each new task and future asks for it: a function of C answers without a frame of Python.
+        vars(self)["get_debug"] = bool
 
     def time(self) -> float:
         return self._time
 
-    def _task(
+    def create_task(
         self,
-        loop: asyncio.AbstractEventLoop,
-        coroutine: Coroutine[Any, Any, Any],
+        coro: Generator[Any, None, Any] | Coroutine[Any, Any, Any],
+        *,
+        name: object = None,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
-        task = VirtualTask(coroutine, loop=loop, context=context)
+        task = VirtualTask(coro, loop=self, name=name, context=context)
         self._adopt(task)
         return task
 
@@ -129,7 +137,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(handles)
 
     def create_future(self) -> asyncio.Future[Any]:
-        return VirtualFuture(loop=self)
+        future = VirtualFuture(loop=self)
+        future.number = next(VirtualFuture.numbers)
+        return future
 
     # -- scheduling, without the checks for other threads and closed loops ------------------------------
 
@@ -159,7 +169,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         timer = VirtualTimer(callback, args, self, context)
         timer._when = when
         timer._scheduled = True
-        heapq.heappush(self._scheduled, timer)
+        heapq.heappush(self._timers, (when, timer))
         return timer
 
     # -- abstract methods of BaseEventLoop --------------------------------------------------------
@@ -167,13 +177,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         if self._timer_cancelled_count:
             self._drop_cancelled_timers()
-        ready, timers, random_share = self._ready, self._scheduled, self._chance.random
+        ready, timers, random_share = self._ready, self._timers, self._chance.random
         if not ready and not self._stopping:
             if not timers:
                 raise Deadlocked
-            self._time = max(self._time, timers[0]._when)
-        while timers and timers[0]._when <= self._time:
-            timer = heapq.heappop(timers)
+            self._time = max(self._time, timers[0][0])
+        while timers and timers[0][0] <= self._time:
+            _, timer = heapq.heappop(timers)
             timer._scheduled = False
             ready.append(timer)
         for _ in range(len(ready)):
@@ -189,20 +199,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 ready.append(handle)
                 continue
             self.callbacks += 1
-            handle._run()
+            try:
+                handle._context.run(callback, *handle._args)
+            except BaseException as error:
+                if isinstance(error, SystemExit | KeyboardInterrupt):
+                    raise
+                name = getattr(callback, "__qualname__", type(callback).__name__)
+                message = f"Exception in callback {name}"
+                self.call_exception_handler({"message": message, "exception": error})
 
     def _drop_cancelled_timers(self) -> None:
-        timers = self._scheduled
+        timers = self._timers
         if self._timer_cancelled_count > 50 and self._timer_cancelled_count * 2 > len(timers):
-            for timer in timers:
-                if timer._cancelled:
-                    timer._scheduled = False
-            timers[:] = [timer for timer in timers if not timer._cancelled]
+            timers[:] = [timed for timed in timers if not timed[1]._cancelled]
             heapq.heapify(timers)
             self._timer_cancelled_count = 0
-        while timers and timers[0]._cancelled:
+        while timers and timers[0][1]._cancelled:
             self._timer_cancelled_count -= 1
-            heapq.heappop(timers)._scheduled = False
+            _ = heapq.heappop(timers)
 
     def _process_events(self, event_list: object) -> None:
         """Do nothing: there is no selector."""

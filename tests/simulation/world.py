@@ -11,7 +11,7 @@ from reconciler.app.loop.cluster_loop import Mailbox
 from reconciler.app.loop.removal_window import MemoryRemovals
 from reconciler.quota.entity import ABSENT, Entity
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.ownership import Pair
+from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import DeletionPolicy, Policy
@@ -307,8 +307,8 @@ class World:
 
     # -- the run -------------------------------------------------------------------------------------
 
-    def run(self) -> WorldResult:
-        """Run until the end, or until a law is violated."""
+    def run(self, *, traces: bool = True) -> WorldResult:
+        """Run until the end, or until a law is violated; without a violation there is a trace only if ``traces`` is set."""
         # Garbage collections take a twentieth of the time; what they close would depend on what ran before this world.
         gc.disable()
         try:
@@ -332,6 +332,7 @@ class World:
             trace=[
                 (at, actor, sentence % values if values else sentence)
                 for at, actor, sentence, values in self._events
+                if traces or self.violation
             ],
         )
 
@@ -408,7 +409,8 @@ class World:
         end = self.loop.time() + self.patience
         # A command always refuses a plan with too many removals.
         judges_removals = "watch" in self.scenario.actors or not self.has_small_budget
-        problem = "?"
+        problem, image = "?", self.laws.image
+        records: OwnershipRecords | None = None
         while problem:
             if self.loop.time() > end:
                 self._break(
@@ -418,7 +420,9 @@ class World:
                 process = self.process("apply")
                 await actors.ended(process.start(actors.command(self, process)))
             await asyncio.sleep(61.0)
-            problem = difference(self.laws, self.documents, judges_removals=judges_removals)
+            if self.laws.image is not image or self.laws.records is not records:
+                image, records = self.laws.image, self.laws.records
+                problem = difference(self.laws, self.documents, judges_removals=judges_removals)
         self.trace("world", "everything is as declared")
         await asyncio.sleep(self.settings.interval)
         before = self.laws.own_commits, self.laws.record_writes
