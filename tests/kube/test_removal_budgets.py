@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.app.loop.reconcile_runner import CLOCK_SECONDS
 from reconciler.errors import ConnectError
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
@@ -74,6 +75,25 @@ def test_an_outage_while_documents_wait_for_their_budget_orphans_none_of_them() 
     world.sessions.error = None
     world.turn(resync=True)
     assert (world.live(), documents_of(world)) == ({}, [])
+
+
+def test_documents_that_wait_for_their_budget_are_compared_again_when_it_has_room() -> None:
+    world = deleting(12, maxRemovedPercent=100)
+    outcome = world.turn()
+    assert len(documents_of(world)) == 2
+    assert (outcome.retry, outcome.note) == (False, "")
+    assert outcome.removal_after == pytest.approx(HOUR + CLOCK_SECONDS)
+    world.kafka.clock.advance(outcome.removal_after)
+    outcome = world.turn()
+    assert (world.live(), documents_of(world)) == ({}, [])
+    assert (outcome.retry, outcome.removal_after) == (False, None)
+
+
+def test_documents_that_no_budget_releases_are_retried_until_their_timeout() -> None:
+    world = deleting(3, maxRemovals=0)
+    outcome = world.turn()
+    assert (outcome.retry, outcome.removal_after) == (True, None)
+    assert outcome.note == "3 deleted documents wait for their quotas to be removed"
 
 
 def test_the_timeout_applies_to_removals_that_no_budget_will_allow() -> None:

@@ -1,9 +1,10 @@
 """Runs reconciliations with state between them: removals of the window for the guards, drift observations, corrections."""
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from reconciler.app.loop.cluster_loop import LoopOutcome
 from reconciler.app.loop.removal_window import RemovalWindow
@@ -23,6 +24,10 @@ from reconciler.quota.planner.removal_budgets import (
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
+
+
+CLOCK_SECONDS: Final = 1.0
+"""A removal is made this much later than its budget allows it, because the clocks of a wait and of the day differ."""
 
 
 class CorrectionStore(Protocol):
@@ -207,8 +212,8 @@ def corrected_pairs(outcome: Outcome | None) -> Collection[Pair]:
 def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
     """Return whether the reconciliation is retried soon, and the log message.
 
-    Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key or the
-    resync: a retry would not change them.
+    Changes that a guard withholds or the broker refuses, and those held because of them, wait for a key, the resync
+    or room in a removal budget: a retry would not change them.
     """
     error = reconciliation.error
     if isinstance(error, Interrupted):
@@ -221,7 +226,24 @@ def loop_outcome_of(reconciliation: Reconciliation) -> LoopOutcome:
         if reconciliation.outcome is None or reconciliation.outcome.complete
         else _unfinished_text(reconciliation, reconciliation.outcome)
     )
-    return LoopOutcome(retry=bool(note), note=note, confirm=needs_confirmation(reconciliation))
+    return LoopOutcome(
+        retry=bool(note),
+        note=note,
+        confirm=needs_confirmation(reconciliation),
+        removal_after=removal_after(reconciliation),
+    )
+
+
+def removal_after(reconciliation: Reconciliation) -> float | None:
+    """Return the seconds until a removal that waits for its budget can be made; ``None`` = none waits for one alone."""
+    times = [
+        max((violation.retry_at or math.inf for violation in withheld.violations), default=math.inf)
+        for withheld in reconciliation.withheld
+    ]
+    next_at = min(times, default=math.inf)
+    if next_at == math.inf:
+        return None
+    return max(next_at - reconciliation.ended_at, 0.0) + CLOCK_SECONDS
 
 
 def needs_confirmation(reconciliation: Reconciliation) -> bool:

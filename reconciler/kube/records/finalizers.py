@@ -90,6 +90,7 @@ class DeletionHold:
     """The documents that are being deleted and are not released yet."""
 
     waiting: frozenset[str] = frozenset()  # documents that wait for the removal of their limits
+    budgeted: frozenset[str] = frozenset()  # of these, those that wait for a removal budget alone
     # Documents that are released and were applied to another cluster, whose reconciliations do not see them, with its id.
     elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
     # The limits that stay of documents past the deletion timeout, which are released.
@@ -123,7 +124,10 @@ class DeletionHold:
         if report.error is not None:
             for document in elsewhere:
                 _ = held_pairs.setdefault(document, set())
-        waited = _waited_for_budget(leaving, held_pairs, report, self.waited, now=now)
+        budgeted_pairs = _budgeted_pairs(report)
+        waited = _waited_for_budget(
+            leaving, held_pairs, report, budgeted_pairs, self.waited, now=now
+        )
         late = {
             document: pairs
             for document, pairs in sorted(held_pairs.items())
@@ -132,7 +136,15 @@ class DeletionHold:
         }
         waiting = frozenset(held_pairs).difference(late)
         elsewhere = {name: place for name, place in elsewhere.items() if name not in waiting}
-        return DeletionHold(waiting=waiting, elsewhere=elsewhere, late=late, waited=waited)
+        return DeletionHold(
+            waiting=waiting,
+            budgeted=frozenset(
+                name for name in waiting if held_pairs[name] and held_pairs[name] <= budgeted_pairs
+            ),
+            elsewhere=elsewhere,
+            late=late,
+            waited=waited,
+        )
 
 
 def orphaned(documents: Collection[str], owned: OwnershipRecords) -> tuple[Orphaned, ...]:
@@ -160,10 +172,20 @@ def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordC
             yield Orphaned(entity=subject, key=key)
 
 
+def _budgeted_pairs(report: Reconciliation) -> set[Pair]:
+    """Return the limits whose removal waits for a budget."""
+    return {
+        withheld.change.pair
+        for withheld in report.withheld
+        if any(violation.retry_at is not None for violation in withheld.violations)
+    }
+
+
 def _waited_for_budget(
     leaving: Mapping[str, Obj],
     waiting_pairs: Mapping[str, Collection[Pair]],
     report: Reconciliation,
+    budgeted_pairs: Collection[Pair],
     before: Mapping[str, float],
     *,
     now: float,
@@ -173,21 +195,17 @@ def _waited_for_budget(
     Args:
         leaving: Documents that are being deleted, with their current statuses.
         waiting_pairs: Documents whose limits still have to be removed, with these limits.
+        budgeted_pairs: The limits whose removal waits for a budget.
         before: The result of the previous reconciliation; empty after a restart.
         now: Seconds since the epoch.
     """
-    waiting = {
-        withheld.change.pair
-        for withheld in report.withheld
-        if any(violation.retry_at is not None for violation in withheld.violations)
-    }
     times: dict[str, float] = {}
     for document, pairs in waiting_pairs.items():
         if report.preview is None:
             # No plan: use the previous result, or after a restart the status.
             at = before.get(document, now if _mentions_next_removal(leaving[document]) else 0.0)
         else:
-            at = now if not waiting.isdisjoint(pairs) else before.get(document, 0.0)
+            at = now if budgeted_pairs.intersection(pairs) else before.get(document, 0.0)
             if not at and _mentions_next_removal(leaving[document]):
                 at = now  # It waited until this reconciliation, whose removal failed.
         if at:

@@ -8,7 +8,11 @@ from itertools import chain
 from typing import Final
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
+from reconciler.app.loop.reconcile_runner import (
+    ReconcileRunner,
+    needs_confirmation,
+    removal_after,
+)
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
@@ -133,6 +137,7 @@ class ClusterReconciler:
             note=pending,
             confirm=draft.is_fenced or needs_confirmation(result.report),
             confirm_after=self._context.fence_seconds() if draft.is_fenced else None,
+            removal_after=removal_after(result.report),
         )
 
     async def _reconcile(self, draft: _ReconcileDraft) -> ReconcileResult:

@@ -191,7 +191,8 @@ class StatusPublisher:
             everything: Check every document, whether or not the reconciliation mentions it.
 
         Returns:
-            What could not be done yet and has to be retried, as a sentence; "" = nothing.
+            What could not be done yet and has to be retried, as a sentence; "" = nothing. Removals that wait for their
+            budget are not retried: more time has to pass.
 
         Raises:
             KquotaError: The records could not be written; the QuotaCluster reports it.
@@ -223,7 +224,7 @@ class StatusPublisher:
         await self._cluster(result, hold.late)
         if result.report.error is None:
             await self._writer.events(shared_out(events), otherwise=result.obj)
-        return _pending_text(result, unsaved, stuck, hold.waiting)
+        return _pending_text(result, unsaved, stuck, hold.waiting - hold.budgeted)
 
     def _outage(self, report: Reconciliation) -> float:
         """Return for how many seconds reconciliations have failed."""

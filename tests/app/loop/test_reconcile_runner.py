@@ -326,6 +326,33 @@ def test_a_change_that_a_guard_withholds_waits_for_the_next_trigger():
     assert ended(pair(HELD), withheld=(WITHHELD,)) == LoopOutcome()
 
 
+@pytest.mark.parametrize(
+    ("retry_times", "seconds"),
+    [
+        ([[1_090.0]], 91.0),
+        ([[1_090.0], [1_050.0], [None]], 51.0),
+        ([[1_050.0, 1_070.0]], 71.0),
+        ([[1_090.0, None]], None),
+        ([[990.0]], 1.0),
+    ],
+    ids=["one", "the first", "of both budgets", "another guard refuses it", "a time that passed"],
+)
+def test_a_removal_that_waits_for_its_budget_is_due_when_the_budget_has_room(
+    retry_times: list[list[float | None]], seconds: float | None
+):
+    withheld = tuple(
+        WithheldChange(
+            change=CHANGE,
+            violations=tuple(
+                Violation(guard=Guard.MAX_REMOVALS, message="used", retry_at=at) for at in times
+            ),
+        )
+        for times in retry_times
+    )
+    reconciliation = Reconciliation(cluster="prod", withheld=withheld, ended_at=1_000.0)
+    assert loop_outcome_of(reconciliation) == LoopOutcome(removal_after=seconds)
+
+
 def test_a_value_that_another_writer_changed_is_drift_of_the_next_observation():
     assert ended(pair(Applied(), PairVisibility.CHANGED)) == LoopOutcome()
 
