@@ -48,8 +48,8 @@ REST_SECONDS = 4 * 3_600.0
 BUDGET_SECONDS_TO_REST = 30 * 3_600.0
 """Additional time of convergence with a small removal budget per hour: enough for sixty removals."""
 
-HEALED_INTERVAL = 300.0
-"""Shortest interval of the loop after the faults, in seconds: a removal budget is used up for hours."""
+HEALED_INTERVAL, BUDGET_INTERVAL = 300.0, 1_800.0
+"""Shortest interval of the loop after the faults, in seconds, and with a small removal budget, which is used up for hours."""
 
 CALM_INTERVALS = 2.5
 """Time after convergence without any write, in intervals of the loop."""
@@ -370,7 +370,8 @@ class World:
 
     def _heal(self) -> None:
         self.is_healed = True
-        interval = max(self.settings.interval, HEALED_INTERVAL)
+        shortest = BUDGET_INTERVAL if self.has_small_budget else HEALED_INTERVAL
+        interval = max(self.settings.interval, shortest)
         self.settings = replace(self.settings, interval=interval)
         self.brokers.heal()
         self.disk.full = False
