@@ -48,7 +48,7 @@ REST_SECONDS = 4 * 3_600.0
 BUDGET_SECONDS_TO_REST = 30 * 3_600.0
 """Additional time of convergence with a small removal budget per hour: enough for sixty removals."""
 
-HEALED_INTERVAL, BUDGET_INTERVAL = 300.0, 1_800.0
+HEALED_INTERVAL, LONG_INTERVAL = 300.0, 1_800.0
 """Shortest interval of the loop after the faults, in seconds, and with a small removal budget, which is used up for hours."""
 
 CALM_INTERVALS = 2.5
@@ -104,6 +104,7 @@ class World:
     client_keys: ClassVar[tuple[Key, ...]] = MORE_KEYS
     entities: tuple[Entity, ...] = (*IN_SCOPE, *ADDRESSES)
     rest_seconds: ClassVar[float] = REST_SECONDS
+    healed_interval: ClassVar[float] = HEALED_INTERVAL
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -370,7 +371,7 @@ class World:
 
     def _heal(self) -> None:
         self.is_healed = True
-        shortest = BUDGET_INTERVAL if self.has_small_budget else HEALED_INTERVAL
+        shortest = LONG_INTERVAL if self.has_small_budget else self.healed_interval
         interval = max(self.settings.interval, shortest)
         self.settings = replace(self.settings, interval=interval)
         self.brokers.heal()

@@ -3,6 +3,7 @@
 They are checked on the brokers' log, the objects of the API server and standard output of the operators only.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,8 @@ class OperatorLaws(Laws):
         self.unseen: set[str] = set()
         self.specified_at: dict[tuple[str, int], float] = {}
         self.released_by: dict[str, str] = {}
+        self.marked: dict[str, tuple[str, float]] = {}
+        self.unserved_at = -math.inf
 
     # -- events --------------------------------------------------------------------------------------
 
@@ -91,6 +94,20 @@ class OperatorLaws(Laws):
         """Record the time of the specification that an object has now."""
         metadata = obj["metadata"]
         _ = self.specified_at.setdefault((metadata["uid"], metadata["generation"]), at)
+
+    def cluster_changed(self, at: float, obj: Obj | None) -> None:
+        """Record whether the QuotaCluster exists and is not suspended."""
+        if obj is None or obj["spec"].get("suspend", False):
+            self.unserved_at = math.inf
+        elif self.unserved_at == math.inf:
+            self.unserved_at = at
+
+    def uids_recorded(self, at: float, uids: Mapping[str, str]) -> None:
+        """Record the uids that records have of documents; one that vanishes marks its document as deleted."""
+        for document, uid in self.recorded_uids.items():
+            if uids.get(document) != uid:
+                self.marked[document] = uid, at
+        self.recorded_uids = uids
 
     def recorded_as(self, at: float, process: str, owned: OwnershipRecords) -> None:
         if self.is_own(process):
@@ -200,12 +217,20 @@ class OperatorLaws(Laws):
                 )
 
     def _lawful_release(self, at: float, obj: Obj) -> None:
-        """Check that a document is released only if its limits are removed, retained by its policy, or not its own."""
+        """Check that a document is released only if its limits are removed, retained by its policy, or not its own.
+
+        While its QuotaCluster is suspended or deleted, it is also released once the records mark it as deleted.
+        """
         document = document_of(obj)
         if effective_policy_of(obj, self.rules) is DeletionPolicy.RETAIN:
             return
-        if self.recorded_uids.get(document) != obj["metadata"]["uid"]:
-            return  # The records mark it as deleted, so its limit is removed as soon as possible.
+        uid = obj["metadata"]["uid"]
+        marked_uid, marked_at = self.marked.get(document, ("", at))
+        if self.recorded_uids.get(document) != uid and (
+            # It never owned anything, or the records mark it as deleted because nothing could be removed then.
+            marked_uid != uid or marked_at < self.unserved_at + LISTED_SECONDS
+        ):
+            return
         for entity, record in self.records.records.items():
             for key, owner in record.pairs():
                 pair = entity, key

@@ -31,7 +31,12 @@ from tests.simulation.kube.logins import (
 )
 from tests.simulation.kube.operator_laws import OperatorLaws, condition
 from tests.simulation.kube.operators import Candidate, run_operator
-from tests.simulation.kube.people import administrator, night_shift
+from tests.simulation.kube.people import (
+    administrator,
+    edit_status,
+    night_shift,
+    request_reconciliation,
+)
 from tests.simulation.kube.resources import (
     CLUSTER,
     ENTITIES,
@@ -47,11 +52,14 @@ from tests.simulation.kube.resources import (
 from tests.simulation.plan_laws import PlanLaws
 from tests.simulation.processes import CURRENT, ProcessKilled, SimulatedProcess
 from tests.simulation.scenario import KEYS, Scenario
-from tests.simulation.world import World
+from tests.simulation.world import LONG_INTERVAL, World
 
 REPLICAS = ("operator-a", "operator-b")
 LEASE_CHECK_SECONDS = 2.0
 """Interval at which it is checked whether the time of the candidates may stand still."""
+
+RETRY_SECONDS = 900.0
+"""Time after the last fault in which retries have released every deleted document, without a resync."""
 
 RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
 """Times until a pod restarts."""
@@ -62,6 +70,7 @@ class OperatorWorld(World):
 
     fault_table: ClassVar[Mapping[str, Callable[[Any], None]]] = API_TABLE
     client_keys = KEYS
+    healed_interval = LONG_INTERVAL
     laws: OperatorLaws
 
     def __init__(self, scenario: Scenario) -> None:
@@ -266,24 +275,43 @@ class OperatorWorld(World):
             self.go_on(process)
 
     async def _comes_to_rest(self) -> None:
+        retried_at = self.loop.time() + RETRY_SECONDS
         end = self.loop.time() + self.patience
         while problem := self._problem():
             if self.loop.time() > end:
                 self._break(
                     f"not as declared {self.patience:.0f} s after the last fault: {problem}"
                 )
+            if self.laws.records.overrides or self.has_small_budget:
+                retried_at = self.loop.time() + RETRY_SECONDS
+            if self.loop.time() > retried_at and (leaving := self._leaving()):
+                self._break(
+                    f"a deletion is not tried again within {RETRY_SECONDS:.0f} s: {leaving}"
+                )
             await asyncio.sleep(61.0)
         self.trace("world", "everything is as declared")
         await asyncio.sleep(2 * self.settings.interval + 120.0)
         self.at_rest = True
         await asyncio.sleep(self.calm_seconds)
+        self.at_rest = False
+        reasons = self._reasons()
+        edit_status(self, self.scenario.chance("edit at rest"))
+        await asyncio.sleep(10.0)
+        request_reconciliation(self)  # It compares no statuses; the next resync does.
+        await asyncio.sleep(1.2 * self.settings.interval + 120.0)
+        if self._reasons() != reasons:
+            self._break(f"an edited status stays: {self._reasons()}, before {reasons}")
+
+    def _reasons(self) -> dict[str, str]:
+        """Return the reason that each document shows."""
+        return {
+            document_of(obj): condition(obj.get("status", {}), "Ready").get("reason", "")
+            for obj in self.server.of("clientquotas")
+        }
 
     def _problem(self) -> str:
         """Return the first problem after the faults; "" = none."""
-        leaving = [
-            document_of(obj) for obj in self.server.of("clientquotas") if is_terminating(obj)
-        ]
-        if leaving:
+        if leaving := self._leaving():
             return f"deleted and still there: {leaving}"
         if self.logins is not None and self.login_laws.last_user != self.logins.user:
             return f"the login is {self.login_laws.last_user}, not {self.logins.user}"
@@ -295,6 +323,10 @@ class OperatorWorld(World):
             return ""
         problem = difference(self.laws, self.laws.documents, retained=self.laws.unseen)
         return problem or next(self._unready(), "")
+
+    def _leaving(self) -> list[str]:
+        """Return the documents that are being deleted."""
+        return [document_of(obj) for obj in self.server.of("clientquotas") if is_terminating(obj)]
 
     def _unready(self) -> Any:
         for obj in self.server.of("clientquotas"):
@@ -334,6 +366,8 @@ class OperatorWorld(World):
                 self._break(f"a password is written: {write.verb} {plural} {name}")
         if plural == "configmaps":
             self._recorded(write)
+        if plural == "quotaclusters":
+            self.laws.cluster_changed(write.at, write.after)
         if plural == "clientquotas" and (not is_operator or write.after is None):
             self._documents_changed(write)
 
@@ -352,7 +386,8 @@ class OperatorWorld(World):
     def _recorded(self, write: ApiWrite) -> None:
         """Check written records. At rest only expired counts of removals and corrections may change."""
         stored = read(CLUSTER_ID, list(self.server.of("configmaps")))
-        owned, self.laws.recorded_uids = stored.owned, stored.uids
+        owned = stored.owned
+        self.laws.uids_recorded(write.at, stored.uids)
         if self.at_rest and owned != self.laws.records:
             self._break("records are written although nothing has changed")
         self.judge(self.laws.recorded_as, write.at, write.writer, owned)

@@ -5,6 +5,7 @@ import random
 from typing import TYPE_CHECKING
 
 from reconciler.errors import KquotaError
+from reconciler.kube.api.custom_resources import REQUESTED_AT
 from reconciler.kube.records import overrides
 from reconciler.kube.records.release import release
 from reconciler.quota.ownership import Pair
@@ -70,7 +71,7 @@ async def _command(
         world.trace(process.name, "failed: %s", error)
 
 
-def _edit_status(world: "OperatorWorld", chance: random.Random) -> None:
+def edit_status(world: "OperatorWorld", chance: random.Random) -> None:
     """Replace the status of a ClientQuota, as ``kubectl edit --subresource=status`` does."""
     objects = [obj for obj in world.server.of("clientquotas") if obj.get("status")]
     if not objects:
@@ -81,6 +82,16 @@ def _edit_status(world: "OperatorWorld", chance: random.Random) -> None:
     place = "clientquotas", obj["metadata"]["namespace"], obj["metadata"]["name"]
     world.trace("admin", "edits the status of %s", place[2])
     world.server.replace_status("admin", place, status)
+
+
+def request_reconciliation(world: "OperatorWorld") -> None:
+    """Request a reconciliation, as ``kquota reconcile`` does."""
+    obj = world.server.find("quotaclusters", "", CLUSTER)
+    assert obj is not None
+    annotations = {REQUESTED_AT: str(world.clock.now())}
+    world.trace("admin", "requests a reconciliation")
+    metadata = {"name": CLUSTER, "annotations": annotations}
+    _ = world.server.put("admin", "quotaclusters", {**obj, "metadata": metadata})
 
 
 def _release(world: "OperatorWorld", _: random.Random) -> None:
@@ -107,7 +118,7 @@ async def administrator(world: "OperatorWorld") -> None:
     while await world.rest(chance, 4.0):
         fate = chance.random()
         if fate < 0.4:
-            deed = _edit_status if fate < 0.3 else _release
+            deed = edit_status if fate < 0.3 else _release
             deed(world, chance)
             continue
         seconds = SHORTEST_SUSPENSION + chance.random() * LONGEST_SUSPENSION

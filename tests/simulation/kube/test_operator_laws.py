@@ -92,7 +92,17 @@ class History:
         change = Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
         owned = OwnershipRecords(cluster_id=CLUSTER_ID).with_changes([change])
         self.laws.recorded_as(self.now, "operator", owned)
-        self.laws.recorded_uids = {owner.document: self.server.objects[PLACE]["metadata"]["uid"]}
+        uids = {owner.document: self.server.objects[PLACE]["metadata"]["uid"]}
+        self.laws.uids_recorded(self.now, uids)
+
+    def delete(self) -> None:
+        """Delete the document after its limit was applied."""
+        _ = self.declare(100.0)
+        self.hold()
+        self.write(100.0)
+        self.record(100.0)
+        self.server.remove("author", PLACE)
+        self.note_documents()
 
     def announce(self, value: float | None) -> None:
         """Record an intent in addition to the current records."""
@@ -165,24 +175,40 @@ def test_a_status_of_an_older_generation_may_be_ready() -> None:
 
 def test_a_document_released_before_its_limit_is_removed_is_reported() -> None:
     history = History()
-    _ = history.declare(100.0)
-    history.hold()
-    history.write(100.0)
-    history.record(100.0)
-    history.server.remove("author", PLACE)
-    history.note_documents()
+    history.delete()
     with pytest.raises(LawBroken, match="is released and its limit is still there"):
         history.release()
 
 
+def test_a_document_that_records_mark_as_deleted_although_its_limit_can_be_removed_is_reported() -> (
+    None
+):
+    history = History()
+    history.delete()
+    history.laws.uids_recorded(history.now, {})
+    with pytest.raises(LawBroken, match="is released and its limit is still there"):
+        history.release()
+
+
+@pytest.mark.parametrize("spec", [{"suspend": True}, None], ids=["suspended", "deleted"])
+@pytest.mark.parametrize("resumes", [False, True])
+def test_a_document_is_released_with_a_mark_while_its_cluster_is_not_served(
+    spec: Obj | None, resumes: bool
+) -> None:
+    history = History()
+    history.delete()
+    history.laws.cluster_changed(history.now, None if spec is None else {"spec": spec})
+    if resumes:
+        history.laws.cluster_changed(history.now, {"spec": {}})
+    history.now += LISTED_SECONDS - 1.0
+    history.laws.uids_recorded(history.now, {})
+    history.release()
+    assert PLACE not in history.server.objects
+
+
 def test_a_document_released_after_its_limit_was_removed_is_accepted() -> None:
     history = History()
-    _ = history.declare(100.0)
-    history.hold()
-    history.write(100.0)
-    history.record(100.0)
-    history.server.remove("author", PLACE)
-    history.note_documents()
+    history.delete()
     history.write(None)
     history.release()
     assert PLACE not in history.server.objects
@@ -263,12 +289,7 @@ def test_more_removals_than_the_guard_allows_are_reported() -> None:
 
 def test_a_value_that_is_written_for_a_released_document_is_reported() -> None:
     history = History()
-    _ = history.declare(100.0)
-    history.hold()
-    history.write(100.0)
-    history.record(100.0)
-    history.server.remove("author", PLACE)
-    history.note_documents()
+    history.delete()
     history.write(None)
     history.release()
     with pytest.raises(LawBroken, match="a value is written for a released document"):
