@@ -25,7 +25,6 @@ from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairVisibility, Reconciliation
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts, reconcile_cluster, refuse_nothing
 
-
 CLOCK_SECONDS: Final = 1.0
 """A removal is made this much later than its budget allows it, because the clocks of a wait and of the day differ."""
 

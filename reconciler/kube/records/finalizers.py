@@ -185,7 +185,7 @@ def _waited_for_budget(
     leaving: Mapping[str, Obj],
     waiting_pairs: Mapping[str, Collection[Pair]],
     report: Reconciliation,
-    budgeted_pairs: Collection[Pair],
+    budgeted_pairs: set[Pair],
     before: Mapping[str, float],
     *,
     now: float,
