@@ -61,6 +61,9 @@ LEASE_CHECK_SECONDS = 2.0
 RETRY_SECONDS = 900.0
 """Time after the last fault in which retries have released every deleted document, without a resync."""
 
+RESYNC_INTERVALS = 1.2
+"""Time within which a resync begins, in intervals of the loop."""
+
 RESTART_SECONDS = (1.0, 1.0, 10.0, 40.0)
 """Times until a pod restarts."""
 
@@ -290,15 +293,16 @@ class OperatorWorld(World):
                 )
             await asyncio.sleep(61.0)
         self.trace("world", "everything is as declared")
-        await asyncio.sleep(2 * self.settings.interval + 120.0)
+        resync_seconds = RESYNC_INTERVALS * self.settings.interval
+        await asyncio.sleep(resync_seconds + 120.0)
         self.at_rest = True
-        await asyncio.sleep(self.calm_seconds)
+        await asyncio.sleep(resync_seconds)
         self.at_rest = False
         reasons = self._reasons()
         edit_status(self, self.scenario.chance("edit at rest"))
         await asyncio.sleep(10.0)
         request_reconciliation(self)  # It compares no statuses; the next resync does.
-        await asyncio.sleep(1.2 * self.settings.interval + 120.0)
+        await asyncio.sleep(resync_seconds + 120.0)
         if self._reasons() != reasons:
             self._break(f"an edited status stays: {self._reasons()}, before {reasons}")
 
