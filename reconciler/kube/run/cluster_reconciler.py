@@ -8,11 +8,7 @@ from itertools import chain
 from typing import Final
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.loop.reconcile_runner import (
-    ReconcileRunner,
-    needs_confirmation,
-    removal_after,
-)
+from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation, removal_after
 from reconciler.errors import KquotaError
 from reconciler.kube.api.custom_resources import (
     Obj,
