@@ -1,12 +1,11 @@
 """Reads OpenMetrics, the classic Prometheus text format with timestamps, and output of `promtool tsdb dump`."""
 
-import codecs
 import gzip
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import Final
 
 from reconciler.errors import TelemetryError
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
@@ -37,9 +36,6 @@ _MANY_CHARACTERS: Final = 1 << 23
 LONGEST_LINE: Final = 256 * 1024
 """In characters. Kafka names have at most 32,767 bytes, and a line has few labels."""
 
-_BLOCK: Final = 1 << 20
-"""Characters that are read together."""
-
 _REST: Final = re.compile(r"\s*+")
 
 _OTHER_FORMAT: Final = (
@@ -64,26 +60,23 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
         TelemetryError: The file cannot be read, or contains no sample.
     """
     gathered = _SeriesBuilder(str(path), counts)
-    with _TextFile(path) as file:
-        pending_text, number = "", 0
-        while block := file.read():
-            *lines, pending_text = (pending_text + block).split("\n")
-            for line in lines:
-                number += 1
-                _check_length(line, path, number)
-                gathered.line(line.rstrip("\r"), number)
-                if gathered.is_full:
-                    yield from gathered.take_series()
-            _check_length(pending_text, path, number + 1)
-        if pending_text.strip() == "# EOF":
-            gathered.line("# EOF", number + 1)
-        elif pending_text or file.truncated:
-            counts.add(
-                DropReason.TRUNCATED, 1, f"{path}:{number + 1}: ends in the middle of a line"
+    number, is_cut = 0, False
+    for number, line, is_cut in _lines(path):
+        if len(line) > LONGEST_LINE:
+            raise TelemetryError(
+                f"line {number:,} has more than {LONGEST_LINE:,} characters",
+                location=str(path),
+                hint=_OTHER_FORMAT,
             )
-        elif gathered.seconds and not gathered.ended:
-            counts.add(DropReason.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
-    if not gathered.samples and not gathered.ended and number + bool(pending_text):
+        if not is_cut:
+            gathered.line(line, number)
+        if gathered.is_full:
+            yield from gathered.take_series()
+    if is_cut:
+        counts.add(DropReason.TRUNCATED, 1, f"{path}:{number}: ends in the middle of a line")
+    elif gathered.seconds and not gathered.ended:
+        counts.add(DropReason.TRUNCATED, 1, f"{path}:{number + 1}: ends without # EOF")
+    if not gathered.samples and not gathered.ended and number:
         first = counts.examples(DropReason.BAD_LINE) or counts.examples(DropReason.TRUNCATED)
         raise TelemetryError(
             "holds no sample in OpenMetrics or the classic text format"
@@ -94,69 +87,28 @@ def read(path: Path, counts: DropCounts) -> Iterator[RecordedSeries]:
     yield from gathered.take_series()
 
 
-class _TextFile:
-    """A UTF-8 file as a context manager; ``.gz`` is decompressed.
+def _lines(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """Yield number and text of each line, and whether the file ends within it; ``.gz`` is decompressed.
 
-    Attributes:
-        truncated: Whether the file ended in the middle of a character or of the compressed data.
+    Raises:
+        TelemetryError: The file cannot be read, or is not UTF-8.
     """
-
-    def __init__(self, path: Path) -> None:
-        self.truncated = False
-        self._path = path
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._ended = False
-        self._file: IO[bytes] | gzip.GzipFile | None = None
-
-    def __enter__(self) -> Self:
-        try:
-            self._file = (
-                gzip.open(self._path) if self._path.suffix == ".gz" else self._path.open("rb")
-            )
-        except OSError as wrong:
-            raise self._unreadable(wrong) from wrong
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def read(self, size: int = _BLOCK) -> str:
-        """Return the next characters; "" at the end.
-
-        Raises:
-            TelemetryError: The file cannot be read, or is not UTF-8.
-        """
-        assert self._file is not None, "used outside its context"  # noqa: S101 - our own slip
-        while not self._ended:
-            try:
-                block = self._file.read(size)
-            except EOFError:
-                block, self.truncated = b"", True
-            except (OSError, zlib.error) as wrong:
-                raise self._unreadable(wrong) from wrong
-            self._ended = not block
-            try:
-                text = self._decoder.decode(block, final=False)
-            except UnicodeDecodeError as wrong:
-                raise TelemetryError("is not UTF-8 text", location=str(self._path)) from wrong
-            if text:
-                return text
-        pending, _ = self._decoder.getstate()
-        self.truncated = self.truncated or bool(pending)
-        return ""
-
-    def _unreadable(self, wrong: BaseException) -> TelemetryError:
-        return TelemetryError(f"cannot be read: {wrong}", location=str(self._path))
-
-
-def _check_length(line: str, path: Path, number: int) -> None:
-    if len(line) > LONGEST_LINE:
-        raise TelemetryError(
-            f"line {number:,} has more than {LONGEST_LINE:,} characters",
-            location=str(path),
-            hint=_OTHER_FORMAT,
-        )
+    number = 0
+    try:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+            while line := file.readline(LONGEST_LINE + 2):
+                number += 1
+                text = line.rstrip("\r\n")
+                yield number, text, not line.endswith("\n") and text.strip() != "# EOF"
+    except EOFError:
+        yield number + 1, "", True
+    except UnicodeDecodeError as wrong:
+        if wrong.reason != "unexpected end of data":
+            raise TelemetryError("is not UTF-8 text", location=str(path)) from wrong
+        yield number + 1, "", True
+    except (OSError, zlib.error) as wrong:
+        raise TelemetryError(f"cannot be read: {wrong}", location=str(path)) from wrong
 
 
 class _SeriesBuilder:
