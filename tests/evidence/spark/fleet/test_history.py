@@ -125,7 +125,7 @@ def test_the_validity_of_a_limit_begins_at_its_first_snapshot_and_ends_at_one_wi
 ) -> None:
     of = fleet()
     validity = history.quota_validity(*frames(spark, of))
-    assert validity.schema == struct(QUOTA_VALIDITY)
+    assert validity.schema.simpleString() == struct(QUOTA_VALIDITY).simpleString()
     plans.of(validity).assert_native()
     assert (
         len(
@@ -187,7 +187,7 @@ def changed(
 ) -> list[tuple[object, ...]]:
     validity = history.quota_validity(*frames(spark, {"c": several}))
     changes = history.changes(validity, spark.createDataFrame(log, struct(APPLY_LOG)))
-    assert changes.schema == struct(QUOTA_CHANGE)
+    assert changes.schema.simpleString() == struct(QUOTA_CHANGE).simpleString()
     rows = changes.orderBy("entity_json", "from_ms").select(
         "entity_json", "from_ms", "to_ms", "before", "after", "cause", "commit", "writer"
     )

@@ -65,7 +65,7 @@ def test_effective_limits_of_clients_equal_those_of_the_core_row_by_row(
     entries = entries_of(spark, {cluster: state for cluster, (state, _) in cases.items()})
     clients = clients_of(spark, {cluster: principals for cluster, (_, principals) in cases.items()})
     rows = native.principals(clients, entries)
-    assert rows.schema == struct(EFFECTIVE_QUOTA)
+    assert rows.schema.simpleString() == struct(EFFECTIVE_QUOTA).simpleString()
     expected = [
         (
             cluster,

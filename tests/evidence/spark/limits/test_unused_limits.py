@@ -109,7 +109,7 @@ def test_unused_limits_apply_to_no_client_of_the_list(spark: SparkSession) -> No
             since_ms=SINCE,
         ),
     )
-    assert frame.schema == struct(DEAD_QUOTA)
+    assert frame.schema.simpleString() == struct(DEAD_QUOTA).simpleString()
     expected_rows = [(name, *row) for name, case in worlds.items() for row in expected(case)]
     assert sorted(map(repr, map(tuple, frame.collect()))) == sorted(map(repr, expected_rows))
     assert {row[4] for row in expected_rows} == {"never_seen", "shadowed", "unlimited_equivalent"}
