@@ -6,24 +6,15 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from reconciler.base.redaction import SecretScrubber, redact_urls, remember
-from reconciler.errors import ManifestErrors, Problem, TelemetryError
+from reconciler.codecs.reader import DocumentReader
+from reconciler.errors import ConfigError, ManifestErrors, Problem, TelemetryError
 from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import Node, to_json
 
-_TOP: Final = (
-    "basic_auth",
-    "authorization",
-    "bearer_token",
-    "bearer_token_file",
-    "tls_config",
-    "headers",
-    "proxy_url",
-)
-_BASIC: Final = ("username", "username_file", "password", "password_file")
-_AUTHORIZATION: Final = ("type", "credentials", "credentials_file")
+_WAYS: Final = ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
 _TLS: Final = ("ca_file", "cert_file", "key_file", "server_name", "insecure_skip_verify")
 _TENANTS: Final = frozenset(
     {
@@ -51,7 +42,6 @@ class HttpConfig:
     # None = the system's certificate authorities.
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     server_name: str = ""  # TLS server name; "" = the host of the URL
-    proxy: str = field(default="", repr=False)  # proxy URL; "" = as set in the environment
     secrets: tuple[str, ...] = field(default=(), repr=False)
     # Whether requests contain a credential (any header but `_TENANTS`), which requires TLS.
     authorized: bool = False
@@ -87,120 +77,92 @@ def read(path: Path) -> HttpConfig:
         raise TelemetryError(str(ManifestErrors(problems)))
     if len(nodes) > 1:
         raise TelemetryError("has more than one document", location=str(path))
-    return _ConfigReader(path).config(to_json(nodes[0]) if nodes else {})
+    try:
+        return _config(DocumentReader(to_json(nodes[0]) if nodes else {}), path.parent)
+    except ConfigError as error:
+        hint = "see Prometheus' http_config"
+        raise TelemetryError(error.message, location=str(path), hint=hint) from None
 
 
-class _ConfigReader:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._secrets: list[str] = []
+def _config(top: DocumentReader, folder: Path) -> HttpConfig:
+    fields = top.fields(optional=(*_WAYS, "tls_config", "headers"))
+    tls = fields["tls_config"].fields(optional=_TLS) if "tls_config" in fields else {}
+    headers: dict[str, str] = {}
+    for name, value in fields["headers"].pairs() if "headers" in fields else ():
+        headers[name] = _printable(value, value.text())
+        if not _HEADER.fullmatch(name):
+            value.fail("under a name without characters that no header can carry")
+    secrets = list(headers.values())
+    ways = [name for name in _WAYS if name in fields]
+    if any(name.lower() == "authorization" for name in headers):
+        ways.append("headers.Authorization")
+    if len(ways) > 1:
+        top.fail(f"without one of {ways[0]} and {ways[1]}, which exclude each other")
+    if ways and ways[0] in fields:
+        headers["Authorization"], credentials = _authorization(top, ways[0], folder)
+        secrets += credentials
+    return HttpConfig(
+        headers=headers,
+        tls=_tls(fields["tls_config"], tls, folder) if tls else None,
+        server_name=tls["server_name"].text() if "server_name" in tls else "",
+        secrets=tuple(sorted(secrets, key=len, reverse=True)),
+        authorized=any(name.lower() not in _TENANTS for name in headers),
+    )
 
-    def wrong(self, message: str) -> TelemetryError:
-        return TelemetryError(message, location=str(self._path), hint="see Prometheus' http_config")
 
-    def config(self, value: object) -> HttpConfig:
-        top = self._table(value, _TOP, "the file")
-        headers = {
-            name: self._text(header_value, f"headers.{name}")
-            for name, header_value in self._table(top.get("headers", {}), None, "headers").items()
-        }
-        for name, header_value in headers.items():
-            if not _HEADER.fullmatch(name) or not header_value.isprintable():
-                raise self.wrong(f"headers: {name!r} has a character that no header can carry")
-        self._secrets.extend(headers.values())
-        ways = [
-            method_name
-            for method_name in ("basic_auth", "authorization", "bearer_token", "bearer_token_file")
-            if method_name in top
-        ]
-        if len(ways) > 1:
-            raise self.wrong(f"{ways[0]} and {ways[1]} exclude each other")
-        if ways and any(name.lower() == "authorization" for name in headers):
-            raise self.wrong(f"{ways[0]} and headers.Authorization exclude each other")
-        if ways:
-            headers["Authorization"] = self._authorization(top, ways[0])
-        tls = self._table(top.get("tls_config", {}), _TLS, "tls_config")
-        return HttpConfig(
-            headers=headers,
-            tls=self._tls(tls) if tls else None,
-            server_name=self._optional(tls, "server_name"),
-            proxy=self._optional(top, "proxy_url"),
-            secrets=tuple(sorted(self._secrets, key=len, reverse=True)),
-            authorized=any(name.lower() not in _TENANTS for name in headers),
-        )
+def _authorization(top: DocumentReader, way: str, folder: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the value of the header, and the secrets in it."""
+    if way == "basic_auth":
+        basic = top[way]
+        _ = basic.fields(optional=("username", "username_file", "password", "password_file"))
+        password = _value(basic, "password", folder)
+        pair = f"{_value(basic, 'username', folder)}:{password}"
+        encoded = base64.b64encode(pair.encode()).decode()
+        return f"Basic {encoded}", (password, encoded)
+    if way == "authorization":
+        fields = top[way].fields(optional=("type", "credentials", "credentials_file"))
+        kind = fields["type"].text() if "type" in fields else "Bearer"
+        credentials = _value(top[way], "credentials", folder)
+        return f"{kind} {credentials}", (credentials,)
+    token = _value(top, "bearer_token", folder)
+    return f"Bearer {token}", (token,)
 
-    def _authorization(self, top: Mapping[str, Any], way: str) -> str:
-        if way == "basic_auth":
-            basic = self._table(top[way], _BASIC, way)
-            pair = f"{self._value(basic, 'username', way)}:{self._value(basic, 'password', way)}"
-            encoded = base64.b64encode(pair.encode()).decode()
-            self._secrets.append(encoded)
-            return f"Basic {encoded}"
-        if way == "authorization":
-            authorization_table = self._table(top[way], _AUTHORIZATION, way)
-            kind = self._optional(authorization_table, "type") or "Bearer"
-            return f"{kind} {self._value(authorization_table, 'credentials', way)}"
-        return f"Bearer {self._value(top, 'bearer_token', 'the file')}"
 
-    def _value(self, table: Mapping[str, Any], name: str, description: str) -> str:
-        """Return a value that is inline or in a file of its own."""
-        file = self._optional(table, f"{name}_file")
-        if name in table and file:
-            raise self.wrong(f"{description}: {name} and {name}_file exclude each other")
-        if file:
-            try:
-                file_value = (self._path.parent / file).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as wrong:
-                raise self.wrong(
-                    f"{description}: {name}_file cannot be read: {type(wrong).__name__}"
-                ) from None
-        elif name in table:
-            file_value = self._text(table[name], f"{description}.{name}")
-        else:
-            raise self.wrong(f"{description} has neither {name} nor {name}_file")
-        if not file_value.isprintable():
-            raise self.wrong(
-                f"{description}: {name} has a line break or another character that no header can carry"
-            )
-        if name != "username":
-            self._secrets.append(file_value)
-        return file_value
+def _value(table: DocumentReader, name: str, folder: Path) -> str:
+    """Return a text that is inline or in a file of its own."""
+    in_file = f"{name}_file"
+    if (name in table) is (in_file in table):
+        table.fail(f"an object with either {name} or {in_file}")
+    if name in table:
+        return _printable(table[name], table[name].text())
+    try:
+        text = (folder / table[in_file].text()).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as wrong:
+        table[in_file].fail(f"a file; it cannot be read: {type(wrong).__name__}")
+    return _printable(table[in_file], text)
 
-    def _tls(self, tls: Mapping[str, Any]) -> ssl.SSLContext:
-        skip = tls.get("insecure_skip_verify", False)
-        if not isinstance(skip, bool):
-            raise self.wrong("tls_config.insecure_skip_verify is true or false")
-        ca, cert, key = (self._optional(tls, name) for name in ("ca_file", "cert_file", "key_file"))
-        if bool(cert) is not bool(key):
-            raise self.wrong("tls_config: cert_file and key_file belong together")
-        config_folder = self._path.parent
-        try:
-            context = ssl.create_default_context(cafile=str(config_folder / ca) if ca else None)
-            if cert:
-                context.load_cert_chain(str(config_folder / cert), str(config_folder / key))
-        except (OSError, ssl.SSLError) as wrong:
-            raise self.wrong(f"tls_config: a file cannot be used: {type(wrong).__name__}") from None
-        if skip:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
 
-    def _optional(self, table: Mapping[str, Any], name: str) -> str:
-        return self._text(table[name], name) if name in table else ""
+def _printable(place: DocumentReader, text: str) -> str:
+    if not text or not text.isprintable():
+        place.fail("a text without line breaks and other characters that no header can carry")
+    return text
 
-    def _text(self, value: object, description: str) -> str:
-        if not isinstance(value, str) or not value:
-            raise self.wrong(f"{description} must be a text; put it in quotes")
-        return value
 
-    def _table(
-        self, value: object, known_words: tuple[str, ...] | None, description: str
-    ) -> Mapping[str, Any]:
-        if not isinstance(value, dict):
-            raise self.wrong(f"{description} is not a mapping")
-        unknown = sorted(set(value) - set(known_words)) if known_words is not None else []
-        if unknown:
-            raise self.wrong(
-                f"{description} has {unknown[0]!r}; known: {', '.join(known_words or ())}"
-            )
-        return value
+def _tls(place: DocumentReader, tls: Mapping[str, DocumentReader], folder: Path) -> ssl.SSLContext:
+    if ("cert_file" in tls) is not ("key_file" in tls):
+        place.fail("an object with both cert_file and key_file, which belong together")
+    paths = {
+        name: str(folder / tls[name].text())
+        for name in ("ca_file", "cert_file", "key_file")
+        if name in tls
+    }
+    try:
+        context = ssl.create_default_context(cafile=paths.get("ca_file"))
+        if "cert_file" in paths:
+            context.load_cert_chain(paths["cert_file"], paths["key_file"])
+    except (OSError, ssl.SSLError) as wrong:
+        place.fail(f"an object with usable files: {type(wrong).__name__}")
+    if "insecure_skip_verify" in tls and tls["insecure_skip_verify"].boolean():
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

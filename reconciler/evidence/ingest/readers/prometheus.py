@@ -95,7 +95,7 @@ class PrometheusClient:
         self.shown = urlsplit(self._address).netloc
         self._clock = clock
         self._bounds = bounds
-        proxy = self._config.proxy or proxy_for(self._address)
+        proxy = proxy_for(self._address)
         login = urlsplit(proxy).password
         if login:
             self._config = replace(self._config, secrets=(*self._config.secrets, login))
@@ -328,8 +328,7 @@ def _checked(address: str, config: HttpConfig) -> str:
         )
     if split.query or split.fragment:
         raise TelemetryError("telemetry.prometheus must not contain a query or fragment")
-    is_open = is_plain(address) or (split.scheme == "http" and bool(config.proxy))
-    if config.authorized and is_open:
+    if config.authorized and is_plain(address):
         raise TelemetryError(
             f"credentials for {split.netloc} would be sent unencrypted", hint="use https"
         )
