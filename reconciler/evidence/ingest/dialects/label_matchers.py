@@ -1,5 +1,6 @@
 """Label matchers in PromQL syntax."""
 
+import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,19 +9,12 @@ from typing import Final
 from reconciler.errors import TelemetryError
 
 _NAME: Final = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*")
-_QUOTED: Final = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`([^`]*)`")
+_QUOTED: Final = re.compile(r"`([^`]*)`|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
 _ESCAPE: Final = re.compile(
-    r"\\(?:([abfnrtv\\\"'])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))"
+    r"\\(?:[abfnrtv\\\"']|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3})"
 )
-_PLAIN_ESCAPES: Final = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-}
+"""The escapes of PromQL; each has the same meaning in Python."""
+
 _HINT: Final = 'write it as in PromQL, such as cluster="orders",job=~"kafka.*"'
 
 
@@ -93,7 +87,7 @@ def parsed(text: str) -> tuple[LabelMatcher, ...]:
             raise TelemetryError(
                 f"label matchers cannot be read from {inner[at : at + 40]!r} on", hint=_HINT
             )
-        raw = value[3] if value[3] is not None else _unescaped(value[1] or value[2] or "")
+        raw = value[1] if value[1] is not None else _unescaped(value[0])
         matchers.append(LabelMatcher(label=name_match[1], operator=name_match[2], value=raw))
         remaining_text = inner[value.end() :]
         stripped = remaining_text.lstrip()
@@ -105,17 +99,14 @@ def parsed(text: str) -> tuple[LabelMatcher, ...]:
     return tuple(matchers)
 
 
-def _unescaped(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        letter, *codes = match.groups()
-        if letter is not None:
-            return _PLAIN_ESCAPES.get(letter, letter)
-        hexadecimal = next((digits for digits in codes[:3] if digits is not None), None)
-        code = int(hexadecimal, 16) if hexadecimal is not None else int(codes[3], 8)
-        if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise TelemetryError(f"{match[0]} in a label matcher is not a character", hint=_HINT)
-        return chr(code)
-
-    if _ESCAPE.sub("", text).count("\\"):
-        raise TelemetryError(f"{text!r} has an escape that PromQL does not know", hint=_HINT)
-    return _ESCAPE.sub(plain, text)
+def _unescaped(literal: str) -> str:
+    if "\\" in _ESCAPE.sub("", literal):
+        raise TelemetryError(f"{literal} has an escape that PromQL does not know", hint=_HINT)
+    try:
+        text = _ESCAPE.sub(lambda escape: ast.literal_eval(f'"{escape[0]}"'), literal[1:-1])
+        _ = text.encode()
+    except (SyntaxError, ValueError):
+        raise TelemetryError(
+            f"{literal} in a label matcher has an escape that is no character", hint=_HINT
+        ) from None
+    return text
