@@ -169,12 +169,8 @@ class SampleDays:
         new_points = update.new_points(self.lake.manifest(units[USAGE_SAMPLE.name]))
         last, is_assembled = None, False
         for table, rows in TABLES:
-            unit = units[table.name]
-            try:
-                last = self.lake.update(unit, partial(update.content, rows=rows))
-                is_assembled = is_assembled or update.is_written
-            except _UpToDateError:
-                last = self.lake.manifest(unit)
+            last = self.lake.update(units[table.name], partial(update.content, rows=rows))
+            is_assembled = is_assembled or update.is_written
         if last is None:
             return None
         return replace(self._report(day, last, is_assembled=is_assembled), new_points=new_points)
@@ -234,10 +230,6 @@ class SampleDays:
         )
 
 
-class _UpToDateError(Exception):
-    """Raised if a unit already has the right content."""
-
-
 class _DayUpdate:
     """Makes the next content of the units of a day from one reading."""
 
@@ -271,13 +263,13 @@ class _DayUpdate:
 
     def content(
         self, after: Manifest | None, rows: Callable[[AssembledDay], pa.Table]
-    ) -> UnitContent:
-        """Return the next content of one unit, for :meth:`Lake.update`."""
+    ) -> UnitContent | None:
+        """Return the next content of one unit, for :meth:`Lake.update`; ``None`` if it has the right content."""
         self.is_written = False
         kept_hours = self._kept_hours(after)
         if after is None:
             if not len(self._points) and not self._reading.partial:
-                raise _UpToDateError
+                return None
         elif kept_hours is None:  # the source had nothing to add
             inputs = {**after.inputs, **self._cursor(after.inputs), LIMITS_ASKED: self._limits_name}
             return _moved_cursor(after, inputs)
@@ -370,9 +362,9 @@ class _DayUpdate:
         )
 
 
-def _moved_cursor(after: Manifest, inputs: Mapping[str, str]) -> UnitContent:
+def _moved_cursor(after: Manifest, inputs: Mapping[str, str]) -> UnitContent | None:
     if dict(inputs) == dict(after.inputs):
-        raise _UpToDateError
+        return None
     return UnitContent(files=after.files, counts=after.counts, inputs=inputs, partial=after.partial)
 
 

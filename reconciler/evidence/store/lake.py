@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,10 +51,6 @@ class UnitContent:
     def __post_init__(self) -> None:
         if self.rows is not None and self.files:
             raise LakeError("a unit is made of rows or of files, not of both")
-
-
-class _NoNewRowsError(Exception):
-    """Raised inside :meth:`Lake.update` if the unit already has all rows, so that nothing is committed."""
 
 
 class Lake:
@@ -189,11 +185,16 @@ class Lake:
         self.store.put(path, content, create=True)
         return (_file(path, content, rows.num_rows),)
 
-    def update(self, unit: Unit, make: Callable[[Manifest | None], UnitContent]) -> Manifest:
+    def update(
+        self, unit: Unit, make: Callable[[Manifest | None], UnitContent | None]
+    ) -> Manifest | None:
         """Read a unit, create its next content and commit it; repeat if another writer committed first.
 
         Args:
-            make: Maps the newest generation to the next content; may be called several times.
+            make: Maps the newest generation to the next content, or to ``None`` to leave it; may be called several times.
+
+        Returns:
+            The newest generation; ``None`` if there is none.
 
         Raises:
             LakeConflict: Another writer committed first :data:`TRIES` times.
@@ -202,6 +203,8 @@ class Lake:
         for attempt in range(TRIES):
             after = self.manifest(unit)
             content = make(after)
+            if content is None:
+                return after
             try:
                 return self.commit(unit, content, after)
             except LakeConflict:
@@ -212,7 +215,7 @@ class Lake:
 
     def replace(self, unit: Unit, content: UnitContent) -> Manifest:
         """Replace the content of a unit, whatever it is; errors as for :meth:`update`."""
-        return self.update(unit, lambda _: content)
+        return cast("Manifest", self.update(unit, lambda _: content))
 
     def add(self, unit: Unit, missing: Callable[[pa.Table], pa.Table]) -> int:
         """Add rows to a unit; create the unit if it does not exist.
@@ -229,17 +232,16 @@ class Lake:
         """
         count = 0
 
-        def make(after: Manifest | None) -> UnitContent:
+        def make(after: Manifest | None) -> UnitContent | None:
             nonlocal count
             existing_rows = self.read([after] if after else [], table=unit.table)
             new = missing(existing_rows)
             count = new.num_rows
             if not count and after is not None:
-                raise _NoNewRowsError
+                return None
             return UnitContent(rows=pa.concat_tables([existing_rows, new]))
 
-        with contextlib.suppress(_NoNewRowsError):
-            _ = self.update(unit, make)
+        _ = self.update(unit, make)
         return count
 
     def read(
