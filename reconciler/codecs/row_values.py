@@ -51,11 +51,12 @@ _SCALARS: Final[Mapping[object, Callable[[DocumentReader], object]]] = {
     str: DocumentReader.text,
     int: DocumentReader.amount,
     bool: DocumentReader.boolean,
+    float: lambda reader: reader.value if isinstance(reader.value, float) else reader.set_value(),
 }
 
 
 def read_row(row: DocumentReader, kind: Callable[..., T]) -> T:
-    """Read what :func:`row_document` wrote of a dataclass without quota values; numbers are not negative."""
+    """Read what :func:`row_document` wrote of a dataclass, or a row of its table; whole numbers are not negative."""
     values = {
         name: _read_bucket(row) if hint is Bucket else _read(row[name], hint)
         for name, hint in _hints(kind).items()
@@ -87,4 +88,6 @@ def _read(reader: DocumentReader, hint: object) -> object:
         return {name: _read(item, arguments[1]) for name, item in reader.pairs()}
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return reader.word(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return read_row(reader, hint)
     return _SCALARS[hint](reader)

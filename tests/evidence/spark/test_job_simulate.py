@@ -9,6 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from reconciler.codecs.row_values import row_document
 from reconciler.errors import QuotaValueError
 from reconciler.evidence.render.report_text import _simulated
 from reconciler.evidence.spark.jobs import simulate
@@ -98,7 +99,7 @@ def test_spark_counts_and_ranks_rows_like_the_core(spark: SparkSession) -> None:
         )
     ]
     day = dt.date(2026, 1, 1)
-    columns = [candidate_plans.columns_of(row) | {"day": day} for row in rows]
+    columns = [row_document(row) | {"day": day} for row in rows]
     names = IMPACT_ROW.names
     frame = spark.createDataFrame(
         [tuple(values[name] for name in names) for values in columns], struct(IMPACT_ROW)
@@ -135,7 +136,7 @@ def test_each_observation_is_counted_once_with_its_total(spark: SparkSession) ->
     beside = [
         dict.fromkeys(impact_query.ROWS.names)
         | {"cluster_id": "c", "item": item, "n": n, "quota_type": "produce", "group_kind": "client"}
-        | {"user": "", "client_id": f"c{n}", "ip": "", "why": f"sentence {n}"}
+        | {"user": "", "client_id": f"c{n}", "ip": "", "reason": f"sentence {n}"}
         for item, amount in (
             (impact_query.FLIPPED, 1_234),
             (impact_query.UNEXPLAINED, 7),

@@ -11,6 +11,8 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from reconciler.base.protocols import Progress
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import read_row
 from reconciler.evidence.spark.tables import bounded_rows, reader, unit_writer
 from reconciler.evidence.spark.tables.time_window import TimeWindow
 from reconciler.evidence.spark.usage import (
@@ -270,5 +272,5 @@ def _build_result(
     )
     return RecommendationResult(
         report=report,
-        changes=tuple(report_rows.value_of(row.asDict(), RecommendationRow) for row in changes),
+        changes=tuple(read_row(DocumentReader(row.asDict()), RecommendationRow) for row in changes),
     )

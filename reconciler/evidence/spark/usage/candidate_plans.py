@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from reconciler.codecs.plan import read_plan
+from reconciler.codecs.row_values import row_document
 from reconciler.codecs.state import read_state
 from reconciler.errors import UsageError
 from reconciler.evidence.store import recorded_window
@@ -132,7 +133,7 @@ def _keep(
 ) -> None:
     """Commit all rows to the lake."""
     table_rows = pa.Table.from_pylist(
-        [columns_of(impact_row) | {"day": day} for impact_row in rows],
+        [{**row_document(impact_row), "day": day} for impact_row in rows],
         schema=arrow_tables.schema(IMPACT_ROW),
     )
     inputs = {
@@ -142,10 +143,3 @@ def _keep(
     }
     unit = Unit(table=IMPACT_ROW, cluster_id=window.cluster_id, day=day)
     _ = lake.replace(unit, UnitContent(rows=table_rows, inputs=inputs))
-
-
-def columns_of(row: ImpactRow) -> dict[str, object]:
-    """Return a row as the columns of ``impact_row``, without the day."""
-    bucket = row.bucket.columns
-    names = (name for name in IMPACT_ROW.names if name != "day" and name not in bucket)
-    return {name: getattr(row, name) for name in names} | bucket

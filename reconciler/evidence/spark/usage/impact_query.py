@@ -20,9 +20,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from reconciler.codecs.row_values import row_document
 from reconciler.evidence.store import sample_columns
 from reconciler.quota.state import QuotaState
-from reconciler.usage.impact.query import ImpactQuery, ImpactRequest, impact_query
+from reconciler.usage.impact.query import ImpactQuery, impact_query
 from reconciler.usage.impact.recorded_limits import RecordedLimits
 
 BUCKET: Final = ("group_kind", "user", "client_id", "ip")
@@ -45,7 +46,7 @@ ROWS: Final = StructType(
         StructField("before_units", _LONG),
         StructField("after_units", _LONG),
         StructField("source_entity", _TEXT),
-        StructField("why", _TEXT),
+        StructField("reason", _TEXT),
         StructField("max_gap_ms", _LONG),
         StructField("parts", ArrayType(_PART)),
     ]
@@ -110,37 +111,16 @@ def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.
 
 
 def _rows(query: ImpactQuery, max_gap_ms: int) -> Iterator[dict[str, Any]]:
+    cluster = {"cluster_id": query.cluster_id}
     for n, request in enumerate(query.requests):
-        yield _asked_row(query.cluster_id, n, request, max_gap_ms)
+        row = row_document(request) | {"item": ASKED, "n": n, "max_gap_ms": max_gap_ms}
+        yield cluster | row
     unexplained_rows = [(FLIPPED, kind, bucket) for _, kind, bucket in query.flipped]
     unexplained_rows += [(UNEXPLAINED, kind, bucket) for _, kind, bucket in query.unexplained]
     for n, (item, kind, bucket) in enumerate(unexplained_rows):
-        yield bucket.columns | {
-            "cluster_id": query.cluster_id,
-            "item": item,
-            "n": n,
-            "quota_type": str(kind),
-        }
+        yield cluster | bucket.columns | {"item": item, "n": n, "quota_type": str(kind)}
     for n, text in enumerate(query.notes):
-        yield {"cluster_id": query.cluster_id, "item": NOTE, "n": n, "why": text}
-
-
-def _asked_row(cluster_id: str, n: int, request: ImpactRequest, max_gap_ms: int) -> dict[str, Any]:
-    return request.bucket.columns | {
-        "cluster_id": cluster_id,
-        "item": ASKED,
-        "n": n,
-        "quota_type": str(request.quota_type),
-        "any_name": request.any_name,
-        "broker_id": request.broker_id,
-        "answer": str(request.answer),
-        "before_units": request.before_units,
-        "after_units": request.after_units,
-        "source_entity": request.source_entity,
-        "why": request.reason,
-        "max_gap_ms": max_gap_ms,
-        "parts": [part.bucket.columns | {"limit": part.limit} for part in request.parts],
-    }
+        yield cluster | {"item": NOTE, "n": n, "reason": text}
 
 
 _ARROW: Final = to_arrow_schema(ROWS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
@@ -10,10 +10,12 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import read_row
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage.impact_query import ASKED, BUCKET, FLIPPED, NOTE, UNEXPLAINED
-from reconciler.evidence.spark.usage.report_rows import severity, tally, value_of
+from reconciler.evidence.spark.usage.report_rows import severity, tally
 from reconciler.usage.impact.query import ImpactQuery
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.impact.tier_policy import ELASTIC, ElasticHandling, WhatIfPolicy
@@ -36,11 +38,6 @@ MOST_SHOWN: Final = 100_000
 """Maximum number of rows of the worst tenants on the driver."""
 
 
-def impact_row(row: dict[str, Any]) -> ImpactRow:
-    """Convert a row of ``impact_row`` to the value that renderers use."""
-    return value_of(row, ImpactRow)
-
-
 def _refusing(
     policy: WhatIfPolicy,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -52,7 +49,7 @@ def _refusing(
             rows = [
                 {name: row[name] for name in TENANT}
                 for row in batch.to_pylist()
-                if summarize([impact_row(row)], (), policy).breaches
+                if summarize([read_row(DocumentReader(row), ImpactRow)], (), policy).breaches
             ]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
@@ -113,7 +110,7 @@ def simulation(
         notes = (f"{ignored:,} {CONSUMERS}",) if ignored else ()
         rows = rows.where(~elastic)
     shown_rows = [
-        impact_row(row.asDict())
+        read_row(DocumentReader(row.asDict()), ImpactRow)
         for row in bounded_rows.rows(
             worst_tenants(rows, policy, max_rows), MOST_SHOWN, "rows of the worst tenants"
         )
@@ -162,7 +159,7 @@ def _question(question_facts: DataFrame, amounts: Mapping[str, int]) -> ImpactQu
         requests=(),
         flipped=flipped,
         unexplained=unexplained,
-        notes=tuple(f"{row['cluster_id']}: {row['why']}" for row in first(NOTE)),
+        notes=tuple(f"{row['cluster_id']}: {row['reason']}" for row in first(NOTE)),
     )
 
 

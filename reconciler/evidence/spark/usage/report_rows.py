@@ -1,13 +1,14 @@
 """Rows of results as report values: a bounded number, the most significant first, the rest counted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from enum import Enum
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as fn
 
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import read_row
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.evidence.spark.usage.limit_usage import SERIES
@@ -52,25 +53,6 @@ _STATES: Final = (
 _ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
 
 
-def value_of(row: Mapping[str, Any], kind: Callable[..., T]) -> T:
-    """Convert a row of a table to a value with its columns; the columns of a bucket become one field."""
-    hints = get_type_hints(kind)
-    values_by_field: dict[str, Any] = {}
-    for row_field in fields(kind):  # type: ignore[arg-type] # rows of reports are dataclasses
-        if row_field.name == "bucket":
-            values_by_field["bucket"] = bucket_of_row(row)
-        else:
-            values_by_field[row_field.name] = _typed(row[row_field.name], hints[row_field.name])
-    return kind(**values_by_field)
-
-
-def _typed(value: Any, hint: object) -> object:  # noqa: ANN401 - a cell of any type
-    if isinstance(value, list):
-        inner = get_args(hint)[0]
-        return tuple(_typed(element, inner) for element in value)
-    return hint(value) if isinstance(hint, type) and issubclass(hint, Enum) else value
-
-
 def first(
     frame: DataFrame, kind: Callable[..., T], order: Sequence[Column | str], max_rows: int
 ) -> tuple[tuple[T, ...], int]:
@@ -85,7 +67,8 @@ def first(
     row_limit = min(max_rows, MOST_ROWS)
     rows = bounded_rows.rows(frame.orderBy(*order).limit(row_limit), row_limit, "rows")
     total_count = frame.count() if len(rows) == row_limit else len(rows)
-    return tuple(value_of(row.asDict(), kind) for row in rows), total_count - len(rows)
+    values = tuple(read_row(DocumentReader(row.asDict()), kind) for row in rows)
+    return values, total_count - len(rows)
 
 
 def count_by_cluster(rows: DataFrame, by: str) -> dict[str, dict[str, int]]:

@@ -12,20 +12,18 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from reconciler.codecs.reader import DocumentReader
+from reconciler.codecs.row_values import read_row, row_document
 from reconciler.evidence.spark.tables.schemas import conforming, struct
 from reconciler.evidence.spark.usage import series_blocks
-from reconciler.evidence.spark.usage.candidate_plans import columns_of
 from reconciler.evidence.spark.usage.impact_query import ASKED, BUCKET
 from reconciler.evidence.store.files import arrow_tables
 from reconciler.evidence.store.sample_runs import SERIES
-from reconciler.usage.impact.bucket_mapping import Identifiability
-from reconciler.usage.impact.query import BucketInput, ImpactRequest
+from reconciler.usage.impact.query import ImpactRequest
 from reconciler.usage.impact.replay import replayed
 from reconciler.usage.impact.tier_policy import NOT_STATED, ConsumerFetches
 from reconciler.usage.kernel.series import NOTHING
-from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.tags import bucket_of_row
 
 AT_ONCE: Final = 16
 """Rows per Python call: a call costs a millisecond, and has the samples of its rows in memory."""
@@ -97,27 +95,10 @@ def _replaying(
         series = series_blocks.series_by(blocks, ("n", "slot"))
         rows: list[dict[str, Any]] = []
         for row in requests.to_pylist():
-            request = _request(row)
+            request = read_row(DocumentReader(row), ImpactRequest)
             parts = [series.get((row["n"], slot), NOTHING) for slot in range(len(request.parts))]
             impact = replayed(row["cluster_id"], request, parts, row["max_gap_ms"], consumers)
-            rows.append(columns_of(impact) | {"day": day})
+            rows.append({**row_document(impact), "day": day})
         return pa.Table.from_pylist(rows, schema=arrow_tables.schema(IMPACT_ROW))
 
     return replay
-
-
-def _request(row: dict[str, Any]) -> ImpactRequest:
-    return ImpactRequest(
-        quota_type=QuotaType(row["quota_type"]),
-        bucket=bucket_of_row(row),
-        any_name=row["any_name"],
-        broker_id=row["broker_id"],
-        answer=Identifiability(row["answer"]),
-        parts=tuple(
-            BucketInput(bucket=bucket_of_row(part), limit=part["limit"]) for part in row["parts"]
-        ),
-        before_units=row["before_units"],
-        after_units=row["after_units"],
-        source_entity=row["source_entity"],
-        reason=row["why"],
-    )
