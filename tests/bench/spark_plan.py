@@ -27,10 +27,11 @@ def make(pairs: int, folder: Path) -> None:
     from pyspark.sql import functions as fn
 
     from reconciler.evidence.spark.runtime import session
+    from reconciler.evidence.spark.runtime.session_settings import SessionSettings
     from reconciler.evidence.spark.tables import schemas
     from reconciler.usage.tables import DESIRED_DOCUMENT, DESIRED_ENTRY, OWNED_ENTRY, QUOTA_ENTRY
 
-    with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
+    with session.opened(SessionSettings(master="local[2]", memory="2g")) as spark:
         numbers = spark.range(0, pairs // len(KEYS), 1, 4).withColumnRenamed("id", "n")
         n = fn.col("n").cast("string")
         entities = numbers.withColumn(
@@ -102,10 +103,11 @@ def on_spark(folder: Path, rounds: int) -> list[float]:
     from reconciler.evidence.spark.fleet import plan
     from reconciler.evidence.spark.fleet.plan_inputs import PlanFrames
     from reconciler.evidence.spark.runtime import session
+    from reconciler.evidence.spark.runtime.session_settings import SessionSettings
     from reconciler.quota.policy import Rules
 
     seconds = []
-    with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
+    with session.opened(SessionSettings(master="local[2]", memory="2g")) as spark:
         rules = {f"c{n}": Rules() for n in range(CLUSTERS)}
         for _ in range(rounds + 1):
             start = time.perf_counter()

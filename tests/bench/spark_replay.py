@@ -19,6 +19,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.base.clock import SystemClock
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.spark.tables import reader
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.store import sample_columns
@@ -215,7 +216,7 @@ def print_figures(**figures: object) -> None:
 
 def in_spark(folder: str, ways: list[str], rounds: int, master: str, memory: str) -> None:
     """Every way in turn, warm, in one session; without rounds, the first and only time."""
-    with session.opened(session.SessionSettings(master=master, memory=memory)) as spark:
+    with session.opened(SessionSettings(master=master, memory=memory)) as spark:
         first = {way: _timed(lambda way=way: summed(IN_SPARK[way](spark, folder))) for way in ways}
         answers = {tuple(answer) for _, answer in first.values()}
         assert len(answers) == 1, answers

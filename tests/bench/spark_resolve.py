@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.limits import effective_limits
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.spark.tables import schemas
 from reconciler.quota.keys import Key
 from reconciler.usage.tables import QUOTA_ENTRY
@@ -136,7 +137,7 @@ def timed(make: Callable[[], DataFrame]) -> Callable[[], float]:
 def rows(rounds: int = ROUNDS, clients: int = CLIENTS, limits: int = LIMITS) -> Iterator[Row]:
     with (
         ScratchFolder.make("bench-resolve-") as folder,
-        session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark,
+        session.opened(SessionSettings(master="local[2]", memory="2g")) as spark,
     ):
         say(f"making {clients:,} clients and {limits:,} limits")
         write_tables(spark, clients, limits, folder)

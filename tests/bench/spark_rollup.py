@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from reconciler.base.clock import SystemClock
 from reconciler.evidence.spark.jobs import rollup
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.store.files import object_store
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Unit
@@ -85,7 +86,7 @@ def rows(rounds: int, *, brokers: int, groups: int, step_ms: int) -> Iterator[Ro
     fleet = Fleet(clusters=1, brokers=brokers, groups=groups, days=DAYS, step_ms=step_ms)
     with (
         ScratchFolder.make("bench-rollup-") as folder,
-        session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark,
+        session.opened(SessionSettings(master="local[2]", memory="2g")) as spark,
     ):
         say(f"making {DAYS} days of {brokers} brokers and {groups} groups")
         written = write(fleet, folder / "lake").rows[USAGE_SAMPLE.name]

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.spark.tables import schemas
 from reconciler.evidence.spark.usage import rollup
 from reconciler.usage.tables import USAGE_SAMPLE
@@ -35,7 +36,7 @@ def default_start() -> None:
 
 def tuned_start(*, brief: bool, archive: bool) -> None:
     """PySpark with the settings of kquota."""
-    settings = session.SessionSettings(master="local[2]", brief=brief, archive=archive)
+    settings = SessionSettings(master="local[2]", brief=brief, archive=archive)
     with session.opened(settings) as spark:
         tiny(spark)
 
@@ -86,15 +87,13 @@ def main(words: list[str]) -> None:
         case ["start", kind]:
             tuned_start(brief="brief" in kind, archive="archive" in kind)
         case ["make", rows, folder]:
-            with session.opened(session.SessionSettings(master="local[2]", memory="2g")) as spark:
+            with session.opened(SessionSettings(master="local[2]", memory="2g")) as spark:
                 write_samples(spark, int(rows), folder)
         case ["local", cores, folder]:
-            with session.opened(
-                session.SessionSettings(master=f"local[{cores}]", memory="2g")
-            ) as spark:
+            with session.opened(SessionSettings(master=f"local[{cores}]", memory="2g")) as spark:
                 print(json.dumps({"seconds": seconds(spark, folder)}))
         case ["submitted", folder, output]:
-            with session.opened(session.SessionSettings()) as spark:
+            with session.opened(SessionSettings()) as spark:
                 Path(output).write_text(
                     json.dumps({"seconds": seconds(spark, folder)}), encoding="utf-8"
                 )

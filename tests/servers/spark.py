@@ -17,6 +17,7 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from reconciler.evidence.spark.runtime import class_archive, jvm, session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from tests.servers.ports import free_ports
 from tests.servers.processes import Child, ScratchFolder, guardian
 from tests.servers.prometheus import until
@@ -43,7 +44,7 @@ TREE = Path(__file__).parents[2]
 
 def local_session() -> contextlib.AbstractContextManager[SparkSession]:
     """Open a classic session of 1 GB with two threads."""
-    return session.opened(session.SessionSettings(master="local[2]", memory="1g", brief=True))
+    return session.opened(SessionSettings(master="local[2]", memory="1g", brief=True))
 
 
 @functools.cache

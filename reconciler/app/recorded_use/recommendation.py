@@ -11,7 +11,7 @@ from reconciler.app.notices import TextReceiver
 from reconciler.app.recorded_use.recommended_files import WrittenFiles, places, put
 from reconciler.app.recorded_use.selection import ClusterSelection, SelectedCluster, WindowOptions
 from reconciler.app.recorded_use.simulation import opened, policy_for
-from reconciler.app.recorded_use.spark_job import SparkOptions, run_work
+from reconciler.app.recorded_use.spark_job import run_work
 from reconciler.app.requests import TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
@@ -20,6 +20,7 @@ from reconciler.evidence.output.recommended_documents import (
     DeclaredDocuments,
     documents,
 )
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import Entity
 from reconciler.quota.planner.desired_state import Declaration
@@ -45,7 +46,7 @@ class RecommendOptions:
     lake: str
     clusters: ClusterSelection
     window: WindowOptions  # window of the evidence; its last week is held out
-    running: SparkOptions
+    running: SessionSettings
     most: int
     folder: Path | None  # folder for documents; None = no documents
 

@@ -13,11 +13,12 @@ from reconciler.app.change.plan_preparation import task_for
 from reconciler.app.clusters.targets import offline_targets
 from reconciler.app.notices import Notices, TextReceiver
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions, run_work
+from reconciler.app.recorded_use.spark_job import run_work
 from reconciler.app.requests import PlanLimits, RecordSource, TargetRequest
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.errors import UsageError
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan_preparation import PlanTask
@@ -51,7 +52,7 @@ class SimulateOptions:
     after: tuple[Path, ...]
     window: WindowOptions
     engine: str  # `auto`, `core` or `spark`
-    running: SparkOptions
+    running: SessionSettings
     most: int  # maximum number of rows; tenants are shown whole, and at least one
 
     def __post_init__(self) -> None:

@@ -1,42 +1,19 @@
 """Runs one Spark job in its own session."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.base.installation import needs
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.evidence.spark.runtime.job_runner import JobFunction
-    from reconciler.evidence.spark.runtime.session import SessionSettings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkOptions:
-    """Where a job runs, from the command line."""
-
-    master: str | None = None
-    remote: str | None = None
-    memory: str | None = None
-    brief: bool = False
-
-    def settings(self) -> "SessionSettings":
-        """Return the session settings.
-
-        Raises:
-            ConfigError: The options contradict each other, or one is invalid.
-        """
-        from reconciler.evidence.spark.runtime.session import SessionSettings
-
-        return SessionSettings(
-            master=self.master, remote=self.remote, memory=self.memory, brief=self.brief
-        )
 
 
 def run(
     name: str,
     lake: str,
-    running: SparkOptions,
+    running: SessionSettings,
     **settings: Any,  # noqa: ANN401 - fields of the job's settings
 ) -> Any:  # noqa: ANN401 - the job's result
     """Run a job by its name, with the fields of its settings, and return its result.
@@ -64,11 +41,11 @@ def run_work(
     name: str,
     work: "JobFunction",
     lake: str,
-    running: SparkOptions,
+    running: SessionSettings,
     settings: object = None,
 ) -> Any:  # noqa: ANN401 - what the work gives
     """Run a function as a job of this name; errors as for :func:`run`."""
     needs("spark", f"kquota spark {name}")
     from reconciler.evidence.spark.runtime import job_runner
 
-    return job_runner.run(name, work, lake, running.settings(), settings)
+    return job_runner.run(name, work, lake, running, settings)

@@ -6,7 +6,7 @@ import click
 
 from reconciler.app.change.principals import read_principals
 from reconciler.app.recorded_use.selection import DAY_MS, ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions, run, run_work
+from reconciler.app.recorded_use.spark_job import run, run_work
 from reconciler.base.clock import SystemClock
 from reconciler.base.installation import needs
 from reconciler.cli.framework.commands import command, option
@@ -20,6 +20,7 @@ from reconciler.cli.spark.options import (
     window_options,
 )
 from reconciler.cli.spark.report_output import ReportOutput, fleet_options
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.usage.reports.fleet import FleetReport
@@ -69,7 +70,7 @@ def plan(
     lake: str,
     clusters: ClusterSelection,
     at: int | None,
-    running: SparkOptions,
+    running: SessionSettings,
     showing: ReportOutput,
 ) -> ExitCode:
     """Read documents and records, run the job and show its report."""
@@ -123,7 +124,7 @@ def resolve(
     clusters: ClusterSelection,
     window: WindowOptions,
     principals: str | None,
-    running: SparkOptions,
+    running: SessionSettings,
     showing: ReportOutput,
 ) -> ExitCode:
     """Run the job and show its report."""
@@ -182,7 +183,7 @@ def history(
     lake: str,
     clusters: ClusterSelection,
     window: WindowOptions,
-    running: SparkOptions,
+    running: SessionSettings,
     showing: ReportOutput,
 ) -> ExitCode:
     """Run the job and show its report."""

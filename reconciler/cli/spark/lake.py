@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler.app.recorded_use.spark_job import SparkOptions, run
+from reconciler.app.recorded_use.spark_job import run
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option
 from reconciler.cli.spark.options import lake_option, running_options
 from reconciler.errors import UsageError
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.errors import LakeError
@@ -167,7 +168,7 @@ def rollup(
     /,
     lake: str,
     ids: tuple[str, ...],
-    running: SparkOptions,
+    running: SessionSettings,
     output: str,
     *,
     rebuild: bool,

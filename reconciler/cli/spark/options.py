@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.cli.framework.commands import flag, option
 from reconciler.cli.options.shared import FILE, OptionPack
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -119,7 +119,7 @@ def running_options() -> Callable[[F], F]:
     """Return ``--master``, ``--remote``, ``--memory`` and ``--brief``, passed as ``running``."""
     return OptionPack(
         "running",
-        SparkOptions,
+        SessionSettings,
         [
             option(
                 "--master MASTER",

@@ -8,7 +8,7 @@ import click
 
 from reconciler.app.recorded_use.client_report import ClientReportOptions, run_client_report
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions, run
+from reconciler.app.recorded_use.spark_job import run
 from reconciler.base.clock import SystemClock
 from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
@@ -23,6 +23,7 @@ from reconciler.cli.spark.options import (
     window_options,
 )
 from reconciler.cli.spark.report_output import ReportOutput, client_options, showing_options
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from reconciler.usage.reports.usage import UsageReport
@@ -39,7 +40,7 @@ class ReportRequest:
     clusters: ClusterSelection
     window: WindowOptions
     most: int
-    running: SparkOptions
+    running: SessionSettings
     showing: ReportOutput
 
     def run(self, console: Console, job: str) -> ExitCode:

@@ -8,8 +8,8 @@ from reconciler.app.recorded_use import recommendation
 from reconciler.app.recorded_use.recommendation import RecommendOptions, task_of
 from reconciler.app.recorded_use.recommended_files import MARK, WrittenFiles, places, put
 from reconciler.app.recorded_use.selection import ClusterSelection, WindowOptions
-from reconciler.app.recorded_use.spark_job import SparkOptions
 from reconciler.errors import UsageError
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.manifest.loader import load_files
 from reconciler.quota.entity import entity
 from reconciler.usage.impact.result_rows import EvidenceNote
@@ -35,7 +35,7 @@ def options_of(clusters: ClusterSelection, target: str | None = "new") -> Recomm
         lake="lake",
         clusters=clusters,
         window=WindowOptions(),
-        running=SparkOptions(),
+        running=SessionSettings(),
         most=200,
         folder=None if target is None else Path(target),
     )

@@ -7,13 +7,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from reconciler.app.recorded_use.spark_job import SparkOptions, run
+from reconciler.app.recorded_use.spark_job import run
 from reconciler.base import installation as extras
 from reconciler.cli.spark.lake import rollup_document
 from reconciler.cli.spark.options import engine_option, running_options
 from reconciler.errors import ConfigError, UsageError
 from reconciler.evidence.spark.jobs import rollup
-from reconciler.evidence.spark.runtime.session import SessionSettings
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from tests.cli.conftest import Run
 from tests.evidence.spark import lakes
 
@@ -21,20 +21,17 @@ from tests.evidence.spark import lakes
 @click.command()
 @running_options()
 @engine_option()
-def show_options(running: SparkOptions, engine: str) -> None:
+def show_options(running: SessionSettings, engine: str) -> None:
     click.echo(f"{running} {engine}")
 
 
 def test_options_define_where_a_job_runs() -> None:
     words = ["--master", "local[2]", "--memory", "2g", "--brief", "--engine", "core"]
     output = CliRunner().invoke(show_options, words).output
-    assert output == f"{SparkOptions(master='local[2]', memory='2g', brief=True)} core\n"
-    assert CliRunner().invoke(show_options, []).output == f"{SparkOptions()} auto\n"
-    assert SparkOptions(master="local[2]", memory="2g", brief=True).settings() == SessionSettings(
-        master="local[2]", memory="2g", brief=True
-    )
+    assert output == f"{SessionSettings(master='local[2]', memory='2g', brief=True)} core\n"
+    assert CliRunner().invoke(show_options, []).output == f"{SessionSettings()} auto\n"
     with pytest.raises(ConfigError, match="not both"):
-        SparkOptions(master="local", remote="sc://x").settings()
+        SessionSettings(master="local", remote="sc://x")
 
 
 def test_without_the_extra_the_error_names_the_install_command(
@@ -42,7 +39,7 @@ def test_without_the_extra_the_error_names_the_install_command(
 ) -> None:
     monkeypatch.setitem(extras.MODULES, "spark", ("no_such_module",))
     with pytest.raises(UsageError, match="kquota spark rollup needs no_such_module") as caught:
-        run("rollup", "memory://", SparkOptions())
+        run("rollup", "memory://", SessionSettings())
     assert "[spark]" in caught.value.hint
 
 

@@ -26,6 +26,7 @@ from reconciler.evidence.spark.jobs import (
     usage,
 )
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.spark.tables import bounded_rows
 from reconciler.evidence.spark.tables.time_window import ReportWindow
 from reconciler.evidence.spark.usage import candidate_plans
@@ -109,7 +110,7 @@ def run_all(
 
 def main(words: list[str]) -> None:
     folder, states, output, jobs, *remote = words
-    with session.opened(session.SessionSettings(remote=remote[0] if remote else None)) as spark:
+    with session.opened(SessionSettings(remote=remote[0] if remote else None)) as spark:
         results = run_all(spark, folder, Path(states), jobs.split(","))
         Path(output).write_text(json.dumps(results, default=str), encoding="utf-8")
 

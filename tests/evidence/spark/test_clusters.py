@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.errors import SparkError
 from reconciler.evidence.spark.runtime import session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark import __main__ as main_file
 from tests.evidence.spark import lakes
 from tests.servers import spark as servers
@@ -59,5 +60,5 @@ def test_an_error_through_spark_connect_is_one_sentence(
 def test_an_unreachable_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "ANSWER_SECONDS", 0.5)
     with pytest.raises(SparkError, match=r"no session at sc://127\.0\.0\.1:9: no answer") as caught:
-        session.started(session.SessionSettings(remote="sc://127.0.0.1:9"))
+        session.started(SessionSettings(remote="sc://127.0.0.1:9"))
     assert caught.value.hint == "check the address, and that the server runs"

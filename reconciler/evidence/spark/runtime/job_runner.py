@@ -13,6 +13,7 @@ from reconciler.base.clock import SystemClock
 from reconciler.base.protocols import Progress
 from reconciler.errors import KquotaError, SparkError
 from reconciler.evidence.spark.runtime import jvm, progress, session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.evidence.store.files.object_store import opened as store_opened
 from reconciler.evidence.store.lake import Lake
 
@@ -30,7 +31,7 @@ def run(
     name: str,
     job: JobFunction,
     lake: str,
-    session_settings: session.SessionSettings,
+    session_settings: SessionSettings,
     settings: object,
 ) -> Any:  # noqa: ANN401 - the job's result
     """Run a job in its own session, which is stopped before this returns.

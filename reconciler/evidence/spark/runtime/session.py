@@ -6,11 +6,9 @@ configures Spark, and nothing is set here.
 
 import contextlib
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +19,7 @@ from reconciler.errors import ConfigError, SparkError
 from reconciler.evidence.spark.runtime import class_archive, jvm
 from reconciler.evidence.spark.runtime.masters import is_connect, local_cores, submitted
 from reconciler.evidence.spark.runtime.package_shipment import shipped
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 ANSWER_SECONDS: Final = 15
 """Maximum time in seconds until a Connect server answers."""
@@ -32,45 +31,6 @@ _LOOPBACK: Final = "127.0.0.1"
 QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """With C1 alone a JVM reserves 48 MB for compiled code instead of 240. A few large jobs fill that, and the JVM ends."""
 LOG4J: Final = Path(__file__).with_name("log4j2.properties")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSettings:
-    """Where jobs run."""
-
-    # A Spark master (`local[2]`, `spark://host:7077`, `k8s://…`, `yarn`); None = that of spark-submit or
-    # `SPARK_REMOTE`, else all cores of this machine.
-    master: str | None = None
-    # `sc://host:port` of a Spark Connect server; excludes `master` and `memory`.
-    remote: str | None = None
-    # Heap of the JVM that is started here, such as `2g`; None = Spark's default of 1g.
-    memory: str | None = None
-    # Whether a local JVM uses a class-data archive, created at the first start.
-    archive: bool = True
-    # For runs of seconds: the JVM compiles less, so it starts faster and computes slower. Local only.
-    brief: bool = False
-
-    def __post_init__(self) -> None:
-        if self.master and self.remote:
-            raise ConfigError(
-                "a session has a master or a remote address, not both",
-                key="remote",
-                hint="--remote names a Spark Connect server, which has its own master",
-            )
-        if self.remote and not self.remote.startswith("sc://"):
-            raise ConfigError(
-                f"{self.remote} is not the address of a Spark Connect server",
-                key="remote",
-                hint="such an address begins with sc://, like sc://spark.example.com:15002",
-            )
-        if self.memory and not re.fullmatch(r"[1-9]\d*[kmgt]b?", self.memory, re.IGNORECASE):
-            raise ConfigError(
-                f"{self.memory} is not an amount of memory", key="memory", hint="write 900m or 4g"
-            )
-        if self.remote and self.memory:
-            raise ConfigError(
-                "the memory of a Connect server is set where it is started", key="memory"
-            )
 
 
 def silent(line: str) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from reconciler.errors import ConfigError
 from reconciler.evidence.spark.runtime import class_archive, jvm, masters, session
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark.__main__ import main
 from tests.evidence.spark import lakes
 from tests.servers.processes import Child
@@ -32,7 +33,7 @@ DEADLINE = 120.0
 )
 def test_invalid_settings_are_refused(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        session.SessionSettings(**settings)
+        SessionSettings(**settings)
     assert caught.value.key in {"remote", "memory"}
 
 
@@ -156,7 +157,7 @@ class Conf:
 @pytest.mark.integration
 def test_jobs_use_the_session_of_their_caller_and_keep_it_open(spark: SparkSession) -> None:
     for _ in range(2):
-        with session.opened(session.SessionSettings(brief=True)) as shared:
+        with session.opened(SessionSettings(brief=True)) as shared:
             assert shared.sparkContext is spark.sparkContext
         assert spark.range(3).count() == 3
 
@@ -241,7 +242,8 @@ def test_an_error_of_spark_is_one_line_without_a_java_stack_trace(
 
 LOST = """
 import os, signal, sys
-from reconciler.evidence.spark.runtime import job_runner as running, jvm, session
+from reconciler.evidence.spark.runtime import job_runner as running, jvm
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 
 def run(spark, lake, settings, progress):
     os.kill(jvm.current().proc.pid, signal.SIGKILL)
@@ -249,7 +251,7 @@ def run(spark, lake, settings, progress):
 
 try:
     running.run("lost", run, sys.argv[1],
-                session.SessionSettings(master="local[2]", memory="600m", brief=True), None)
+                SessionSettings(master="local[2]", memory="600m", brief=True), None)
 except Exception as error:
     print(type(error).__name__, error, error.hint)
 """
@@ -274,7 +276,8 @@ def test_a_jvm_that_dies_is_reported_with_a_hint(tmp_path: Path) -> None:
 SLOW = """
 import sys
 from reconciler.evidence.spark.runtime import jvm, session
-with session.opened(session.SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
+from reconciler.evidence.spark.runtime.session_settings import SessionSettings
+with session.opened(SessionSettings(master="local[2]", memory="600m", brief=True)) as spark:
     print(jvm.current().proc.pid, flush=True)
     spark.range(10**15).selectExpr("sum(hash(id))").collect()
 """
