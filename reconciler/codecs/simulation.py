@@ -22,11 +22,7 @@ FORMAT: Final = 1
 
 
 def whatif_document(simulation: Simulation) -> dict[str, Json]:
-    """Return the section; equal simulations have equal sections.
-
-    Buckets that the plan does not change (``flipped``, ``unexplained``) are only counted in the notes: a plan lists
-    only clients that it changes.
-    """
+    """Return the section; equal simulations have equal sections."""
     return {
         "format": FORMAT,
         "enough": simulation.enough,

@@ -64,10 +64,9 @@ class ImpactQuery:
 
     cluster_id: str
     requests: tuple[ImpactRequest, ...]  # the future rows, in the order of `impact_row`
-    # Buckets without limits that will be counted under other tags: their history ends.
-    flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
-    # Series that the current limits cannot have produced.
-    unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
+    # Number of buckets without limits that will be counted under other tags: their history ends.
+    flipped: int = 0
+    unexplained: int = 0  # number of series that the current limits cannot have produced
     notes: tuple[str, ...] = ()
 
     @property
@@ -107,8 +106,8 @@ def impact_query(
         recorded: The limits under which the series were recorded; ``None`` = the current ones.
     """
     requests: list[ImpactRequest] = []
-    flipped: set[tuple[str, QuotaType, Bucket]] = set()
-    unexplained: set[tuple[str, QuotaType, Bucket]] = set()
+    flipped: set[tuple[QuotaType, Bucket]] = set()
+    unexplained: set[tuple[QuotaType, Bucket]] = set()
     notes: list[str] = []
     changed = _changed(before, after)
     for kind in QuotaType:
@@ -131,14 +130,14 @@ def impact_query(
         rows = change.rows(groups, NOTHING_SEEN if kind in measured else NOT_MEASURED)
         requests += rows
         for regrouping in groups.values():
-            flipped.update((cluster_id, kind, bucket) for bucket in regrouping.flipped)
-            unexplained.update((cluster_id, kind, bucket) for bucket in regrouping.unexplained)
+            flipped.update((kind, bucket) for bucket in regrouping.flipped)
+            unexplained.update((kind, bucket) for bucket in regrouping.unexplained)
         notes += change.notes(rows)
     return ImpactQuery(
         cluster_id=cluster_id,
         requests=tuple(sorted(requests, key=_order)),
-        flipped=tuple(sorted(flipped)),
-        unexplained=tuple(sorted(unexplained)),
+        flipped=len(flipped),
+        unexplained=len(unexplained),
         notes=tuple(notes),
     )
 

@@ -148,10 +148,6 @@ class Simulation:
     # Number of all rows, shown or not, by verdict. May be omitted if all rows are shown.
     verdicts: Mapping[ImpactVerdict, int] = field(default_factory=dict[ImpactVerdict, int])
     breaches: tuple[TierBreach, ...] = ()
-    # Buckets without limits that will be counted under other tags: `(cluster, type, bucket)`.
-    flipped: tuple[tuple[str, QuotaType, Bucket], ...] = ()
-    # Series that the limits in force cannot have produced.
-    unexplained: tuple[tuple[str, QuotaType, Bucket], ...] = ()
     notes: tuple[str, ...] = ()  # sentences about the whole: what could not be checked and why
 
     def __post_init__(self) -> None:

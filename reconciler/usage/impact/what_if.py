@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import (
@@ -71,9 +71,6 @@ MOST_ROWS: Final = 200
 
 CONSUMERS: Final = "tenants are consumers, whose use follows their limit, and are not shown"
 """The note if elastic types are ignored."""
-
-MOST_NAMES: Final = 50
-"""Maximum number of flipped and of unexplained buckets to list."""
 
 
 def unread(question: ImpactQuery, reason: str) -> tuple[ImpactRow, ...]:
@@ -204,13 +201,6 @@ def _worst_first(impact_row: ImpactRow) -> tuple[int, int, int, str]:
     )
 
 
-class QueryWarnings(NamedTuple):
-    """The numbers of flipped and unexplained buckets (:class:`ImpactQuery`)."""
-
-    flipped: int
-    unexplained: int
-
-
 def summarize(
     rows: Iterable[ImpactRow],
     evidence: Iterable[EvidenceNote],
@@ -218,7 +208,6 @@ def summarize(
     *,
     questions: Iterable[ImpactQuery] = (),
     notes: Iterable[str] = (),
-    noticed: QueryWarnings | None = None,
     max_rows: int = MOST_ROWS,
 ) -> Simulation:
     """Return the shown part of a simulation, and its breaches of the policy.
@@ -227,9 +216,8 @@ def summarize(
         rows: Rows of all clusters.
         evidence: One note per cluster.
         policy: The tiers.
-        questions: The queries, for their flipped and unexplained buckets and notes.
+        questions: The queries, for their numbers of flipped and unexplained buckets and notes.
         notes: More sentences about the whole.
-        noticed: The numbers of flipped and unexplained buckets if questions list only a part; ``None`` = all are listed.
         max_rows: Maximum number of rows; tenants are shown whole, and at least one; those that the policy refuses come first.
     """
     elastic = policy.elastic is ElasticHandling.IGNORE
@@ -247,20 +235,15 @@ def summarize(
         )
         into += group
     all_questions = tuple(questions)
-    flipped = sorted(flipped_bucket for each in all_questions for flipped_bucket in each.flipped)
-    unexplained = sorted(
-        unexplained_bucket for each in all_questions for unexplained_bucket in each.unexplained
-    )
     sentences = [*notes, *(note for question in all_questions for note in question.notes)]
-    query_warnings = noticed or QueryWarnings(len(flipped), len(unexplained))
     sentences += _count_phrases(
         (ignored, CONSUMERS),
         (
-            query_warnings.flipped,
+            sum(question.flipped for question in all_questions),
             "buckets without a limit will be counted under other names, and their history ends",
         ),
         (
-            query_warnings.unexplained,
+            sum(question.unexplained for question in all_questions),
             "series were recorded under limits other than the current ones",
         ),
     )
@@ -273,8 +256,6 @@ def summarize(
         breaches=tuple(
             tier_breach for _, tier_breaches in refused_groups for tier_breach in tier_breaches
         ),
-        flipped=tuple(flipped[:MOST_NAMES]),
-        unexplained=tuple(unexplained[:MOST_NAMES]),
         notes=tuple(sentences),
     )
 

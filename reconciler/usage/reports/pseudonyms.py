@@ -177,8 +177,6 @@ def _walked(names: Pseudonyms, value: T) -> T:
             renamed = replace(
                 renamed,
                 notes=_withheld(renamed.notes),
-                flipped=_beside(names, renamed.flipped),
-                unexplained=_beside(names, renamed.unexplained),
             )
     result: T = renamed
     return result
@@ -190,14 +188,6 @@ def _field(names: Pseudonyms, name: str, value: object) -> object:
     if isinstance(value, str) and name == "source_entity":
         return names.source(value)
     return _walked(names, value)
-
-
-_Beside: TypeAlias = tuple[str, QuotaType, Bucket]
-
-
-def _beside(names: Pseudonyms, rows: tuple[_Beside, ...]) -> tuple[_Beside, ...]:
-    """Replace the cluster ids in tuples of cluster, type and bucket, and sort them."""
-    return tuple(sorted((names.name("cluster", row[0]), *row[1:]) for row in rows))
 
 
 def _withheld(sentences: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.entity_forms import canonical_text, read_canonical
 from reconciler.usage.reports.pseudonyms import Pseudonyms
 from reconciler.usage.reports.usage import UsageReport
-from reconciler.usage.samples import QuotaType
 from reconciler.usage.tags import bucket_of
 from tests.render.use_reports import SIMULATION, whole_report
 
@@ -78,8 +77,6 @@ def test_a_report_with_pseudonyms_contains_no_name(secret: str) -> None:
             breaches=(replace(SIMULATION.breaches[0], row=row),),
             notes=(secret,),
             evidence=(replace(report.evidence[0], partial=(secret,)),),
-            flipped=((secret, QuotaType.FETCH, bucket),),
-            unexplained=((secret, QuotaType.FETCH, bucket),),
         ),
         usage=(replace(report.usage[0], bucket=bucket, cluster_id=secret),),
         capacity=(replace(report.capacity[0], cluster_id=secret),),
@@ -119,8 +116,6 @@ def _report(names: Sequence[str]) -> UsageReport:
                 breaches=(),
                 left_out=0,
                 verdicts={rows[0].verdict: 6},
-                unexplained=(),
-                flipped=tuple(("c", QuotaType.FETCH, bucket) for bucket in sorted(buckets)),
             ),
             usage=tuple(
                 replace(
@@ -155,6 +150,5 @@ def test_rows_with_equal_figures_are_ordered_by_pseudonyms_and_not_by_names() ->
     assert report.simulation is not None
     users = [row.bucket.user for row in report.simulation.rows]
     assert users == sorted(users)
-    assert list(report.simulation.flipped) == sorted(report.simulation.flipped)
     real = [NAMES.name("user", name) for name in "abcdef"]
     assert users != real

@@ -51,7 +51,7 @@ ROWS: Final = StructType(
         StructField("parts", ArrayType(_PART)),
     ]
 )
-"""Schema of the result; ``item`` is :data:`ASKED` or the kind of a remark, ``n`` numbers the rows of a cluster."""
+"""Schema of the result; ``item`` is :data:`ASKED` or the kind of a remark; ``n`` numbers the rows of a cluster, or is a number of buckets."""
 
 ASKED, FLIPPED, UNEXPLAINED, NOTE = "asked", "flipped", "unexplained", "note"
 
@@ -115,10 +115,8 @@ def _rows(query: ImpactQuery, max_gap_ms: int) -> Iterator[dict[str, Any]]:
     for n, request in enumerate(query.requests):
         row = row_document(request) | {"item": ASKED, "n": n, "max_gap_ms": max_gap_ms}
         yield cluster | row
-    unexplained_rows = [(FLIPPED, kind, bucket) for _, kind, bucket in query.flipped]
-    unexplained_rows += [(UNEXPLAINED, kind, bucket) for _, kind, bucket in query.unexplained]
-    for n, (item, kind, bucket) in enumerate(unexplained_rows):
-        yield cluster | bucket.columns | {"item": item, "n": n, "quota_type": str(kind)}
+    yield cluster | {"item": FLIPPED, "n": query.flipped}
+    yield cluster | {"item": UNEXPLAINED, "n": query.unexplained}
     for n, text in enumerate(query.notes):
         yield cluster | {"item": NOTE, "n": n, "reason": text}
 

@@ -1,11 +1,11 @@
 """A summary of very many rows for people: the worst tenants with all their rows, and counts of the rest. Only these reach the driver."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -22,20 +22,19 @@ from reconciler.usage.impact.tier_policy import ELASTIC, ElasticHandling, WhatIf
 from reconciler.usage.impact.verdict import ImpactVerdict
 from reconciler.usage.impact.what_if import (
     CONSUMERS,
-    MOST_NAMES,
     MOST_ROWS,
-    QueryWarnings,
     summarize,
 )
-from reconciler.usage.samples import QuotaType
 from reconciler.usage.tables import IMPACT_ROW
-from reconciler.usage.tags import bucket_of_row
 
 TENANT: Final = ("cluster_id", "quota_type", *BUCKET, "any_name")
 
 
 MOST_SHOWN: Final = 100_000
 """Maximum number of rows of the worst tenants on the driver."""
+
+MOST_NOTES: Final = 50
+"""Maximum number of sentences about whole types."""
 
 
 def _refusing(
@@ -116,18 +115,38 @@ def simulation(
         )
     ]
     verdict_counts = tally(rows)
-    question_facts = questions.where(fn.col("item") != ASKED)
+    remarks = questions.where(fn.col("item") != ASKED)
     amounts = {
-        row["item"]: row["count"]
-        for row in bounded_rows.rows(question_facts.groupBy("item").count(), 3, "counts")
+        row["item"]: row
+        for row in bounded_rows.rows(
+            remarks.groupBy("item").agg(fn.count("*").alias("rows"), fn.sum("n").alias("buckets")),
+            3,
+            "counts",
+        )
     }
+    flipped, unexplained = (
+        amounts[item]["buckets"] if item in amounts else 0 for item in (FLIPPED, UNEXPLAINED)
+    )
+    sentences = amounts[NOTE]["rows"] if NOTE in amounts else 0
+    if sentences > MOST_NOTES:
+        further = (
+            f"{sentences:,} sentences about whole types in all; the first {MOST_NOTES} are shown"
+        )
+        notes += (further,)
     summary = summarize(
         shown_rows,
         evidence,
         policy,
-        questions=[_question(question_facts, amounts)],
-        notes=(*notes, *_more(amounts.get(NOTE, 0))),
-        noticed=QueryWarnings(amounts.get(FLIPPED, 0), amounts.get(UNEXPLAINED, 0)),
+        questions=[
+            ImpactQuery(
+                cluster_id="",
+                requests=(),
+                flipped=flipped,
+                unexplained=unexplained,
+                notes=_first_notes(remarks) if sentences else (),
+            )
+        ],
+        notes=notes,
         max_rows=max_rows,
     )
     return replace(
@@ -138,33 +157,7 @@ def simulation(
     )
 
 
-def _question(question_facts: DataFrame, amounts: Mapping[str, int]) -> ImpactQuery:
-    """Return the remarks of all clusters, as many of each kind as are shown; ``amounts`` says of which kinds there are any."""
-
-    def first(item: str) -> list[Row]:
-        if item not in amounts:
-            return []
-        of_item = question_facts.where(fn.col("item") == item).orderBy("cluster_id", "n")
-        return bounded_rows.rows(of_item.limit(MOST_NAMES), MOST_NAMES, "remarks")
-
-    flipped, unexplained = (
-        tuple(
-            (row["cluster_id"], QuotaType(row["quota_type"]), bucket_of_row(row.asDict()))
-            for row in first(item)
-        )
-        for item in (FLIPPED, UNEXPLAINED)
-    )
-    return ImpactQuery(
-        cluster_id="",
-        requests=(),
-        flipped=flipped,
-        unexplained=unexplained,
-        notes=tuple(f"{row['cluster_id']}: {row['reason']}" for row in first(NOTE)),
-    )
-
-
-def _more(sentences: int) -> tuple[str, ...]:
-    """Return a sentence with the number of sentences, if it exceeds the shown ones."""
-    if sentences <= MOST_NAMES:
-        return ()
-    return (f"{sentences:,} sentences about whole types in all; the first {MOST_NAMES} are shown",)
+def _first_notes(remarks: DataFrame) -> tuple[str, ...]:
+    of_notes = remarks.where(fn.col("item") == NOTE).orderBy("cluster_id", "n").limit(MOST_NOTES)
+    rows = bounded_rows.rows(of_notes, MOST_NOTES, "remarks")
+    return tuple(f"{row['cluster_id']}: {row['reason']}" for row in rows)
