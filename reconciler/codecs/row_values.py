@@ -5,6 +5,7 @@ Keys are names of fields, which are the columns of the tables; the columns of a 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from datetime import date
 from enum import Enum, StrEnum
 from functools import cache
 from types import UnionType
@@ -23,6 +24,8 @@ def json_of(value: object) -> Json:
     Raises:
         TypeError: The value has a type that has no form in JSON.
     """
+    if isinstance(value, date):
+        value = value.isoformat()
     if isinstance(value, Enum):
         return str(value.value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -47,10 +50,19 @@ def row_document(value: object) -> dict[str, Json]:
     return document
 
 
+def read_day(reader: DocumentReader) -> date:
+    """Read a date (YYYY-MM-DD)."""
+    try:
+        return date.fromisoformat(reader.text())
+    except ValueError:
+        reader.fail("a date")
+
+
 _SCALARS: Final[Mapping[object, Callable[[DocumentReader], object]]] = {
     str: DocumentReader.text,
     int: DocumentReader.amount,
     bool: DocumentReader.boolean,
+    date: read_day,
     float: lambda reader: reader.value if isinstance(reader.value, float) else reader.set_value(),
 }
 

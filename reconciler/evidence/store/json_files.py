@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from typing import Final
 
 from reconciler.base import bounded_json
@@ -74,11 +73,3 @@ def schema_version(top: DocumentReader, path: str) -> int:
         if version > SCHEMA_VERSION
         else "make it again with kquota spark ingest",
     )
-
-
-def read_day(reader: DocumentReader) -> date:
-    """Read a date (YYYY-MM-DD)."""
-    try:
-        return date.fromisoformat(reader.text())
-    except ValueError:
-        reader.fail("a date")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
-from reconciler.codecs.reader import DocumentReader
-from reconciler.codecs.row_values import json_of, read_row, row_document
+from reconciler.codecs.row_values import read_row, row_document
 from reconciler.errors import LakeDamaged
 from reconciler.evidence.store import json_files
 from reconciler.evidence.store.manifest import UnitFile, safe
@@ -53,11 +52,10 @@ TABLES: Final = {table.name: table for table in (USAGE_SAMPLE, TARGET_UP, QUOTA_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceFile:
+class EvidenceFile(UnitFile):
     """One file of the evidence."""
 
-    file: UnitFile  # path from the root of the store, size, rows and SHA-256
-    table: Table
+    table: str  # a name in `TABLES`
     day: date
     source: str  # digest of the inputs; if it is equal, the file need not be created again
     end_sha256: str  # SHA-256 of the Parquet footer, for readers that do not fetch the whole file
@@ -79,8 +77,9 @@ class LatestPointer:
     schema_version: int = SCHEMA_VERSION
     from_ms: int
     to_ms: int  # end of the window, exclusive
-    created_ms: int
-    pace: Cadence
+    made_ms: int
+    step_ms: int
+    max_gap_ms: int
     # Lowest share of the window, over brokers, in which the broker answered scrapes; in millionths.
     coverage_ppm: int
     # The quota snapshot in effect at the end of the window; "" if there is none.
@@ -89,42 +88,21 @@ class LatestPointer:
     measured: tuple[QuotaType, ...] = ()  # quota types with any recorded bucket
     partial: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    parts: tuple[EvidenceFile, ...] = ()
+    files: tuple[EvidenceFile, ...] = ()
     retired: tuple[RetiredFile, ...] = ()  # files of earlier publications that are not removed yet
+
+    @property
+    def cadence(self) -> Cadence:
+        """The cadence of the samples."""
+        return Cadence(step_ms=self.step_ms, max_gap_ms=self.max_gap_ms)
 
     def of(self, table: Table) -> tuple[EvidenceFile, ...]:
         """Return the files of one table, sorted by day."""
-        return tuple(evidence_file for evidence_file in self.parts if evidence_file.table is table)
+        return tuple(file for file in self.files if file.table == table.name)
 
     def document(self) -> dict[str, Json]:
         """Return the content of the file as JSON values."""
-        return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "schema_version": self.schema_version,
-            "cluster_id": self.cluster_id,
-            "from_ms": self.from_ms,
-            "to_ms": self.to_ms,
-            "made_ms": self.created_ms,
-            **row_document(self.pace),
-            "coverage_ppm": self.coverage_ppm,
-            "snapshot_id": self.snapshot_id,
-            "observed_at_ms": self.observed_at_ms,
-            "measured": json_of(self.measured),
-            "partial": list(self.partial),
-            "counts": dict(sorted(self.counts.items())),
-            "files": [
-                {
-                    **row_document(part.file),
-                    "table": part.table.name,
-                    "day": part.day.isoformat(),
-                    "source": part.source,
-                    "end_sha256": part.end_sha256,
-                }
-                for part in self.parts
-            ],
-            "retired": json_of(self.retired),
-        }
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **row_document(self)}
 
     def json(self) -> bytes:
         """Return the content of the file."""
@@ -144,22 +122,14 @@ def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
     """
     top = json_files.opened(content, path, FORMAT, FORMAT_VERSION)
     with json_files.damage_located(path):
-        latest = LatestPointer(
-            schema_version=json_files.schema_version(top, path),
-            cluster_id=top["cluster_id"].text(),
-            from_ms=top["from_ms"].amount(),
-            to_ms=top["to_ms"].amount(),
-            created_ms=top["made_ms"].amount(),
-            pace=read_row(top, Cadence),
-            coverage_ppm=top["coverage_ppm"].amount(),
-            snapshot_id=top["snapshot_id"].text(),
-            observed_at_ms=top["observed_at_ms"].amount(),
-            measured=top["measured"].rows(lambda word: word.word(QuotaType)),
-            partial=top["partial"].rows(DocumentReader.text),
-            counts={state: count.amount() for state, count in top["counts"].pairs()},
-            parts=top["files"].rows(_read_part),
-            retired=top["retired"].rows(lambda row: read_row(row, RetiredFile)),
-        )
+        _ = json_files.schema_version(top, path)
+        latest = read_row(top, LatestPointer)
+        _ = latest.cadence
+        for number, file in enumerate(latest.files):
+            if file.table not in TABLES:
+                raise LakeDamaged(
+                    f"files[{number}].table should be one of {', '.join(TABLES)}", path=path
+                )
         top.expect(latest.document())
     if latest.cluster_id != cluster_id:
         raise LakeDamaged(f"is of the cluster {latest.cluster_id}, not of {cluster_id}", path=path)
@@ -167,11 +137,7 @@ def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
         raise LakeDamaged(
             "the window is invalid: it ends before it starts or after the year 9999", path=path
         )
-    rows = sum(
-        evidence_file.file.rows
-        for evidence_file in latest.parts
-        if evidence_file.table is not USAGE_SAMPLE
-    )
+    rows = sum(file.rows for file in latest.files if file.table != USAGE_SAMPLE.name)
     if rows > MOST_ROWS_READ:
         raise LakeDamaged(
             f"names {rows:,} rows besides samples; {MOST_ROWS_READ:,} are read",
@@ -179,13 +145,3 @@ def read(content: bytes, path: str, cluster_id: str) -> LatestPointer:
             hint="publish a shorter window",
         )
     return latest
-
-
-def _read_part(row: DocumentReader) -> EvidenceFile:
-    return EvidenceFile(
-        file=read_row(row, UnitFile),
-        table=TABLES[row["table"].choice(TABLES)],
-        day=json_files.read_day(row["day"]),
-        source=row["source"].text(),
-        end_sha256=row["end_sha256"].text(),
-    )

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from reconciler.codecs.reader import DocumentReader
-from reconciler.codecs.row_values import json_of, read_row
+from reconciler.codecs.row_values import json_of, read_day, read_row
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import json_files
 from reconciler.render.json_values import Json
@@ -178,7 +178,7 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
             unit=Unit(
                 table=table,
                 cluster_id=top["cluster_id"].text(),
-                day=json_files.read_day(top["day"]),
+                day=read_day(top["day"]),
             ),
             generation=top["generation"].amount(),
             schema_version=json_files.schema_version(top, path),

@@ -188,8 +188,8 @@ def _load_evidence(
         files = pool.map(
             lambda evidence_file: RowGroupFile(
                 store,
-                evidence_file.file,
-                evidence_file.table,
+                evidence_file,
+                USAGE_SAMPLE,
                 evidence_file.end_sha256,
             ),
             latest.of(USAGE_SAMPLE),
@@ -208,7 +208,7 @@ def _load_evidence(
             note=note,
             state=states.get(latest.snapshot_id),
             recorded=_recorded(latest, states),
-            cadence=latest.pace,
+            cadence=latest.cadence,
             _measured=frozenset(latest.measured),
             _buckets=sample_columns.buckets_by_type(
                 pa.concat_tables([arrow_tables.schema(BUCKET_SEEN).empty_table(), *observed_tables])
@@ -225,11 +225,11 @@ def _recorded(latest: LatestPointer, states: Mapping[str, QuotaState]) -> Record
     )
 
 
-def _small(store: FileStore, part: EvidenceFile) -> pa.Table:
-    file, location = part.file, store.display_path(part.file.path)
+def _small(store: FileStore, file: EvidenceFile) -> pa.Table:
+    location = store.display_path(file.path)
     content = store.get(file.path, max_bytes=file.size + 1)
     parquet_files.check_same(content, size=file.size, sha256=file.sha256, path=location)
-    return parquet_files.read(part.table, content, path=location, rows=file.rows)
+    return parquet_files.read(latest_.TABLES[file.table], content, path=location, rows=file.rows)
 
 
 def _note(latest: LatestPointer, source: str) -> EvidenceNote:
@@ -238,8 +238,8 @@ def _note(latest: LatestPointer, source: str) -> EvidenceNote:
         source=source,
         from_ms=latest.from_ms,
         to_ms=latest.to_ms,
-        made_ms=latest.created_ms,
-        step_ms=latest.pace.step_ms,
+        made_ms=latest.made_ms,
+        step_ms=latest.step_ms,
         coverage_ppm=latest.coverage_ppm,
         snapshot_id=latest.snapshot_id,
         partial=latest.partial,
@@ -253,7 +253,7 @@ def _note(latest: LatestPointer, source: str) -> EvidenceNote:
 
 def _too_old(latest: LatestPointer, now_ms: int, max_age_ms: int) -> str:
     ends = datetime.fromtimestamp(latest.to_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    if latest.created_ms > now_ms + AHEAD_MS:
+    if latest.made_ms > now_ms + AHEAD_MS:
         return "its publication time is in the future: check the clocks of both machines"
     if now_ms - latest.to_ms > max_age_ms:
         return f"it ends {ends}, {_ages(now_ms - latest.to_ms, max_age_ms)}"

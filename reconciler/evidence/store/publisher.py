@@ -68,19 +68,21 @@ def publish(
     limits = observed_limits(lake, cluster_id, begin, to_ms)
     bucket_files = work.bucket_files()
     parts = [*work.copies(), *bucket_files, *work.limits(limits)]
+    cadence = work.pace() or pace
     latest = LatestPointer(
         cluster_id=cluster_id,
         from_ms=begin,
         to_ms=to_ms,
-        created_ms=now_ms,
-        pace=work.pace() or pace,
+        made_ms=now_ms,
+        step_ms=cadence.step_ms,
+        max_gap_ms=cadence.max_gap_ms,
         coverage_ppm=coverage_ppm(lake, cluster_id, begin, to_ms),
         snapshot_id=limits.snapshot.snapshot_id if limits.snapshot else "",
         observed_at_ms=limits.snapshot.observed_at_ms if limits.snapshot else 0,
         measured=work.measured(bucket_files),
         partial=work.partial(limits),
         counts=work.counts(limits),
-        parts=tuple(parts),
+        files=tuple(parts),
         retired=work.retired(parts, now_ms),
     )
     to.put(f"{work.folder}/{latest_.NAME}", latest.json())
@@ -107,8 +109,8 @@ class _Publication:
         self.stored_files = {file.path: file for file in to.stored(self.folder)}
         self.before = self._before()
         self.old = {
-            (evidence_file.table.name, evidence_file.day, evidence_file.source): evidence_file
-            for evidence_file in (self.before.parts if self.before else ())
+            (evidence_file.table, evidence_file.day, evidence_file.source): evidence_file
+            for evidence_file in (self.before.files if self.before else ())
         }
         first, last = day_of(from_ms), day_of(to_ms - 1)
         self.days: dict[date, Manifest | None] = {
@@ -204,29 +206,29 @@ class _Publication:
         self, table: Table, day: date, content: bytes, rows: int, source: str
     ) -> EvidenceFile:
         digest = hashlib.sha256(content).hexdigest()
-        file = UnitFile(
+        evidence_file = EvidenceFile(
             path=f"{self.folder}/{table.name}/{day.isoformat()}-{digest}.parquet",
             size=len(content),
             rows=rows,
             sha256=digest,
+            table=table.name,
+            day=day,
+            source=source,
+            end_sha256=hashlib.sha256(parquet_files.end_of(content)).hexdigest(),
         )
-        end = hashlib.sha256(parquet_files.end_of(content)).hexdigest()
-        evidence_file = EvidenceFile(file=file, table=table, day=day, source=source, end_sha256=end)
         if not self._is_there(evidence_file):
-            self.to.put(file.path, content)
+            self.to.put(evidence_file.path, content)
         return evidence_file
 
     def _is_there(self, part: EvidenceFile) -> bool:
-        stored_file = self.stored_files.get(part.file.path)
-        return (
-            not self._upload_all and stored_file is not None and stored_file.size == part.file.size
-        )
+        stored_file = self.stored_files.get(part.path)
+        return not self._upload_all and stored_file is not None and stored_file.size == part.size
 
     def measured(self, bucket_files: Iterable[EvidenceFile]) -> tuple[QuotaType, ...]:
         """Return the quota types with any recorded bucket; brokers have no rate metrics for a type without quotas."""
         quota_types: set[str] = set()
         for evidence_file in bucket_files:
-            path = evidence_file.file.path
+            path = evidence_file.path
             rows = parquet_files.read(
                 BUCKET_SEEN, self.to.get(path), path=path, columns=["quota_type"]
             )
@@ -271,10 +273,10 @@ class _Publication:
         """Return files that are no longer listed and that were retired less than :data:`GRACE_MS` ago."""
         if self.before is None:
             return ()
-        published_paths = {evidence_file.file.path for evidence_file in parts}
+        published_paths = {evidence_file.path for evidence_file in parts}
         since = {retired_file.path: retired_file.since_ms for retired_file in self.before.retired}
-        for evidence_file in self.before.parts:
-            since[evidence_file.file.path] = now_ms
+        for evidence_file in self.before.files:
+            since[evidence_file.path] = now_ms
         return tuple(
             RetiredFile(path=path, since_ms=at)
             for path, at in sorted(since.items())
@@ -283,7 +285,7 @@ class _Publication:
 
     def sweep(self, latest: LatestPointer, now_ms: int) -> None:
         """Remove files that are neither listed nor retired and are older than :data:`GRACE_MS`."""
-        retained_paths = {evidence_file.file.path for evidence_file in latest.parts} | {
+        retained_paths = {evidence_file.path for evidence_file in latest.files} | {
             retired_file.path for retired_file in latest.retired
         }
         self.to.delete(

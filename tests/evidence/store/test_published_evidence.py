@@ -15,7 +15,7 @@ from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import latest_pointer, published_evidence
 from reconciler.evidence.store.files import object_store, parquet_files
 from reconciler.evidence.store.lake import Lake, UnitContent
-from reconciler.evidence.store.latest_pointer import LatestPointer
+from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, LatestPointer
 from reconciler.evidence.store.published_evidence import (
     UNKNOWN_PACE,
     PublishedEvidence,
@@ -384,13 +384,13 @@ def test_unknown_values_of_an_enumeration_make_a_file_unusable(
     lake: Lake, to: rows.Watched
 ) -> None:
     pointer = published(lake, to, 1)
-    part = next(part for part in pointer.parts if part.table.name == "bucket_seen")
-    strange = parquet_files.read(part.table, to.get(part.file.path), path="x")
-    place = part.table.names.index("quota_type")
+    part = next(part for part in pointer.files if part.table == "bucket_seen")
+    strange = parquet_files.read(BUCKET_SEEN, to.get(part.path), path="x")
+    place = BUCKET_SEEN.names.index("quota_type")
     content = parquet_files.write_parquet(
-        part.table, strange.set_column(place, "quota_type", pa.array(["telepathy"]))
+        BUCKET_SEEN, strange.set_column(place, "quota_type", pa.array(["telepathy"]))
     )
-    to.put(part.file.path, content)
+    to.put(part.path, content)
     latest = json.loads(to.get(LATEST))
     for file_entry in latest["files"]:
         if file_entry["table"] == "bucket_seen":

@@ -12,7 +12,7 @@ from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.files import parquet_files
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, EvidenceFile, LatestPointer
-from reconciler.evidence.store.manifest import UnitFile, counts_of
+from reconciler.evidence.store.manifest import counts_of
 from reconciler.evidence.store.publisher import MOST_SENTENCES, publish
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
@@ -61,14 +61,14 @@ def test_a_window_is_published_with_all_tables_of_a_preview(lake: Lake, to: rows
         None,
     )
     latest = published(lake, to, 2)
-    assert [(part.table.name, part.day, part.file.rows) for part in latest.parts] == [
+    assert [(part.table, part.day, part.rows) for part in latest.files] == [
         ("usage_sample", rows.day(0), 6),
         ("usage_sample", rows.day(1), 6),
         ("bucket_seen", rows.day(0), 2),
         ("bucket_seen", rows.day(1), 2),
         ("quota_entry", rows.day(0), 1),
     ]
-    assert (latest.from_ms, latest.to_ms, latest.created_ms) == (rows.at(0), rows.at(2), rows.at(2))
+    assert (latest.from_ms, latest.to_ms, latest.made_ms) == (rows.at(0), rows.at(2), rows.at(2))
     assert (latest.snapshot_id, latest.observed_at_ms) == ("s", rows.at(0))
     assert latest.measured == (QuotaType.PRODUCE,)
     assert latest.partial == ()
@@ -77,11 +77,11 @@ def test_a_window_is_published_with_all_tables_of_a_preview(lake: Lake, to: rows
     assert latest.coverage_ppm == 180_000 * MILLION // (2 * DAY_MS)
     content = to.get(f"{rows.CLUSTER}/LATEST.json")
     assert latest_.read(content, "x", rows.CLUSTER) == latest
-    for part in latest.parts:
-        assert part.file.sha256 in part.file.path
-        file = to.get(part.file.path)
-        parquet_files.check_same(file, size=part.file.size, sha256=part.file.sha256, path="x")
-        assert parquet_files.read(part.table, file, path="x").num_rows == part.file.rows
+    for part in latest.files:
+        assert part.sha256 in part.path
+        file = to.get(part.path)
+        parquet_files.check_same(file, size=part.size, sha256=part.sha256, path="x")
+        assert parquet_files.read(latest_.TABLES[part.table], file, path="x").num_rows == part.rows
     assert to.put_paths[-1] == f"{rows.CLUSTER}/LATEST.json"
 
 
@@ -95,7 +95,7 @@ def test_buckets_seen_are_counted_by_broker(lake: Lake, to: rows.Watched) -> Non
     lake.commit(rows.unit(USAGE_SAMPLE), UnitContent(rows=content), None)
     latest = published(lake, to, 1)
     (part,) = latest.of(BUCKET_SEEN)
-    bucket_rows = parquet_files.read(BUCKET_SEEN, to.get(part.file.path), path="x").to_pylist()
+    bucket_rows = parquet_files.read(BUCKET_SEEN, to.get(part.path), path="x").to_pylist()
     assert [
         (row["quota_type"], row["user"], row["broker_id"], row["samples"]) for row in bucket_rows
     ] == [
@@ -119,7 +119,7 @@ def test_a_repeated_publication_uploads_the_changes_and_reads_no_other_day(
     store.found, store.ranges = [], []
     again = published(lake, to, 3)
     assert to.put_paths == [f"{rows.CLUSTER}/LATEST.json"]
-    assert again.parts == first.parts
+    assert again.files == first.files
     assert not [path for path in store.found if path.startswith(f"usage_sample/{rows.CLUSTER}")]
     fill(lake, 3)
     fill(lake, 1, users=("carol",))
@@ -148,7 +148,7 @@ def test_a_file_that_is_missing_or_of_another_size_is_uploaded_again(
     to.delete([path])
     if content is not None:
         to.put(path, content)
-    assert published(lake, to, 1).parts == latest.parts
+    assert published(lake, to, 1).files == latest.files
     assert to.put_paths[:-1] == [path]
 
 
@@ -159,7 +159,7 @@ def test_damaged_files_are_repaired_by_uploading_everything(
     fill(lake, 0)
     latest = published(lake, to, 1)
     part = latest.of(table)[0]
-    to.put(part.file.path, b"?" * part.file.size)
+    to.put(part.path, b"?" * part.size)
     repaired = publish(
         lake,
         rows.CLUSTER,
@@ -170,10 +170,8 @@ def test_damaged_files_are_repaired_by_uploading_everything(
         now_ms=rows.at(1),
         upload_all=True,
     )
-    assert repaired.parts == latest.parts
-    parquet_files.check_same(
-        to.get(part.file.path), size=part.file.size, sha256=part.file.sha256, path="x"
-    )
+    assert repaired.files == latest.files
+    parquet_files.check_same(to.get(part.path), size=part.size, sha256=part.sha256, path="x")
 
 
 def test_a_damaged_list_of_buckets_ends_the_publication_with_the_repair(
@@ -181,7 +179,7 @@ def test_a_damaged_list_of_buckets_ends_the_publication_with_the_repair(
 ) -> None:
     fill(lake, 0)
     part = published(lake, to, 1).of(BUCKET_SEEN)[0]
-    to.put(part.file.path, b"?" * part.file.size)
+    to.put(part.path, b"?" * part.size)
     with pytest.raises(LakeError) as damaged:
         published(lake, to, 1)
     assert "--publish --rebuild" in damaged.value.hint
@@ -195,14 +193,20 @@ def test_files_of_broker_responses_that_an_earlier_version_published_are_retired
     content = parquet_files.write_parquet(TARGET_UP, rows.up())
     path = f"{rows.CLUSTER}/target_up/2025-03-01-0.parquet"
     digest = hashlib.sha256(content).hexdigest()
-    file = UnitFile(path=path, size=len(content), rows=3, sha256=digest)
     earlier = EvidenceFile(
-        file=file, table=TARGET_UP, day=rows.day(0), source="s", end_sha256=digest
+        path=path,
+        size=len(content),
+        rows=3,
+        sha256=digest,
+        table="target_up",
+        day=rows.day(0),
+        source="s",
+        end_sha256=digest,
     )
     to.put(path, content)
-    to.put(f"{rows.CLUSTER}/LATEST.json", replace(latest, parts=(*latest.parts, earlier)).json())
+    to.put(f"{rows.CLUSTER}/LATEST.json", replace(latest, files=(*latest.files, earlier)).json())
     again = published(lake, to, 1)
-    assert again.parts == latest.parts
+    assert again.files == latest.files
     assert [retired_file.path for retired_file in again.retired] == [path]
 
 
@@ -250,10 +254,10 @@ def test_each_file_of_a_day_is_copied_as_it_is(lake: Lake, to: rows.Watched) -> 
     lake.commit(unit, UnitContent(files=tuple(files)), None)
     latest = published(lake, to, 1)
     copies = latest.of(USAGE_SAMPLE)
-    assert {part.file.sha256 for part in copies} == {file.sha256 for file in files}
+    assert {part.sha256 for part in copies} == {file.sha256 for file in files}
     for part in copies:
-        assert to.get(part.file.path) == lake.content(
-            next(file for file in files if file.sha256 == part.file.sha256)
+        assert to.get(part.path) == lake.content(
+            next(file for file in files if file.sha256 == part.sha256)
         )
     (bucket_file,) = latest.of(BUCKET_SEEN)
     assert bucket_file.file.rows == 2
@@ -288,7 +292,7 @@ def test_days_with_another_step_keep_the_longest_gap_of_the_window(
 ) -> None:
     fill(lake, 0, inputs=scrape_interval.inputs(Cadence(step_ms=60_000, max_gap_ms=300_000)))
     fill(lake, 1, inputs=scrape_interval.inputs(Cadence(step_ms=10_000, max_gap_ms=50_000)))
-    assert published(lake, to, 2).pace == Cadence(step_ms=10_000, max_gap_ms=300_000)
+    assert published(lake, to, 2).cadence == Cadence(step_ms=10_000, max_gap_ms=300_000)
 
 
 def test_the_number_of_sentences_is_bounded(lake: Lake, to: rows.Watched) -> None:
@@ -324,7 +328,7 @@ def test_a_cluster_without_recorded_data_is_published_as_empty(
     lake: Lake, to: rows.Watched
 ) -> None:
     latest = published(lake, to, 2)
-    assert (latest.parts, latest.coverage_ppm, latest.measured) == ((), 0, ())
+    assert (latest.files, latest.coverage_ppm, latest.measured) == ((), 0, ())
     assert latest.partial[0] == "2 of 2 days have no samples: 2025-03-01, 2025-03-02"
     assert "the lake has no complete snapshot of the limits" in latest.partial
 
@@ -334,7 +338,7 @@ def test_files_of_earlier_publications_are_removed_a_week_after_their_last_refer
 ) -> None:
     fill(lake, 0, 1, 2, 3)
     first = published(lake, to, 2)
-    gone = {part.file.path for part in first.parts if part.day == rows.day(0)}
+    gone = {part.path for part in first.files if part.day == rows.day(0)}
     assert len(gone) == 2
     to.put(f"{rows.CLUSTER}/usage_sample/left-over.parquet", b"of a run that was killed")
     age(to, rows.at(2))
@@ -352,7 +356,7 @@ def test_files_of_earlier_publications_are_removed_a_week_after_their_last_refer
     assert not gone & {path for path, _ in to.paths()}
     assert {path for path, _ in to.paths()} == {
         f"{rows.CLUSTER}/LATEST.json",
-        *(part.file.path for part in last.parts),
+        *(part.path for part in last.files),
     }
 
 
@@ -367,7 +371,7 @@ def test_a_damaged_pointer_file_is_replaced(lake: Lake, to: rows.Watched) -> Non
     fill(lake, 0)
     latest = published(lake, to, 1)
     to.put(f"{rows.CLUSTER}/LATEST.json", b"{")
-    assert published(lake, to, 1).parts == latest.parts
+    assert published(lake, to, 1).files == latest.files
 
 
 def test_clusters_do_not_affect_each_other(lake: Lake, to: rows.Watched) -> None:
@@ -375,6 +379,6 @@ def test_clusters_do_not_affect_each_other(lake: Lake, to: rows.Watched) -> None
     published(lake, to, 1)
     age(to, rows.at(1))
     second = publish(lake, "a/b", to, rows.at(0), rows.at(1), pace=PACE, now_ms=rows.at(50))
-    assert second.parts == ()
+    assert second.files == ()
     assert {path.split("/")[0] for path, _ in to.paths()} == {rows.CLUSTER, "a~2Fb"}
     assert len(to.paths(rows.CLUSTER)) == 3
