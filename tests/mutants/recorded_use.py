@@ -202,7 +202,7 @@ FAULTS: tuple[Fault, ...] = (
             "evidence/store/published_evidence",
             "old evidence counts if it was published recently",
             "    if now_ms - latest.to_ms > max_age_ms:",
-            "    if now_ms - latest.created_ms > max_age_ms:",
+            "    if now_ms - latest.made_ms > max_age_ms:",
             "tests/evidence/store/test_published_evidence.py::test_the_age_of_evidence_is_that_of_its_window_and_not_of_its_publication",
         ),
         (

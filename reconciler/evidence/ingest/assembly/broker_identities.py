@@ -202,20 +202,3 @@ def active_controller_rows(scrapes: Iterable[MutationScrape], step_ms: int) -> t
 
 def _is_over(old: MutationScrape | None, new: MutationScrape, step_ms: int) -> bool:
     return old is None or old.total <= 0 or new.ts_ms - old.ts_ms > 2 * step_ms
-
-
-def sights(
-    totals: Mapping[int, float], nodes: Mapping[str, Sequence[int]], times: Sequence[int]
-) -> list[MutationScrape]:
-    """Return the selected scrapes of some nodes.
-
-    Args:
-        totals: Mutations per second by row; 0 if missing.
-        nodes: The rows of each node.
-        times: Milliseconds of all rows.
-    """
-    return [
-        MutationScrape(ts_ms=times[row], node=node, row=row, total=totals.get(row, 0.0))
-        for node, rows in nodes.items()
-        for row in rows
-    ]

@@ -8,7 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.evidence.ingest import row_codes
-from reconciler.evidence.ingest.assembly import broker_identities
+from reconciler.evidence.ingest.assembly.broker_identities import (
+    MutationScrape,
+    active_controller_rows,
+)
 from reconciler.evidence.ingest.assembly.scrapes import (
     AssignedPoints,
     DayScrapes,
@@ -219,9 +222,12 @@ class _ActiveController:
             return
         times = [moment.ts_ms for moment in scrapes.moments]
         nodes = sorted({track.broker for track in lines.tracks if track.quota_type == mutation})
-        order = broker_identities.active_controller_rows(
-            broker_identities.sights(
-                self._totals(rates), {node: scrapes.rows[node] for node in nodes}, times
+        totals = self._totals(rates)
+        order = active_controller_rows(
+            (
+                MutationScrape(ts_ms=times[row], node=node, row=row, total=totals.get(row, 0.0))
+                for node in nodes
+                for row in scrapes.rows[node]
             ),
             step_ms,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as fn
@@ -40,17 +40,17 @@ MOST_ROWS: Final = 10_000
 MOST_SUMS: Final = 200_000
 """Maximum number of sums of a report over all clusters."""
 
-_STATES: Final = (
-    UsageState.THROTTLED,
-    UsageState.NEAR_LIMIT,
-    UsageState.UNUSED,
-    UsageState.NO_DATA,
-    UsageState.USED,
-    UsageState.IDLE,
-)
+_STATES: Final = {
+    UsageState.THROTTLED: 0,
+    UsageState.NEAR_LIMIT: 1,
+    UsageState.UNUSED: 2,
+    UsageState.NO_DATA: 3,
+    UsageState.USED: 4,
+    UsageState.IDLE: 5,
+}
 """Display order."""
 
-_ADVICE: Final = (Advice.CHANGE, Advice.REFUSED, Advice.INSUFFICIENT, Advice.KEEP)
+_ADVICE: Final = {Advice.CHANGE: 0, Advice.REFUSED: 1, Advice.INSUFFICIENT: 2, Advice.KEEP: 3}
 
 
 def first(
@@ -95,10 +95,13 @@ def may_be_worse() -> Column:
 
 def severity() -> Column:
     """Return :attr:`ImpactRow.severity` of a row of ``impact_row``."""
-    severity_column = fn.when(may_be_worse(), fn.lit(MAY_BE_WORSE))
-    for verdict, number in SEVERITIES.items():
-        severity_column = severity_column.when(fn.col("verdict") == str(verdict), fn.lit(number))
-    return severity_column
+    return fn.when(may_be_worse(), fn.lit(MAY_BE_WORSE)).otherwise(_number("verdict", SEVERITIES))
+
+
+def _number(name: str, numbers: Mapping[Any, int]) -> Column:
+    """Return the number of the word in a column."""
+    pairs = (fn.lit(part) for word, number in numbers.items() for part in (str(word), number))
+    return fn.create_map(*pairs)[fn.col(name)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +146,7 @@ def recommendation_rows(
     frame: DataFrame, max_rows: int
 ) -> tuple[tuple[RecommendationRow, ...], int]:
     """Return rows of ``recommendation``: changes, then refused, insufficient and kept ones; each with the largest difference first."""
-    rank = fn.lit(len(_ADVICE))
-    for number, advice in enumerate(_ADVICE):
-        rank = fn.when(fn.col("advice") == str(advice), fn.lit(number)).otherwise(rank)
+    rank = _number("advice", _ADVICE)
     change_amount = fn.abs(fn.col("target_units") - fn.coalesce("current_units", fn.lit(0)))
     return first(
         frame,
@@ -157,12 +158,9 @@ def recommendation_rows(
 
 def usage_rows(frame: DataFrame, max_rows: int) -> tuple[tuple[UsageRow, ...], int]:
     """Return rows of ``usage_row``: throttled first, then by use relative to the limit."""
-    severity = fn.lit(len(_STATES))
-    for number, state in enumerate(_STATES):
-        severity = fn.when(fn.col("state") == str(state), fn.lit(number)).otherwise(severity)
     fullness = fn.col("max_rate_units").cast("double") / fn.col("limit_units").cast("double")
     order = [
-        severity,
+        _number("state", _STATES),
         fn.col("throttled_ms").desc_nulls_last(),
         fullness.desc_nulls_last(),
         *map(fn.col, SERIES),
