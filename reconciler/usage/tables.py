@@ -107,18 +107,6 @@ QUOTA_ENTRY: Final = _table(
 )
 """One limit of one entity in a snapshot. Kinds: ``named``, ``default``, ``absent``, ``foreign``. ``entity_json`` is canonical and lossless."""
 
-QUOTA_VALIDITY: Final = _table(
-    "quota_validity",
-    f"cluster_id:text {_ENTITY} quota_key:text value:double quota_units:long? value_state:text"
-    " valid_from_ms:long valid_from_after_ms:long valid_to_ms:long? valid_to_after_ms:long?",
-    "cluster_id entity_json quota_key valid_from_ms",
-)
-"""The period in which a limit was seen, closed-open.
-
-It began between ``valid_from_after_ms`` (the snapshot before; 0 = none) and ``valid_from_ms``, and ended between
-``valid_to_after_ms`` (the last snapshot that has it) and ``valid_to_ms``.
-"""
-
 APPLY_LOG: Final = _table(
     "apply_log",
     "cluster_id:text applied_at_ms:long commit:text digest:text entity_json:text quota_key:text action:text"
@@ -261,7 +249,6 @@ TABLES: Final[dict[str, Table]] = {
         BROKER_SAMPLE,
         SNAPSHOT,
         QUOTA_ENTRY,
-        QUOTA_VALIDITY,
         APPLY_LOG,
         QUOTA_CHANGE,
         USAGE_5M,

@@ -1,15 +1,15 @@
-"""The periods in which each limit was seen, and its changes: one row per change, with its cause from the audit log and from documents."""
+"""The changes of each limit between snapshots: one row per change, with its cause from the audit log and from documents."""
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from reconciler.evidence.spark.limits.entities import normal
 from reconciler.evidence.spark.tables.schemas import conforming
 from reconciler.evidence.spark.usage.integer_columns import day
 from reconciler.usage.samples import DAY_MS
-from reconciler.usage.tables import QUOTA_CHANGE, QUOTA_VALIDITY
+from reconciler.usage.tables import QUOTA_CHANGE
 
 PAIR: Final = ("cluster_id", "entity_json", "quota_key")
 
@@ -32,53 +32,70 @@ _INTENDED: Final = "INTENDED"
 """Written before a change is sent: it may have been applied, unless a later entry has its outcome."""
 
 
-def quota_validity(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
-    """Return the period of each value of a limit: rows of ``quota_validity``. One exchange and one sort of the entries.
+def limit_steps(entries: DataFrame, snapshots: DataFrame) -> DataFrame:
+    """Return each difference of a limit between a snapshot and the one before it. One exchange of the entries.
 
-    Snapshots are points in time; changes between two of them are unknown. So a limit is valid from the snapshot that first
-    has it, and the time since the snapshot before is uncertain. A snapshot without the limit ends it.
+    Snapshots are points in time; changes between two of them are unknown.
 
     Args:
         entries: ``quota_entry`` of all snapshots.
         snapshots: ``snapshot`` of the same; entries of other snapshots are ignored.
+
+    Returns:
+        :data:`PAIR`; ``from_ms``, the snapshot that first has it, and ``from_after_ms``, the one before (0 = none); ``to_ms``,
+        at which the next difference begins; ``before`` and ``after``, null without a limit.
     """
     dated_entries = entries.drop("observed_at_ms").join(
         fn.broadcast(_with_neighbours(snapshots)), ["cluster_id", "snapshot_id"]
     )
     along = Window.partitionBy(*PAIR).orderBy("number")
-    limit_window = along.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    before = fn.lag("number").over(along)
-    is_same_value = fn.col("value") == fn.lag("value").over(along)
-    continues = (fn.col("number") - before == 1) & is_same_value
-    begun = (
-        dated_entries.withColumn("ended_after_ms", fn.lag("observed_at_ms").over(along))
-        .withColumn("ended_ms", fn.lag("next_ms").over(along))
-        .withColumn("begins", ~fn.coalesce(continues, before.isNotNull()))
-        .withColumn("last_ms", fn.last("observed_at_ms").over(limit_window))
-        .withColumn("last_next_ms", fn.last("next_ms").over(limit_window))
-        .where("begins")
+    last_number, last_value, last_ms, ended_ms = (
+        fn.lag(name).over(along) for name in ("number", "value", "observed_at_ms", "next_ms")
     )
-    ended = fn.coalesce(fn.lead("ended_ms").over(along), fn.col("last_next_ms"))
-    last = fn.coalesce(fn.lead("ended_after_ms").over(along), fn.col("last_ms"))
-    validity_periods = (
-        begun.withColumn("valid_to_ms", ended)
-        .withColumn("valid_to_after_ms", fn.when(ended.isNotNull(), last))
-        .withColumnRenamed("observed_at_ms", "valid_from_ms")
-        .withColumnRenamed("before_ms", "valid_from_after_ms")
+    continues = fn.coalesce(fn.col("number") - last_number == 1, fn.expr("false"))
+    is_last = fn.lead("number").over(along).isNull()
+    value, none = fn.col("value"), fn.lit(None).cast("double")
+    change = _step(
+        fn.col("observed_at_ms"), fn.col("before_ms"), fn.when(continues, last_value), value
     )
-    return conforming(validity_periods, QUOTA_VALIDITY)
+    steps = fn.array_compact(
+        fn.array(
+            fn.when(
+                last_number.isNotNull() & ~continues, _step(ended_ms, last_ms, last_value, none)
+            ),
+            fn.when(~(continues & (value == last_value)), change),
+            fn.when(
+                is_last & fn.col("next_ms").isNotNull(),
+                _step(fn.col("next_ms"), fn.col("observed_at_ms"), value, none),
+            ),
+        )
+    )
+    # Spark allows no window expression inside explode.
+    with_steps = dated_entries.withColumn("steps", steps).select(*PAIR, "steps")
+    rows = with_steps.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
+    by_time = Window.partitionBy(*PAIR).orderBy("from_ms")
+    return rows.withColumn("to_ms", fn.lead("from_ms").over(by_time))
 
 
-def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
+def _step(from_ms: Column, from_after_ms: Column, before: Column, after: Column) -> Column:
+    return fn.struct(
+        from_ms.alias("from_ms"),
+        from_after_ms.alias("from_after_ms"),
+        before.alias("before"),
+        after.alias("after"),
+    )
+
+
+def changes(steps: DataFrame, log: DataFrame) -> DataFrame:
     """Return one row per change of a limit, including removals: rows of ``quota_change``.
 
     In order of time, the rows reproduce every snapshot: a limit is ``after`` from ``from_ms`` to ``to_ms``.
 
     Args:
-        validity: ``quota_validity``.
+        steps: The result of :func:`limit_steps`.
         log: ``apply_log``.
     """
-    explained_steps = _with_audit_entry(_steps(validity), log)
+    explained_steps = _with_audit_entry(steps, log)
     window = Window.partitionBy(*PAIR).orderBy("from_ms")
     is_first = fn.col("from_after_ms") == 0
     # The first snapshot of a cluster shows existing limits; it is not a change.
@@ -109,13 +126,11 @@ def changes(validity: DataFrame, log: DataFrame) -> DataFrame:
     )
 
 
-def unapplied_changes(
-    validity: DataFrame, desired: DataFrame, last_snapshots: DataFrame
-) -> DataFrame:
+def unapplied_changes(steps: DataFrame, desired: DataFrame, last_snapshots: DataFrame) -> DataFrame:
     """Return limits that documents declare and the last snapshot lacks: rows of ``quota_change``, not applied yet.
 
     Args:
-        validity: ``quota_validity``.
+        steps: The result of :func:`limit_steps`.
         desired: ``desired_entry``; pairs with claims of several documents are skipped.
         last_snapshots: ``cluster_id`` and ``look_ms``, the last complete snapshot of each cluster.
     """
@@ -129,8 +144,8 @@ def unapplied_changes(
         )
         .where("claims = 1")
     )
-    live = validity.where(fn.col("valid_to_ms").isNull()).select(
-        *PAIR, fn.col("value").alias("before")
+    live = steps.where("to_ms is null and after is not null").select(
+        *PAIR, fn.col("after").alias("before")
     )
     pending_changes = claims.join(live, list(PAIR), "left").join(
         fn.broadcast(last_snapshots), ["cluster_id"]
@@ -164,35 +179,6 @@ def _with_neighbours(snapshots: DataFrame) -> DataFrame:
         fn.lag("observed_at_ms", 1, 0).over(along).alias("before_ms"),
         fn.lead("observed_at_ms").over(along).alias("next_ms"),
     )
-
-
-def _steps(validity: DataFrame) -> DataFrame:
-    """Convert periods to changes: a period begins with a change, and ends with a removal unless another begins then."""
-    window = Window.partitionBy(*PAIR).orderBy("valid_from_ms")
-    last_to, last_value = (fn.lag(name).over(window) for name in ("valid_to_ms", "value"))
-    next_from = fn.lead("valid_from_ms").over(window)
-    none = fn.lit(None).cast("double")
-    change = fn.struct(
-        fn.col("valid_from_ms").alias("from_ms"),
-        fn.col("valid_from_after_ms").alias("from_after_ms"),
-        fn.col("valid_to_ms").alias("to_ms"),
-        fn.when(last_to == fn.col("valid_from_ms"), last_value).alias("before"),
-        fn.col("value").alias("after"),
-    )
-    removal = fn.struct(
-        fn.col("valid_to_ms").alias("from_ms"),
-        fn.col("valid_to_after_ms").alias("from_after_ms"),
-        next_from.alias("to_ms"),
-        fn.col("value").alias("before"),
-        none.alias("after"),
-    )
-    removed = fn.col("valid_to_ms").isNotNull() & fn.coalesce(
-        next_from > fn.col("valid_to_ms"), fn.lit(1) == 1
-    )
-    rows = fn.array_compact(fn.array(change, fn.when(removed, removal)))
-    # Spark allows no window expression inside explode.
-    with_steps = validity.select(*PAIR, rows.alias("steps"))
-    return with_steps.select(*PAIR, fn.explode("steps").alias("step")).select(*PAIR, "step.*")
 
 
 def _with_audit_entry(steps: DataFrame, log: DataFrame) -> DataFrame:

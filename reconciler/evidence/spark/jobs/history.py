@@ -35,27 +35,25 @@ def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress)
         reader.frame(spark, lake, table, names, to_day=span.last_day)
         for table in (QUOTA_ENTRY, SNAPSHOT)
     )
-    validity_periods = history.quota_validity(
+    steps = history.limit_steps(
         entries.where(before), snapshots.where(before & fn.col("complete"))
     ).cache()
     log = reader.frame(spark, lake, APPLY_LOG, names, to_day=span.last_day)
-    changed = history.changes(validity_periods, log).where(
+    changed = history.changes(steps, log).where(
         (fn.col("from_ms") >= span.from_ms) & (fn.col("from_ms") < span.to_ms)
     )
     last = spark.createDataFrame(
         [(cluster_id, last_observed[cluster_id].observed_at_ms) for cluster_id in names],
         "cluster_id string, look_ms bigint",
     )
-    pending_changes = history.unapplied_changes(
-        validity_periods, _desired(spark, lake, names, span), last
-    )
+    pending_changes = history.unapplied_changes(steps, _desired(spark, lake, names, span), last)
     # The result is committed under the last day of the window.
     rows = changed.unionByName(pending_changes).withColumn("day", fn.lit(span.last_day)).cache()
     _ = unit_writer.commit_results(lake, rows, QUOTA_CHANGE, names, span=span, progress=progress)
     causes = report_rows.count_by_cluster(rows, "cause")
     newest = (fn.col("from_ms").desc(), "cluster_id", "entity_json", "quota_key", "cause")
     shown_changes, remaining_rows = report_rows.first(rows, LimitChangeRow, newest, span.most)
-    for frame in (rows, validity_periods):
+    for frame in (rows, steps):
         _ = frame.unpersist()
     return FleetReport(
         about="history",

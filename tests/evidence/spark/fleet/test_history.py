@@ -20,7 +20,6 @@ from reconciler.usage.tables import (
     DESIRED_ENTRY,
     QUOTA_CHANGE,
     QUOTA_ENTRY,
-    QUOTA_VALIDITY,
     SNAPSHOT,
 )
 from tests.evidence.spark import plans
@@ -95,68 +94,35 @@ def frames(spark: SparkSession, of: dict[str, list[Look]]) -> tuple[DataFrame, D
     )
 
 
-Span = tuple[float, int, int, int | None, int | None]
+Step = tuple[int, int, float | None, float | None]
 
 
-def spans(several: list[Look], who: Entity) -> list[Span]:
-    """value, from, after, to, to_after; computed plainly, snapshot by snapshot."""
-    closed_spans: list[Span] = []
-    open_span: tuple[float, int, int, int] | None = None  # value, from, after, last seen
+def steps(several: list[Look], who: Entity) -> list[Step]:
+    """from, after, old and new value; computed plainly, snapshot by snapshot."""
+    differences: list[Step] = []
+    value: float | None = None
     last = 0
     for look in several:
-        value = look.values.get(who)
-        if value is None:
-            if open_span is not None:
-                closed_spans.append((*open_span[:3], look.at, open_span[3]))
-                open_span = None
-        elif open_span is None:
-            open_span = (value, look.at, last, look.at)
-        elif repr(value) == repr(open_span[0]):
-            open_span = (*open_span[:3], look.at)
-        else:
-            closed_spans.append((*open_span[:3], look.at, open_span[3]))
-            open_span = (value, look.at, open_span[3], look.at)
-        last = look.at
-    return [*closed_spans, *([(*open_span[:3], None, None)] if open_span is not None else [])]
+        new = look.values.get(who)
+        if repr(new) != repr(value):
+            differences.append((look.at, last, value, new))
+        value, last = new, look.at
+    return differences
 
 
-def test_the_validity_of_a_limit_begins_at_its_first_snapshot_and_ends_at_one_without_it(
-    spark: SparkSession,
-) -> None:
+def test_a_step_is_a_difference_between_a_snapshot_and_the_one_before(spark: SparkSession) -> None:
     of = fleet()
-    validity = history.quota_validity(*frames(spark, of))
-    assert validity.schema.simpleString() == struct(QUOTA_VALIDITY).simpleString()
-    plans.of(validity).assert_native()
-    assert (
-        len(
-            re.findall(
-                r"Exchange hashpartitioning\(cluster_id#\d+, entity_json", plans.of(validity).text
-            )
-        )
-        == 1
-    )
-    assert (
-        len(
-            re.findall(
-                r"\bSort \[cluster_id#\d+ ASC NULLS FIRST, entity_json", plans.of(validity).text
-            )
-        )
-        == 1
-    )
-    rows = validity.select(
-        "cluster_id",
-        "entity_json",
-        "value",
-        "valid_from_ms",
-        "valid_from_after_ms",
-        "valid_to_ms",
-        "valid_to_after_ms",
-    ).collect()
+    frame = history.limit_steps(*frames(spark, of))
+    plans.of(frame).assert_native()
+    exchange = r"Exchange hashpartitioning\(cluster_id#\d+, entity_json"
+    assert len(re.findall(exchange, plans.of(frame).text)) == 1
+    columns = ("cluster_id", "entity_json", "from_ms", "from_after_ms", "before", "after")
+    rows = frame.select(*columns).collect()
     expected = [
-        (name, canonical_text(who), *span)
+        (name, canonical_text(who), *step)
         for name, several in of.items()
         for who in WHO
-        for span in spans(several, who)
+        for step in steps(several, who)
     ]
     assert sorted(map(repr, map(tuple, rows))) == sorted(map(repr, expected))
     assert len(expected) > 500
@@ -185,8 +151,8 @@ def log_row(who: Entity, at: int, after: float | None, *, outcome: str = "APPLIE
 def changed(
     spark: SparkSession, several: list[Look], log: list[LogRow]
 ) -> list[tuple[object, ...]]:
-    validity = history.quota_validity(*frames(spark, {"c": several}))
-    changes = history.changes(validity, spark.createDataFrame(log, struct(APPLY_LOG)))
+    differences = history.limit_steps(*frames(spark, {"c": several}))
+    changes = history.changes(differences, spark.createDataFrame(log, struct(APPLY_LOG)))
     assert changes.schema.simpleString() == struct(QUOTA_CHANGE).simpleString()
     rows = changes.orderBy("entity_json", "from_ms").select(
         "entity_json", "from_ms", "to_ms", "before", "after", "cause", "commit", "writer"
@@ -196,8 +162,8 @@ def changed(
 
 def test_every_snapshot_can_be_reconstructed_from_the_changes(spark: SparkSession) -> None:
     of = fleet()
-    validity = history.quota_validity(*frames(spark, of))
-    changes = history.changes(validity, spark.createDataFrame([], struct(APPLY_LOG)))
+    differences = history.limit_steps(*frames(spark, of))
+    changes = history.changes(differences, spark.createDataFrame([], struct(APPLY_LOG)))
     plans.of(changes).assert_native()
     rows: dict[tuple[str, str], list[object]] = {}
     for row in changes.orderBy("from_ms").collect():
@@ -266,7 +232,7 @@ def test_declared_limits_that_the_cluster_does_not_have_are_manifest_ahead(
 ) -> None:
     same, different, new, twice = WHO[0], WHO[1], WHO[2], WHO[3]
     several = [Look(at=BEGIN, values={same: 2.000_000_5, different: 1.0})]
-    validity = history.quota_validity(*frames(spark, {"c": several}))
+    differences = history.limit_steps(*frames(spark, {"c": several}))
     claims = [
         (same, 2.0, "d/1"),
         (different, 3.0, "d/2"),
@@ -282,7 +248,7 @@ def test_declared_limits_that_the_cluster_does_not_have_are_manifest_ahead(
         struct(DESIRED_ENTRY),
     )
     at = spark.createDataFrame([("c", BEGIN)], "cluster_id string, look_ms bigint")
-    changes = history.unapplied_changes(validity, desired, at)
+    changes = history.unapplied_changes(differences, desired, at)
     assert sorted(
         (row["before"] or 0.0, row["after"], row["writer"], row["cause"])
         for row in changes.collect()
