@@ -88,7 +88,7 @@ class Lake:
         Raises:
             LakeError: It cannot be read.
         """
-        newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
+        newest = manifests_.newest(self.store.paths(unit.manifests))
         return self._read(newest[unit.manifests], unit) if newest else None
 
     def manifests(
@@ -118,7 +118,7 @@ class Lake:
                 for cluster_id in sorted(set(clusters))
             ]
         )
-        folder_paths = (path for folder in folders for path, _ in self.store.paths(folder))
+        folder_paths = (path for folder in folders for path in self.store.paths(folder))
         manifest_paths = [
             path
             for folder, path in sorted(manifests_.newest(folder_paths).items())
@@ -328,7 +328,7 @@ class Lake:
         return manifest
 
     def _generation(self, unit: Unit) -> int:
-        newest = manifests_.newest(path for path, _ in self.store.paths(unit.manifests))
+        newest = manifests_.newest(self.store.paths(unit.manifests))
         return manifests_.number_of(newest.get(unit.manifests, "")) or 0
 
     def _conflict(self, unit: Unit, generation: int) -> LakeConflict:

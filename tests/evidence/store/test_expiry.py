@@ -80,7 +80,7 @@ def test_files_of_the_newest_manifest_remain_and_superseded_generations_are_remo
         table="", units=0, generations=4, files=4, size=done.total.size
     )
     assert done.total.size > 1000
-    assert [path[-15:] for path, _ in lake.store.paths(unit.manifests)] == ["0000000005.json"]
+    assert [path[-15:] for path in lake.store.paths(unit.manifests)] == ["0000000005.json"]
     assert len(lake.store.paths(unit.folder)) == 1
     assert lake.read([newest]).num_rows == 1
 
@@ -115,9 +115,7 @@ def test_unreferenced_files_are_removed_after_a_day(lake: Lake) -> None:
     lake.store.put(f"{unit.folder}/young.parquet", b"being written")
     age(lake, 1000, only="young")
     assert expired(lake.store, NOW).total.files == 3
-    assert [
-        path for path, _ in lake.store.paths() if "_units" not in path and "run" not in path
-    ] == [
+    assert [path for path in lake.store.paths() if "_units" not in path and "run" not in path] == [
         "elsewhere/x",
         f"{unit.folder}/{_name(lake, unit)}",
         f"{unit.folder}/young.parquet",

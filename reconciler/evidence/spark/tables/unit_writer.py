@@ -122,7 +122,7 @@ def write_frame(
         .parquet(lake.store.uri(folder))
     )
     files_by_unit: dict[tuple[str, str], tuple[UnitFile, ...]] = {}
-    for path, _ in sorted(lake.store.paths(folder)):
+    for path in lake.store.paths(folder):
         if path.endswith(_PART):
             key = _unit_of(path.removeprefix(f"{folder}/"))
             files_by_unit[key] = (*files_by_unit.get(key, ()), lake.measure_file(path))

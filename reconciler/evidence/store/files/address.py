@@ -40,8 +40,7 @@ class LakeAddress:
     """The address of a store."""
 
     scheme: str  # one of the values of `SCHEMES`
-    # For folders an absolute path, otherwise the text after the scheme, without a trailing slash. A web address may
-    # contain a password: display `redacted_text` instead.
+    # For folders an absolute path, otherwise the text after the scheme, without a trailing slash.
     root: str
     redacted_text: str  # the whole address for display, without credentials
 
@@ -109,11 +108,11 @@ def parsed(uri: str) -> LakeAddress:
         raise LakeError(
             "the bucket or host is missing", path=redacted, hint=f"{scheme}://NAME/FOLDER"
         )
-    if parts.query or (parts.username and scheme not in WEB):
+    if parts.query or parts.username:
         raise LakeError(
             "the address must not contain credentials",
             path=redacted,
-            hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID",
+            hint="object stores take them from the environment, for example AWS_ACCESS_KEY_ID; web addresses need none",
         )
     if scheme not in WEB and ":" not in parts.netloc:
         redacted = uri  # a bucket and folder, in which "@" is an ordinary character

@@ -3,14 +3,12 @@
 Commits depend on an atomic "create unless it exists": a hard link on a disk, ``If-None-Match: *`` in object stores.
 """
 
-import base64
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.store import AzureStore, GCSStore, HTTPStore, LocalStore, MemoryStore, S3Store
@@ -27,7 +25,6 @@ WHOLE: Final = timedelta(minutes=10)
 SILENCE: Final = timedelta(seconds=60)
 PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
 """Environment variables, one of which must be set for object stores on ``http://``, such as development servers."""
-LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 PIECE: Final = 256 * 1024
 """Bytes of a file that are read at once."""
 
@@ -176,13 +173,13 @@ class FileStore:
             raise storage_errors.storage_error(error, self.display_path(prefix)) from error
         return tuple(sorted(stored_files, key=lambda file: file.path))
 
-    def paths(self, prefix: str = "") -> list[tuple[str, int]]:
-        """Return ``(path, size)`` of all files below a folder, sorted.
+    def paths(self, prefix: str = "") -> list[str]:
+        """Return the paths of all files below a folder, sorted.
 
         Raises:
             LakeError: As in :meth:`stored`.
         """
-        return [(file.path, file.size) for file in self.stored(prefix)]
+        return [file.path for file in self.stored(prefix)]
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; missing files are ignored.
@@ -245,29 +242,13 @@ def opened(uri: str, *, create: bool = False) -> FileStore:
         os.environ.get(name, "").lower() in {"1", "true"} for name in PLAIN_HTTP
     ):
         client["allow_http"] = True
-    place = at.root
-    if at.scheme in address.WEB:
-        place, headers = _without_login(at)
-        client["default_headers"] = headers
-    full = f"{at.scheme}://{place}"
+    full = f"{at.scheme}://{at.root}"
     try:
         return FileStore(
             at, _OBJECTS[at.scheme].from_url(full, client_options=client, retry_config=retries)
         )
     except storage_errors.EXCEPTIONS as error:
         raise storage_errors.storage_error(error, at.redacted_text) from error
-
-
-def _without_login(at: address.LakeAddress) -> tuple[str, dict[str, str]]:
-    """Return a web address without user and password, and the header with them, because obstore drops them."""
-    host, slash, below = at.root.partition("/")
-    login, _, host = host.rpartition("@")
-    if not login:
-        return at.root, {}
-    if at.scheme == "http" and urlsplit(f"http://{host}").hostname not in LOOPBACK:
-        raise LakeError("a password requires https://, except for localhost", path=at.redacted_text)
-    basic = base64.b64encode(unquote(login).encode()).decode()
-    return f"{host}{slash}{below}", {"authorization": f"Basic {basic}"}
 
 
 _OBJECTS: Final[dict[str, type[S3Store] | type[GCSStore] | type[AzureStore] | type[HTTPStore]]] = {

@@ -61,7 +61,8 @@ def test_a_truncated_file_is_damaged(place: FileStore) -> None:
 def test_listings_are_sorted_and_match_complete_path_components(place: FileStore) -> None:
     for path in ("t/b", "t/a/x", "tt/z", "t/~5Fc/y"):
         place.put(path, b"12")
-    assert place.paths("t") == [("t/a/x", 2), ("t/b", 2), ("t/~5Fc/y", 2)]
+    assert place.paths("t") == ["t/a/x", "t/b", "t/~5Fc/y"]
+    assert {file.size for file in place.stored("t")} == {2}
     assert place.paths("nothing") == []
     assert len(place.paths()) == 4
     assert all(file.modified_ms > 1_700_000_000_000 for file in place.stored())
@@ -71,7 +72,7 @@ def test_removing_accepts_missing_files(place: FileStore) -> None:
     place.put("a/b", b"1")
     place.put("a/c", b"1")
     place.delete(["a/b", "a/b", "nothing"])
-    assert place.paths() == [("a/c", 1)]
+    assert place.paths() == ["a/c"]
     place.delete([])
 
 
@@ -102,7 +103,7 @@ def test_a_missing_folder_is_an_error_unless_it_is_to_be_created(tmp_path: Path)
 def test_names_of_folders_and_files_are_used_without_unescaping(tmp_path: Path) -> None:
     place = object_store.opened(str(tmp_path / "my lake %20"), create=True)
     place.put("a~2F/x y", b"1")
-    assert place.paths() == [("a~2F/x y", 1)]
+    assert place.paths() == ["a~2F/x y"]
     assert (tmp_path / "my lake %20" / "a~2F" / "x y").is_file()
 
 
@@ -232,7 +233,7 @@ def web(tmp_path: Path) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://user:secret@127.0.0.1:{server.server_port}"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -245,32 +246,19 @@ def test_a_web_address_is_readable_and_never_written_or_listed(web: str, tmp_pat
     assert place.get("LATEST.json") == b"{}"
     assert place.find("nothing") is None
     for act in (lambda: place.put("x", b""), lambda: place.delete(["x"]), place.paths):
-        with pytest.raises(LakeError) as caught:
+        with pytest.raises(LakeError):
             act()
-        assert "secret" not in str(caught.value)
 
 
-def test_a_password_is_never_sent_over_plain_http_to_another_machine() -> None:
-    with pytest.raises(LakeError, match="a password requires https://") as caught:
-        object_store.opened("http://me:secret@example.org/a@b")
-    assert "secret" not in str(caught.value)
-    assert (
-        object_store.opened("https://me:secret@example.org/a").redacted_address
-        == "https://(hidden)@example.org/a"
-    )
-    assert object_store.opened("http://example.org/a@b").redacted_address == "http://(hidden)"
-
-
-def test_an_unreachable_address_is_an_error_without_secrets(
+def test_an_unreachable_address_is_an_error_with_a_hint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(object_store, "TRIES", 0)
     (port,) = free_ports(1)
-    place = object_store.opened(f"http://user:secret@127.0.0.1:{port}/x")
+    place = object_store.opened(f"http://127.0.0.1:{port}/x")
     with pytest.raises(LakeError, match="could not be reached") as caught:
         place.get("LATEST.json")
     assert caught.value.hint
-    assert "secret" not in str(caught.value)
 
 
 def test_object_stores_read_credentials_from_the_environment(
