@@ -343,8 +343,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             "evidence/ingest/range_fetcher",
             "one half of series that are split by a label is never requested",
-            'operator="!~"',
-            'operator="=~"',
+            '("=~", "!~")',
+            '("=~", "=~")',
             "tests/evidence/ingest/test_range_fetcher.py::test_a_query_that_cannot_be_split_by_time_is_split_by_a_label",
         ),
         (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
@@ -83,19 +83,16 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
     ingest_source = replace(
         ingest_source, evidence_uri=place_of(cluster.root, ingest_source.evidence_uri)
     )
-    if overrides.prometheus is not None:
-        ingest_source = replace(ingest_source, prometheus=overrides.prometheus)
-    if overrides.matchers is not None:
-        ingest_source = replace(ingest_source, matchers=label_matchers.parsed(overrides.matchers))
-    if overrides.broker_id is not None:
-        ingest_source = replace(ingest_source, broker_rule=BrokerIdRule.parsed(overrides.broker_id))
-    if overrides.step is not None:
-        ingest_source = replace(ingest_source, scrape_ms=round(overrides.step * 1000))
-    return (
-        ingest_source
-        if overrides.evidence is None
-        else replace(ingest_source, evidence_uri=overrides.evidence)
-    )
+    matchers, rule, step = overrides.matchers, overrides.broker_id, overrides.step
+    typed: dict[str, Any] = {
+        "prometheus": overrides.prometheus,
+        "matchers": None if matchers is None else label_matchers.parsed(matchers),
+        "broker_rule": None if rule is None else BrokerIdRule.parsed(rule),
+        "scrape_ms": None if step is None else round(step * 1000),
+        "evidence_uri": overrides.evidence,
+    }
+    given = {name: value for name, value in typed.items() if value is not None}
+    return replace(ingest_source, **given)
 
 
 def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:

@@ -125,7 +125,7 @@ async def chunks(
     window_ms: int = WINDOW_MS,
     parallel: int = PARALLEL,
 ) -> AsyncGenerator[FetchedChunk, None]:
-    """Yield all samples of a time range in chunks by time; the next chunk is fetched while one is processed.
+    """Yield all samples of a time range in chunks by time.
 
     To resume, start at the ``to_ms`` of the last stored chunk: windows start at multiples of ``window_ms``, so the
     following chunks are the same.
@@ -135,31 +135,10 @@ async def chunks(
         TelemetryUnavailable: The server no longer answers.
     """
     fetch = _RangeFetch(server, asyncio.Semaphore(parallel))
-    spans = list(_spans(from_ms, to_ms, window_ms))
-    next_task: asyncio.Task[FetchedChunk] | None = None
-    try:
-        for at, span in enumerate(spans):
-            task = next_task or asyncio.create_task(fetch.window(selectors, *span))
-            next_task = task
-            chunk = await task
-            following = spans[at + 1] if at + 1 < len(spans) else None
-            next_task = (
-                asyncio.create_task(fetch.window(selectors, *following)) if following else None
-            )
-            yield chunk
-    finally:
-        if next_task is not None:
-            next_task.cancel()
-            await asyncio.gather(next_task, return_exceptions=True)
-
-
-def _spans(from_ms: int, to_ms: int, window_ms: int) -> list[tuple[int, int]]:
-    window_spans = []
     while from_ms < to_ms:
-        end = min(to_ms, (from_ms // window_ms + 1) * window_ms)
-        window_spans.append((from_ms, end))
-        from_ms = end
-    return window_spans
+        end_ms = min(to_ms, (from_ms // window_ms + 1) * window_ms)
+        yield await fetch.window(selectors, from_ms, end_ms)
+        from_ms = end_ms
 
 
 class _RangeFetch:
@@ -215,7 +194,7 @@ class _RangeFetch:
 
     async def _halves(
         self, selector: SeriesSelector, from_ms: int, to_ms: int, large: ResponseTooLarge
-    ) -> tuple[SeriesSelector, SeriesSelector]:
+    ) -> list[SeriesSelector]:
         """Split a selector into two: series with some values of a label, and all others.
 
         Raises:
@@ -223,12 +202,10 @@ class _RangeFetch:
         """
         async with self._places:
             labels = await self._server.series([selector.selector], from_ms, to_ms)
-        values: dict[str, set[str]] = {}
-        for series_labels in labels:
-            for name in series_labels:
-                values.setdefault(name, set())
-        for name, label_values in values.items():
-            label_values.update(series_labels.get(name, "") for series_labels in labels)
+        values = {
+            name: {series_labels.get(name, "") for series_labels in labels}
+            for name in set[str]().union(*labels)
+        }
         name = max(sorted(values), key=lambda label_name: len(values[label_name]), default="")
         if not name or len(values[name]) < 2:
             raise TelemetryError(
@@ -241,22 +218,8 @@ class _RangeFetch:
         several_values = sorted(values[name])
         first = several_values[: len(several_values) // 2]
         expression = "|".join(_literal(label_value) for label_value in first)
-        return (
-            replace(
-                selector,
-                matchers=(
-                    *selector.matchers,
-                    LabelMatcher(label=name, operator="=~", value=expression),
-                ),
-            ),
-            replace(
-                selector,
-                matchers=(
-                    *selector.matchers,
-                    LabelMatcher(label=name, operator="!~", value=expression),
-                ),
-            ),
-        )
+        both = (LabelMatcher(label=name, operator=word, value=expression) for word in ("=~", "!~"))
+        return [replace(selector, matchers=(*selector.matchers, matcher)) for matcher in both]
 
 
 def _count_missing(counts: DropCounts) -> int:

@@ -211,7 +211,7 @@ def test_a_writer_that_is_killed_at_any_step_leaves_the_old_file_or_the_new_one(
         folder = tmp_path / str(step)
         path = folder / "deep" / "file"
         place = object_store.opened(str(folder))
-        visible = [name for name, _ in place.paths() if not name.endswith(".new")]
+        visible = [name for name in place.paths() if not name.endswith(".new")]
         content = path.read_bytes() if path.exists() else None
         assert visible in ([], ["deep/file"])
         assert content in ((None, b"new" * 1000) if mode == "create" else (b"old", b"new" * 1000))
