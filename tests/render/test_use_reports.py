@@ -201,13 +201,6 @@ def test_results_from_the_lake_show_their_window_and_their_snapshot() -> None:
     assert "What the change would have done" in plain
 
 
-def test_a_result_without_a_window_has_a_dash() -> None:
-    old = origin("recommendation", from_ms=None, to_ms=None, snapshot_id="", other_window=True)
-    (sheet,) = [table for table in sheets(UsageReport(origins=(old,))) if table.name == "origins"]
-    assert sheet.rows[0][2:4] == ("-", "-")
-    assert sheet.rows[0][5] == "-"
-
-
 def test_recommendations_for_consumers_are_marked_as_the_best_case() -> None:
     (advice,) = whole_report().recommendations[:1]
     fetch = replace(advice, quota_type=QuotaType.FETCH, train_share_ppm=None, test_share_ppm=1_000)

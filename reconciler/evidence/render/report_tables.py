@@ -139,8 +139,10 @@ def _with_window_title(
     if not own_origins:
         return report_table
     windows = {(origin.from_ms, origin.to_ms) for origin in own_origins}
-    ((begin, end), *further_windows) = sorted(windows, key=str)
-    when = "of several windows" if further_windows else f"{_moment(begin)} to {_moment(end)}"
+    ((begin, end), *further_windows) = sorted(windows)
+    when = (
+        "of several windows" if further_windows else f"{moment_text(begin)} to {moment_text(end)}"
+    )
     is_other_window = any(origin.other_window for origin in own_origins)
     title = f"{report_table.title} ({when}{'; not the window of this report' if is_other_window else ''})"
     return replace(
@@ -148,10 +150,6 @@ def _with_window_title(
         title=title,
         description=" ".join(filter(None, (report_table.description, description))),
     )
-
-
-def _moment(at_ms: int | None) -> str:
-    return "-" if at_ms is None else moment_text(at_ms)
 
 
 def _signed(row: ImpactRow, figure: str, *, is_known: bool) -> str:
@@ -229,10 +227,10 @@ ORIGINS: Final[TableForm[ResultOrigin]] = TableForm(
     (
         name("cluster", lambda origin: origin.cluster_id),
         text("result", lambda origin: _RESULTS.get(origin.table, origin.table)),
-        text("window from", lambda origin: _moment(origin.from_ms)),
-        text("to", lambda origin: _moment(origin.to_ms)),
+        text("window from", lambda origin: moment_text(origin.from_ms)),
+        text("to", lambda origin: moment_text(origin.to_ms)),
         text("made", lambda origin: moment_text(origin.made_ms)),
-        name("limits as of snapshot", lambda origin: origin.snapshot_id or "-"),
+        name("limits as of snapshot", lambda origin: origin.snapshot_id),
         text(
             "window",
             lambda origin: "another than this report's" if origin.other_window else "the report's",

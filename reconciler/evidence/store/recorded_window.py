@@ -127,9 +127,7 @@ def coverage_ppm(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> int:
     return min((min(MILLION, covered * MILLION // window_ms) for covered in sums), default=0)
 
 
-def asked_of(
-    lake: Lake, window: RecordedWindow, after: QuotaState, callback: str | None = None
-) -> tuple[ImpactQuery, pa.Table]:
+def asked_of(lake: Lake, window: RecordedWindow, after: QuotaState) -> tuple[ImpactQuery, pa.Table]:
     """Return the impact query of a change, and all samples of the window.
 
     Raises:
@@ -144,7 +142,6 @@ def asked_of(
         after,
         buckets_by_type,
         frozenset(buckets_by_type),
-        callback=callback,
         recorded=window.limits.recorded(window.cluster_id),
     )
     return question, rows

@@ -104,9 +104,9 @@ class ResultOrigin:
 
     table: str
     cluster_id: str
-    from_ms: int | None  # begin of the window of the rows; None = not recorded
-    to_ms: int | None  # end of the window, exclusive
-    snapshot_id: str  # the snapshot of the limits; "" = not recorded
+    from_ms: int  # begin of the window of the rows
+    to_ms: int  # end of the window, exclusive
+    snapshot_id: str  # the snapshot of the limits
     made_ms: int
     other_window: bool  # whether that window has other days than the report
 

@@ -1,7 +1,6 @@
 """The job ``report``: use, capacity, and the newest what-if and recommendations of the lake in one report."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,9 +14,9 @@ from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindo
 from reconciler.evidence.spark.usage import facts, report_rows
 from reconciler.evidence.store.lake import Lake
 from reconciler.evidence.store.manifest import Manifest
-from reconciler.render.units import count
 from reconciler.usage.impact.result_rows import EvidenceNote, ImpactRow, Simulation
 from reconciler.usage.reports.usage import ResultOrigin, UsageCurve, UsageReport
+from reconciler.usage.samples import day_of
 from reconciler.usage.tables import IMPACT_ROW, RECOMMENDATION, USAGE_5M, Table
 
 MOST_CURVES: Final = 24
@@ -62,7 +61,7 @@ def run(spark: SparkSession, lake: Lake, span: ReportWindow, progress: Progress)
         noisy=carried.noisy,
         curves=tuple(drawn.values())[:MOST_CURVES],
         left_out=left_out,
-        notes=(*used.notes, *carried.notes, *_other_windows(origins)),
+        notes=(*used.notes, *carried.notes),
     )
 
 
@@ -101,36 +100,16 @@ def _origins(
 
 
 def _origin(manifest: Manifest, span: TimeWindow) -> ResultOrigin:
-    begin, end = (_moment(manifest.inputs.get(name, "")) for name in ("from_ms", "to_ms"))
-    has_window = begin is not None and end is not None and begin < end
-    its = TimeWindow(from_ms=begin or 0, to_ms=end or 1) if has_window else None
+    from_ms, to_ms = (int(manifest.inputs[name]) for name in ("from_ms", "to_ms"))
     return ResultOrigin(
         table=manifest.unit.table.name,
         cluster_id=manifest.unit.cluster_id,
-        from_ms=begin,
-        to_ms=end,
-        snapshot_id=manifest.inputs.get("snapshot_id", ""),
+        from_ms=from_ms,
+        to_ms=to_ms,
+        snapshot_id=manifest.inputs["snapshot_id"],
         made_ms=manifest.created_ms,
-        other_window=its is None
-        or (its.first_day, its.last_day) != (span.first_day, span.last_day),
+        other_window=(day_of(from_ms), day_of(to_ms - 1)) != (span.first_day, span.last_day),
     )
-
-
-def _moment(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
-
-
-_RESULTS: Final = {IMPACT_ROW.name: "what-if results", RECOMMENDATION.name: "recommendations"}
-
-
-def _other_windows(origins: Iterable[ResultOrigin]) -> list[str]:
-    """Return a sentence for each kind of result that has another window than the report."""
-    amounts = Counter(origin.table for origin in origins if origin.other_window)
-    return [
-        f"the {word} of {count(amounts[name], 'cluster')} in this report cover another window than the rest"
-        for name, word in _RESULTS.items()
-        if amounts[name]
-    ]
 
 
 def _newest(lake: Lake, table: Table, span: ReportWindow) -> tuple[Manifest, ...]:

@@ -95,5 +95,4 @@ def _change(candidate: CandidateLimits, window: RecordedWindow) -> impact_query.
         before=window.state,
         after=candidate.after(window.state),
         recorded=window.limits.recorded(window.cluster_id),
-        callback=candidate.callback,
     )

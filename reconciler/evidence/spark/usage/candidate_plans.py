@@ -35,7 +35,6 @@ class CandidateLimits:
     cluster_id: str
     state: QuotaState | None = None  # all limits; None if there is a plan
     plan: Plan | None = None  # the changes; None if there is a state
-    callback: str | None = None  # a custom quota callback of its brokers
 
     def after(self, before: QuotaState) -> QuotaState:
         """Return the candidate limits, given the current ones."""
@@ -118,7 +117,7 @@ def by_core(lake: Lake, work: SimulationRequest) -> Simulation:
         if window.reason:
             continue
         after = candidate.after(window.state)
-        question, samples = recorded_window.asked_of(lake, window, after, candidate.callback)
+        question, samples = recorded_window.asked_of(lake, window, after)
         impact_rows = recorded_window.impacts(
             question, samples, window.cadence, work.policy.consumers
         )

@@ -64,7 +64,6 @@ class ClusterChange(NamedTuple):
     after: QuotaState
     # Limits under which series were recorded; None = the current ones.
     recorded: RecordedLimits | None = None
-    callback: str | None = None  # a custom quota callback of the brokers
 
 
 def seen_buckets(series: DataFrame, clusters: Iterable[str]) -> DataFrame:
@@ -102,7 +101,6 @@ def _answering(changes: Mapping[str, ClusterChange]) -> Callable[[pa.Table], pa.
             change.after,
             buckets,
             set(buckets),
-            callback=change.callback,
             recorded=change.recorded,
         )
         return _table(list(_rows(query, change.max_gap_ms)))
