@@ -146,7 +146,7 @@ def test_throttling_without_a_known_limit_still_has_its_time() -> None:
         None,
     )
     (row,) = report(unknown).limits
-    assert (row.is_known, row.limit_units, row.target_units) == (False, None, 575)
+    assert (row.is_known, row.limit_units, row.target_units) == (False, None, 573)
 
 
 @given(st.integers(1, 10**12), st.floats(1.0001, 50), st.floats(10, 12))
