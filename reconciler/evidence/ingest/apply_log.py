@@ -35,15 +35,19 @@ def keep(
         LakeError: The lake cannot be read or written.
     """
     known_ids, foreign_count = set(cluster_ids), 0
-    units: dict[Unit, dict[tuple[object, ...], _Row]] = {}
+    rows_by_day: dict[tuple[str, date], dict[tuple[object, ...], _Row]] = {}
     for number, entry in enumerate(entries, start=1):
-        if entry.get("clusterId") not in known_ids:
+        cluster_id = str(entry.get("clusterId"))
+        if cluster_id not in known_ids:
             foreign_count += 1
             continue
-        row = _row(entry, f"{source}, entry {number}")
-        unit = Unit(table=APPLY_LOG, cluster_id=str(row["cluster_id"]), day=_day(row))
-        units.setdefault(unit, {})[_key(row)] = row
-    return sum(_add(lake, unit, rows) for unit, rows in units.items()), foreign_count
+        day, row = _row(entry, cluster_id, f"{source}, entry {number}")
+        rows_by_day.setdefault((cluster_id, day), {})[_key(row)] = row
+    new_count = sum(
+        _add(lake, Unit(table=APPLY_LOG, cluster_id=cluster_id, day=day), rows)
+        for (cluster_id, day), rows in rows_by_day.items()
+    )
+    return new_count, foreign_count
 
 
 def _add(lake: Lake, unit: Unit, rows: Mapping[tuple[object, ...], _Row]) -> int:
@@ -59,13 +63,7 @@ def _key(row: _Row) -> tuple[object, ...]:
     return tuple(row[name] for name in APPLY_LOG.key)
 
 
-def _day(row: _Row) -> date:
-    day_value = row["day"]
-    assert isinstance(day_value, date)  # noqa: S101 - made below
-    return day_value
-
-
-def _row(entry: Mapping[str, object], source: str) -> _Row:
+def _row(entry: Mapping[str, object], cluster_id: str, source: str) -> tuple[date, _Row]:
     try:
         moment = datetime.fromisoformat(str(entry["time"])).timestamp()
         before = DocumentReader(entry["before"], location=source).quota_value()
@@ -86,8 +84,8 @@ def _row(entry: Mapping[str, object], source: str) -> _Row:
             location=source,
         ) from wrong
     applied = round(moment * 1000)
-    return row_values | {
-        "cluster_id": str(entry["clusterId"]),
+    return day_of(applied), row_values | {
+        "cluster_id": cluster_id,
         "applied_at_ms": applied,
         "before": before,
         "after": after,

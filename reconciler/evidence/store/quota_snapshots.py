@@ -171,14 +171,18 @@ def clusters_with_snapshot(
 
 def _last_of(lake: Lake, manifests: Sequence[Manifest], to_ms: int) -> SnapshotHeader | None:
     for manifest in reversed(manifests):
-        headers = [
-            SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
-            for row in lake.read([manifest]).to_pylist()
-            if row["complete"] and row["observed_at_ms"] < to_ms
-        ]
-        if headers:
-            return max(headers)
+        if headers := _headers(lake.read([manifest]), to_ms):
+            return headers[-1]
     return None
+
+
+def _headers(rows: pa.Table, to_ms: int | None) -> list[SnapshotHeader]:
+    """Return the complete snapshots of a day before a moment, in order."""
+    return sorted(
+        SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
+        for row in rows.to_pylist()
+        if row["complete"] and (to_ms is None or row["observed_at_ms"] < to_ms)
+    )
 
 
 def observed_limits(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> ObservedLimits:
@@ -350,12 +354,7 @@ def _add_day(
     snapshots: CompleteSnapshots, rows: pa.Table, from_ms: int | None, to_ms: int | None
 ) -> bool:
     """Prepend the snapshots of a day; return whether one of them is in effect at the start of the window."""
-    headers = [
-        SnapshotHeader(row["observed_at_ms"], row["snapshot_id"], row["entries"])
-        for row in rows.to_pylist()
-        if row["complete"] and (to_ms is None or row["observed_at_ms"] < to_ms)
-    ]
-    headers.sort()
+    headers = _headers(rows, to_ms)
     before = [header for header in headers if from_ms and header.observed_at_ms < from_ms]
     holds = next(
         (header for header in reversed(before) if snapshots.entries_of(header) is not None), None

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from reconciler.evidence.spark.limits.limit_index import LimitIndex, LiveLimit, limits_of_client
-from reconciler.evidence.spark.tables.schemas import conforming, struct
+from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.usage.samples import KEY_OF, QuotaType
 from reconciler.usage.tables import EFFECTIVE_QUOTA
 from reconciler.usage.tags import bucket_of_row, entities_of
@@ -48,10 +48,9 @@ def principals(clients: DataFrame, limits: DataFrame) -> DataFrame:
         clients: :data:`CLIENT` and ``day``, each client once.
         limits: ``quota_entry`` of one snapshot per cluster; two values for one pair end the job.
     """
-    rows = clients.select(*CLIENT, "day").mapInArrow(
+    return clients.select(*CLIENT, "day").mapInArrow(
         _resolving(LimitIndex(limits)), struct(EFFECTIVE_QUOTA)
     )
-    return conforming(rows, EFFECTIVE_QUOTA)
 
 
 def _resolving(index: LimitIndex) -> Callable[[Batches], Batches]:

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
-from reconciler.evidence.spark.tables.schemas import conforming, struct
+from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import integer_columns, series_blocks
 from reconciler.evidence.spark.usage.limit_usage import SERIES
 from reconciler.evidence.store.files import arrow_tables
@@ -189,8 +189,7 @@ def capacity(
         return pa.Table.from_pylist([row], schema=to_arrow_schema(struct(CAPACITY_ROW)))
 
     with_promises = at.join(promised(limits, observed), list(BROKER), "left")
-    rows = with_promises.groupBy(*BROKER).applyInArrow(of_broker, struct(CAPACITY_ROW))
-    return conforming(rows, CAPACITY_ROW)
+    return with_promises.groupBy(*BROKER).applyInArrow(of_broker, struct(CAPACITY_ROW))
 
 
 def _capacity(row: Mapping[str, Any], capacities: Capacities) -> BrokerCapacity:
@@ -332,10 +331,8 @@ def noisy(intervals: DataFrame, limits: DataFrame, day: dt.date) -> DataFrame:
         "limit_units",
         fn.lit(day).alias("day"),
     )
-    noisy_rows = weighted.groupBy(
-        "cluster_id", "broker_id", "bucket_ms", "quota_type"
-    ).applyInArrow(_shared, struct(NOISY_ROW))
-    return conforming(noisy_rows, NOISY_ROW)
+    intervals_of_types = weighted.groupBy("cluster_id", "broker_id", "bucket_ms", "quota_type")
+    return intervals_of_types.applyInArrow(_shared, struct(NOISY_ROW))
 
 
 def _shared(interval: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from reconciler.errors import QuotaValueError
-from reconciler.evidence.spark.tables.schemas import conforming, struct
+from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.impact_query import BUCKET
 from reconciler.evidence.spark.usage.simulation import cluster_number
@@ -90,12 +90,11 @@ def recommendations(
     owners = numbered.select(*key, *(fn.col(name).alias(name) for name in ("cluster", "n")))
     blocks = runs.join(fn.broadcast(owners) if broadcast else owners, key).drop(*key)
     portion = series_blocks.portion(AT_ONCE)
-    rows = (
+    return (
         numbered.groupBy("cluster", portion)
         .cogroup(blocks.groupBy("cluster", portion))
         .applyInArrow(_sizing(sizing), struct(RECOMMENDATION))
     )
-    return conforming(rows, RECOMMENDATION)
 
 
 def _sizing(sizing: SizingParameters) -> Callable[[pa.Table, pa.Table], pa.Table]:

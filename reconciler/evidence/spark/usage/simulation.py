@@ -14,7 +14,7 @@ from pyspark.sql import functions as fn
 
 from reconciler.codecs.reader import DocumentReader
 from reconciler.codecs.row_values import read_row, row_document
-from reconciler.evidence.spark.tables.schemas import conforming, struct
+from reconciler.evidence.spark.tables.schemas import struct
 from reconciler.evidence.spark.usage import series_blocks
 from reconciler.evidence.spark.usage.impact_query import ASKED, BUCKET
 from reconciler.evidence.store.files import arrow_tables
@@ -54,12 +54,11 @@ def impacts(
     parts = _parts(requests, "cluster", "n")
     blocks = runs.join(fn.broadcast(parts) if broadcast else parts, [*SERIES]).drop(*SERIES)
     portion = series_blocks.portion(AT_ONCE)
-    rows = (
+    return (
         requests.groupBy("cluster", portion)
         .cogroup(blocks.groupBy("cluster", portion))
         .applyInArrow(_replaying(day, consumers), struct(IMPACT_ROW))
     )
-    return conforming(rows, IMPACT_ROW)
 
 
 def cluster_number(cluster_ids: Iterable[str]) -> Column:
