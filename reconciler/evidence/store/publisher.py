@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Final
 
 import pyarrow as pa
@@ -23,15 +23,13 @@ from reconciler.evidence.store.latest_pointer import (
 )
 from reconciler.evidence.store.manifest import Manifest, UnitFile, states_of, states_of_all
 from reconciler.evidence.store.quota_snapshots import ObservedLimits, observed_limits
-from reconciler.evidence.store.recorded_window import coverage_ppm
+from reconciler.evidence.store.recorded_window import coverage_ppm, gaps, missing_days
 from reconciler.usage.samples import DAY_MS, Cadence, QuotaType, day_of
 from reconciler.usage.tables import QUOTA_ENTRY, SCHEMA_VERSION, USAGE_SAMPLE, Table
 
 WINDOW_DAYS: Final = 14
 GRACE_MS: Final = 7 * DAY_MS
 """How long a file is kept after ``LATEST.json`` stopped listing it."""
-
-MOST_SENTENCES: Final = 20
 
 
 def publish(
@@ -80,8 +78,8 @@ def publish(
         snapshot_id=limits.snapshot.snapshot_id if limits.snapshot else "",
         observed_at_ms=limits.snapshot.observed_at_ms if limits.snapshot else 0,
         measured=work.measured(bucket_files),
-        partial=work.partial(limits),
-        counts=work.counts(limits),
+        partial=gaps(work.manifests, begin, to_ms, limits),
+        counts=work.counts(limits, begin),
         files=tuple(parts),
         retired=work.retired(parts, now_ms),
     )
@@ -113,11 +111,7 @@ class _Publication:
             for evidence_file in (self.before.files if self.before else ())
         }
         first, last = day_of(from_ms), day_of(to_ms - 1)
-        self.days: dict[date, Manifest | None] = {
-            first + timedelta(days=number): None for number in range((last - first).days + 1)
-        }
         self.manifests = lake.manifests(USAGE_SAMPLE, [cluster_id], first, last)
-        self.days |= {manifest.unit.day: manifest for manifest in self.manifests}
 
     def pace(self) -> Cadence | None:
         """Return the scrape interval recorded with the days of the window; ``None`` if no day has one."""
@@ -235,36 +229,12 @@ class _Publication:
             quota_types.update(pc.unique(rows.column("quota_type")).to_pylist())
         return tuple(kind for kind in QuotaType if str(kind) in quota_types)
 
-    def partial(self, limits: ObservedLimits) -> tuple[str, ...]:
-        """Return at most :data:`MOST_SENTENCES` sentences about missing input, and the number of further ones."""
-        missing = self._missing_days()
-        sentences = [_days_missing(missing, len(self.days))] if missing else []
-        sentences += _limit_warnings(limits, self.to_ms)
-        days_by_sentence: dict[str, list[str]] = {}
-        for manifest in self.manifests:
-            for sentence in dict.fromkeys(manifest.partial):
-                days_by_sentence.setdefault(sentence, []).append(manifest.unit.day.isoformat())
-        sentences += [
-            f"{_join_days(days)}: {sentence}" for sentence, days in days_by_sentence.items()
-        ]
-        if len(sentences) > MOST_SENTENCES:
-            sentences[MOST_SENTENCES:] = [f"and {len(sentences) - MOST_SENTENCES} more"]
-        return tuple(sentences)
-
-    def _missing_days(self) -> list[str]:
-        """Return the days without samples; a day without an identifiable broker is committed without rows."""
-        return [
-            day.isoformat()
-            for day, manifest in self.days.items()
-            if manifest is None or not manifest.rows
-        ]
-
-    def counts(self, limits: ObservedLimits) -> Mapping[str, int]:
+    def counts(self, limits: ObservedLimits, from_ms: int) -> Mapping[str, int]:
         """Return the state counts of all days, added up."""
         state_counts = {
             "quota_changes": limits.changes,
-            "days": len(self.days),
-            "days_missing": len(self._missing_days()),
+            "days": (day_of(self.to_ms - 1) - day_of(from_ms)).days + 1,
+            "days_missing": len(missing_days(self.manifests, from_ms, self.to_ms)),
             **{f"{latest_.BEYOND} {key}": 1 for key in sorted(limits.beyond)},
         }
         return states_of(states_of_all(self.manifests) | state_counts)
@@ -301,27 +271,3 @@ def _snapshot_of(rows: pa.Table) -> tuple[str, int, pa.Table]:
     """Return the id, time and rows of a snapshot that has rows."""
     name, at = (rows.column(column)[0].as_py() for column in ("snapshot_id", "observed_at_ms"))
     return name, at, rows
-
-
-def _limit_warnings(limits: ObservedLimits, to_ms: int) -> list[str]:
-    sentences: list[str] = []
-    if limits.snapshot is None:
-        sentences.append("the lake has no complete snapshot of the limits")
-    if aged := limits.aged(to_ms):
-        sentences.append(aged)
-    if limits.incomplete:
-        sentences.append(f"incomplete snapshots of the limits: {len(limits.incomplete)}")
-    if limits.changes:
-        sentences.append(
-            f"limits changed inside the window ({limits.changes} times); older samples were recorded under others"
-        )
-    sentences += limits.warnings
-    return sentences
-
-
-def _days_missing(missing: Sequence[str], of: int) -> str:
-    return f"{len(missing)} of {of} days have no samples: {_join_days(missing)}"
-
-
-def _join_days(days: Sequence[str]) -> str:
-    return ", ".join(days) if len(days) <= 3 else f"{days[0]} to {days[-1]} ({len(days)} days)"

@@ -52,24 +52,28 @@ class ObservedLimits:
     # Ids of snapshots with missing rows; they are not used.
     incomplete: tuple[str, ...] = field(default_factory=tuple)
 
-    def aged(self, to_ms: int) -> str:
-        """Return a warning that the last snapshot is older than :data:`FRESH_MS`; "" if it is not or there is none."""
+    def warnings(self, to_ms: int) -> list[str]:
+        """Return sentences about what is not known of the limits of a window that ends at ``to_ms``."""
+        sentences: list[str] = []
         age_ms = 0 if self.snapshot is None else to_ms - self.snapshot.observed_at_ms
-        if self.snapshot is None or age_ms <= FRESH_MS:
-            return ""
-        observed_at = datetime.fromtimestamp(self.snapshot.observed_at_ms / 1000, UTC)
-        return (
-            f"limits were not observed for {age_ms // DAY_MS} days: those of"
-            f" {observed_at:%Y-%m-%d %H:%M} UTC count as in force"
-        )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings about keys for which nothing can be stated."""
-        return tuple(
+        if self.snapshot is None:
+            sentences.append("the lake has no complete snapshot of the limits")
+        elif age_ms > FRESH_MS:
+            observed_at = datetime.fromtimestamp(self.snapshot.observed_at_ms / 1000, UTC)
+            sentences.append(
+                f"limits were not observed for {age_ms // DAY_MS} days: those of"
+                f" {observed_at:%Y-%m-%d %H:%M} UTC count as in force"
+            )
+        if self.incomplete:
+            sentences.append(f"incomplete snapshots of the limits: {len(self.incomplete)}")
+        if self.changes:
+            sentences.append(
+                f"limits changed inside the window ({self.changes} times); older samples were recorded under others"
+            )
+        return sentences + [
             f"{key}: limits changed too often to determine which clients were counted together"
             for key in sorted(self.beyond)
-        )
+        ]
 
     def recorded(self, path: str = "") -> RecordedLimits:
         """Return the limits under which the window was recorded.

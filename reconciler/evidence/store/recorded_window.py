@@ -1,7 +1,8 @@
 """Reads a recorded window of a cluster from the lake and computes the impact of a change, without a JVM."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from reconciler.usage.tags import Bucket, bucket_of_row
 NO_SNAPSHOT: Final = "the lake has no quota snapshot of this cluster before the end of the window"
 NO_SAMPLES: Final = "the lake has no samples of this cluster in the window"
 NO_PACE: Final = "the samples do not say how often brokers were read"
+
+MOST_SENTENCES: Final = 20
 
 _SERIES: Final = ("quota_type", *sample_columns.BUCKET, "broker_id")
 _VALUES: Final = ("ts_ms", "dt_ms", "rate_units", "throttle_ms", "censored")
@@ -61,29 +64,88 @@ class RecordedWindow:
             source: Address of the lake without credentials.
             made_ms: Now.
         """
-        partial = [sentence for manifest in self.samples for sentence in manifest.partial]
-        if aged := self.limits.aged(self.to_ms):
-            partial.append(aged)
-        if self.limits.changes:
-            partial.append(f"limits changed {self.limits.changes} times inside the window")
-        partial += self.limits.warnings
-        missing = (day_of(self.to_ms - 1) - day_of(self.from_ms)).days + 1
-        missing -= sum(bool(manifest.rows) for manifest in self.samples)
-        if missing and not self.reason:
-            partial.append(f"{missing} days of the window hold no samples")
-        return EvidenceNote(
-            cluster_id=self.cluster_id,
+        return evidence_note(
+            lake,
+            self.cluster_id,
+            self.samples,
+            (self.from_ms, self.to_ms),
+            limits=self.limits,
             source=source,
-            from_ms=self.from_ms,
-            to_ms=self.to_ms,
             made_ms=made_ms,
-            step_ms=self.cadence.step_ms,
-            coverage_ppm=coverage_ppm(lake, self.cluster_id, self.from_ms, self.to_ms),
             snapshot_id=self.snapshot_id,
-            partial=tuple(dict.fromkeys(partial)),
-            counts=states_of_all(self.samples),
             stale=self.reason,
         )
+
+
+def evidence_note(
+    lake: Lake,
+    cluster_id: str,
+    samples: Sequence[Manifest],
+    window: tuple[int, int],
+    *,
+    limits: quota_snapshots.ObservedLimits | None = None,
+    source: str,
+    made_ms: int,
+    snapshot_id: str,
+    stale: str,
+) -> EvidenceNote:
+    """Return the evidence of a window of a cluster, its end exclusive, with what is missing of it.
+
+    Raises:
+        LakeError: The lake cannot be read.
+    """
+    from_ms, to_ms = window
+    cadence = scrape_interval.of(samples).get(cluster_id)
+    return EvidenceNote(
+        cluster_id=cluster_id,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        step_ms=cadence.step_ms if cadence else 0,
+        coverage_ppm=coverage_ppm(lake, cluster_id, from_ms, to_ms),
+        partial=gaps(samples, from_ms, to_ms, limits),
+        counts=states_of_all(samples),
+        source=source,
+        made_ms=made_ms,
+        snapshot_id=snapshot_id,
+        stale=stale,
+    )
+
+
+def missing_days(samples: Iterable[Manifest], from_ms: int, to_ms: int) -> list[str]:
+    """Return the days without samples; a day without an identifiable broker is committed without rows."""
+    first, last = day_of(from_ms), day_of(to_ms - 1)
+    days = {first + timedelta(days=number) for number in range((last - first).days + 1)}
+    days -= {manifest.unit.day for manifest in samples if manifest.rows}
+    return [day.isoformat() for day in sorted(days)]
+
+
+def gaps(
+    samples: Sequence[Manifest],
+    from_ms: int,
+    to_ms: int,
+    limits: quota_snapshots.ObservedLimits | None = None,
+) -> tuple[str, ...]:
+    """Return at most :data:`MOST_SENTENCES` sentences about missing input, and the number of further ones."""
+    missing = missing_days(samples, from_ms, to_ms)
+    count = (day_of(to_ms - 1) - day_of(from_ms)).days + 1
+    sentences = (
+        [f"{len(missing)} of {count} days have no samples: {_join_days(missing)}"]
+        if missing
+        else []
+    )
+    sentences += limits.warnings(to_ms) if limits else []
+    days_by_sentence: dict[str, list[str]] = {}
+    for manifest in samples:
+        for sentence in dict.fromkeys(manifest.partial):
+            days_by_sentence.setdefault(sentence, []).append(manifest.unit.day.isoformat())
+    sentences += [f"{_join_days(days)}: {sentence}" for sentence, days in days_by_sentence.items()]
+    if len(sentences) > MOST_SENTENCES:
+        sentences[MOST_SENTENCES:] = [f"and {len(sentences) - MOST_SENTENCES} more"]
+    return tuple(sentences)
+
+
+def _join_days(days: Sequence[str]) -> str:
+    return ", ".join(days) if len(days) <= 3 else f"{days[0]} to {days[-1]} ({len(days)} days)"
 
 
 def opened(lake: Lake, cluster_id: str, from_ms: int, to_ms: int) -> RecordedWindow:

@@ -6,6 +6,7 @@ from pyspark.errors import PySparkException
 from reconciler.evidence.spark.jobs import capacity, report, rollup, usage
 from reconciler.evidence.spark.runtime import job_runner
 from reconciler.evidence.spark.tables.time_window import ReportWindow, TimeWindow
+from reconciler.evidence.store.recorded_window import NO_SAMPLES
 from reconciler.quota.entity import entity
 from reconciler.quota.entity_forms import canonical_text
 from reconciler.quota.keys import Key
@@ -76,7 +77,7 @@ def test_a_cluster_without_samples_is_reported(spark, lake) -> None:
     settings = ReportWindow(from_ms=FROM, to_ms=TO, cluster=("other",))
     result = usage.run(spark, lake, settings, silent)
     assert result.usage == ()
-    assert result.evidence[0].stale == "no samples were recorded in this window"
+    assert result.evidence[0].stale == NO_SAMPLES
 
 
 def test_capacity_is_reduced_by_replication_and_excess_in_the_hottest_intervals_is_reported(

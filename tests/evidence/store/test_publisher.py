@@ -13,7 +13,8 @@ from reconciler.evidence.store.files import parquet_files
 from reconciler.evidence.store.lake import Lake, UnitContent
 from reconciler.evidence.store.latest_pointer import BUCKET_SEEN, EvidenceFile, LatestPointer
 from reconciler.evidence.store.manifest import counts_of
-from reconciler.evidence.store.publisher import MOST_SENTENCES, publish
+from reconciler.evidence.store.publisher import publish
+from reconciler.evidence.store.recorded_window import MOST_SENTENCES
 from reconciler.usage.samples import DAY_MS, MILLION, Cadence, QuotaType, cadence
 from reconciler.usage.tables import QUOTA_ENTRY, SNAPSHOT, TARGET_UP, USAGE_SAMPLE, Table
 from tests.evidence.store import rows
@@ -260,7 +261,7 @@ def test_each_file_of_a_day_is_copied_as_it_is(lake: Lake, to: rows.Watched) -> 
             next(file for file in files if file.sha256 == part.sha256)
         )
     (bucket_file,) = latest.of(BUCKET_SEEN)
-    assert bucket_file.file.rows == 2
+    assert bucket_file.rows == 2
 
 
 def test_missing_data_is_listed_and_counted(lake: Lake, to: rows.Watched) -> None:

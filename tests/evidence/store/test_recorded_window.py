@@ -66,7 +66,7 @@ def test_a_window_has_its_coverage_and_its_missing_data(tmp_path: Path) -> None:
     assert (window.reason, window.rows, window.cadence) == ("", 6, PACE)
     assert note.coverage_ppm == 125_000  # broker 10 answered for a quarter of one of two days
     assert (note.snapshot_id, note.step_ms, note.made_ms, note.stale) == ("look", 30_000, 7, "")
-    assert note.partial == ("1 days of the window hold no samples",)
+    assert note.partial == (f"1 of 2 days have no samples: {day_of(BEGIN + DAY_MS)}",)
     assert note.counts == {"filled": 3}
 
 
@@ -94,7 +94,9 @@ def test_days_without_samples_are_missing(tmp_path: Path) -> None:
         into, USAGE_SAMPLE, CLUSTER, day_of(BEGIN + DAY_MS), [], **scrape_interval.inputs(PACE)
     )
     window = recorded_window.opened(into, CLUSTER, BEGIN, BEGIN + 2 * DAY_MS)
-    assert window.note(into, "here", 7).partial == ("1 days of the window hold no samples",)
+    assert window.note(into, "here", 7).partial == (
+        f"1 of 2 days have no samples: {day_of(BEGIN + DAY_MS)}",
+    )
     second_day = recorded_window.opened(into, CLUSTER, BEGIN + DAY_MS, BEGIN + 2 * DAY_MS)
     assert second_day.reason == recorded_window.NO_SAMPLES
 

@@ -1,7 +1,7 @@
 """Inputs that several jobs share: evidence notes, limits of buckets, coverage. Frames and bounded values."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -10,11 +10,10 @@ from pyspark.sql import functions as fn
 from reconciler.evidence.spark.limits import effective_limits
 from reconciler.evidence.spark.limits.effective_limits import BUCKET
 from reconciler.evidence.spark.tables.time_window import TimeWindow
-from reconciler.evidence.store import scrape_interval
 from reconciler.evidence.store.lake import Lake
-from reconciler.evidence.store.manifest import Manifest, states_of_all
+from reconciler.evidence.store.manifest import Manifest
 from reconciler.evidence.store.quota_snapshots import SnapshotHeader
-from reconciler.evidence.store.recorded_window import coverage_ppm
+from reconciler.evidence.store.recorded_window import NO_SAMPLES, evidence_note
 from reconciler.usage.impact.result_rows import EvidenceNote
 from reconciler.usage.samples import KEY_OF, ValueState
 from reconciler.usage.tables import USAGE_SAMPLE
@@ -83,46 +82,22 @@ def evidence(
         clusters: Cluster ids; all by default.
         snapshots: Snapshots of the limits (:func:`reconciler.evidence.store.quota_snapshots.last_snapshots`).
     """
-    samples = lake.manifests(USAGE_SAMPLE, clusters, **days(span))
-    clusters_with_samples = {manifest.unit.cluster_id for manifest in samples}
-    paces = scrape_interval.of(samples)
+    samples: dict[str, list[Manifest]] = {cluster_id: [] for cluster_id in clusters or ()}
+    for manifest in lake.manifests(USAGE_SAMPLE, clusters, **days(span)):
+        samples.setdefault(manifest.unit.cluster_id, []).append(manifest)
     return tuple(
-        EvidenceNote(
-            cluster_id=cluster_id,
+        evidence_note(
+            lake,
+            cluster_id,
+            manifests,
+            (span.from_ms, span.to_ms),
             source=lake.store.redacted_address,
-            from_ms=span.from_ms,
-            to_ms=span.to_ms,
-            made_ms=max(
-                (
-                    manifest.created_ms
-                    for manifest in samples
-                    if manifest.unit.cluster_id == cluster_id
-                ),
-                default=0,
-            ),
-            step_ms=paces[cluster_id].step_ms if cluster_id in paces else 0,
-            coverage_ppm=coverage_ppm(lake, cluster_id, span.from_ms, span.to_ms),
+            made_ms=max((manifest.created_ms for manifest in manifests), default=0),
             snapshot_id=snapshots[cluster_id].snapshot_id if cluster_id in snapshots else "",
-            partial=_partial(
-                manifest for manifest in samples if manifest.unit.cluster_id == cluster_id
-            ),
-            counts=states_of_all(
-                manifest for manifest in samples if manifest.unit.cluster_id == cluster_id
-            ),
-            stale=""
-            if cluster_id in clusters_with_samples
-            else "no samples were recorded in this window",
+            stale="" if manifests else NO_SAMPLES,
         )
-        for cluster_id in sorted(clusters_with_samples | set(clusters or ()))
+        for cluster_id, manifests in sorted(samples.items())
     )
-
-
-def _partial(manifests: Iterable[Manifest]) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(
-            f"{manifest.unit.day}: {text}" for manifest in manifests for text in manifest.partial
-        )
-    )[:20]
 
 
 def days(span: TimeWindow) -> dict[str, dt.date]:
