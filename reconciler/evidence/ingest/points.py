@@ -32,9 +32,6 @@ AHEAD_MS: Final = 300_000
 EARLIEST_MS: Final = 1_262_304_000_000
 """2010: before Kafka had recorded metrics, and later than seconds that were taken for milliseconds (1970)."""
 
-SLOT_MS: Final = 300_000
-"""With ``telemetry.brokerId`` set, each scrape target gets one ``BROKER_ID`` row per this many milliseconds."""
-
 _ABOUT_SOFTWARE: Final = frozenset({"version", "commit_id", "commitId", "commitid", "commit"})
 """Labels of app-info with the software version: its value is then 1, as in every info metric, and not a broker id."""
 
@@ -121,8 +118,8 @@ class PointCollector:
     The whole scrape target of a point is kept, including the job (:class:`ScrapeTarget`): one instance may be a host
     with other exporters, or a federation endpoint of several brokers.
 
-    If ``telemetry.brokerId`` is set and gives an id, the id is part of the target and points of :attr:`Measure.BROKER_ID`
-    are created from it; app-info is not needed. Otherwise only app-info identifies the broker.
+    If ``telemetry.brokerId`` is set and gives an id, the id is part of the target, and app-info is not needed. Otherwise
+    only app-info identifies the broker.
 
     Args:
         clusters: Clusters whose series are accepted.
@@ -158,8 +155,6 @@ class PointCollector:
             self.counts.add(DropReason.NO_INSTANCE)
             return
         cluster_points = self._points.setdefault(source.cluster_id, _ClusterPoints())
-        if meaning.measure is not Measure.UP:
-            cluster_points.add_broker(target, series.times)
         values = series.values
         if meaning.measure is Measure.BROKER_ID:
             identity = self._identity(target, meaning, series)
@@ -211,7 +206,7 @@ class PointCollector:
         self.counts.add(
             DropReason.APP_INFO_UNUSED if is_same_broker else DropReason.BROKER_CONFLICT
         )
-        return None
+        return array("d", [float(target.broker)]) * len(values)  # the target has more than `up`
 
 
 class _ClusterPoints:
@@ -220,23 +215,12 @@ class _ClusterPoints:
     def __init__(self) -> None:
         self.series: dict[PointSeries, int] = {}
         self._numbers, self._times, self._values = array("q"), array("q"), array("d")
-        self._slots: set[tuple[ScrapeTarget, int]] = set()
 
     def add(self, series: PointSeries, times: "array[int]", values: "array[float]") -> None:
         number = self.series.setdefault(series, len(self.series))
         self._numbers.extend(array("q", [number]) * len(times))
         self._times.extend(times)
         self._values.extend(values)
-
-    def add_broker(self, target: ScrapeTarget, times: "array[int]") -> None:
-        """Add the id of a target by ``telemetry.brokerId``; it also shows that the target has more than `up`."""
-        if not target.broker:
-            return
-        slots = {(target, at - at % SLOT_MS) for at in times} - self._slots
-        self._slots |= slots
-        slot_times = array("q", (at for _, at in sorted(slots)))
-        identity = PointSeries(SeriesNames(Measure.BROKER_ID), SampleOrigin(target, ""))
-        self.add(identity, slot_times, array("d", [float(target.broker)]) * len(slot_times))
 
     def table(self) -> pa.Table:
         return pa.table(

@@ -14,12 +14,11 @@ from reconciler.evidence.ingest.dialects.cluster_sources import (
     ScrapeTarget,
 )
 from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
-from reconciler.evidence.ingest.points import AHEAD_MS, SLOT_MS, PointCollector, Points, SeriesNames
+from reconciler.evidence.ingest.points import AHEAD_MS, PointCollector, Points, SeriesNames
 from reconciler.evidence.ingest.readers.series import RecordedSeries
 from reconciler.usage.tables import Measure
 
 NOW = 1_700_000_000_000
-SLOT = NOW - NOW % SLOT_MS
 KQUOTA = parser.shipped().get("kquota")
 RATE = "kafka_server_client_quota_byte_rate"
 
@@ -153,11 +152,9 @@ def test_app_info_identifies_the_broker_of_an_instance() -> None:
     assert collector.counts[DropReason.BAD_BROKER_ID] == 1
 
 
-def test_a_rule_for_broker_ids_adds_an_id_every_five_minutes_and_takes_precedence_over_app_info() -> (
-    None
-):
+def test_a_rule_for_broker_ids_takes_precedence_over_app_info() -> None:
     collector = new_collector("regex:pod:kafka-([0-9]+)")
-    readings = [(SLOT + 10, 1.0), (SLOT + 20, 1.0), (SLOT + SLOT_MS - 1, 1.0), (SLOT - 5, 1.0)]
+    readings = [(NOW + 10, 1.0), (NOW + 20, 1.0)]
     collector.add(series(*readings, pod="kafka-7"))
     collector.add(series(*readings, pod="kafka-7", user="u"))
     collector.add(series(*readings, name="kafka_server_app_info", pod="kafka-7", broker_id="7"))
@@ -169,7 +166,7 @@ def test_a_rule_for_broker_ids_adds_an_id_every_five_minutes_and_takes_precedenc
         (row.target, row.ts_ms, row.value)
         for row in point_rows
         if row.names.measure is Measure.BROKER_ID
-    ] == [(target, SLOT - SLOT_MS, 7.0), (target, SLOT, 7.0)]
+    ] == [(target, NOW + 10, 7.0), (target, NOW + 20, 7.0)]
     assert {row.target for row in point_rows if row.names.measure is Measure.UP} == {
         ScrapeTarget("sidecar:1", broker="8")
     }
@@ -181,9 +178,8 @@ def test_a_rule_for_broker_ids_adds_an_id_every_five_minutes_and_takes_precedenc
 
 def test_without_an_instance_the_rule_defines_one() -> None:
     collector = new_collector("label:broker")
-    collector.add(RecordedSeries.of(RATE, {"type": "produce", "broker": "5"}, [(SLOT, 1.0)]))
+    collector.add(RecordedSeries.of(RATE, {"type": "produce", "broker": "5"}, [(NOW, 1.0)]))
     points, target = collector.points()["A"], ScrapeTarget("broker 5", broker="5")
-    assert values(points, Measure.BROKER_ID) == [(target, 5.0)]
     assert values(points, Measure.RATE) == [(target, 1.0)]
 
 

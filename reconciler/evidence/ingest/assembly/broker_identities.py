@@ -40,19 +40,12 @@ class BrokerIdentities:
     def __init__(
         self, points: Iterable[tuple[ScrapeTarget, int, float]], tally: DropCounts
     ) -> None:
-        all_points = tuple(points)
-        shared = _shared(target for target, _, _ in all_points)
         points_by_target: dict[ScrapeTarget, list[tuple[int, int]]] = {}
-        for target, ts, value in all_points:
+        for target, ts, value in points:
             if not is_whole(value, MAX_ID):
                 tally.add(DropReason.BAD_BROKER_ID)
                 continue
-            instance_target = ScrapeTarget(target.instance)
-            for id_target in (
-                {target}
-                if target.broker and instance_target in shared
-                else {target, instance_target}
-            ):
+            for id_target in () if target.broker else {target, ScrapeTarget(target.instance)}:
                 points_by_target.setdefault(id_target, []).append((ts, int(value)))
         self._stretches: Mapping[ScrapeTarget, tuple[IdentityPeriod, ...]] = {
             target: _stretches(sorted(target_points))
@@ -84,15 +77,6 @@ class BrokerIdentities:
 
     def _known_target(self, target: ScrapeTarget) -> ScrapeTarget:
         return target if target in self._stretches else ScrapeTarget(target.instance)
-
-
-def _shared(targets: Iterable[ScrapeTarget]) -> set[ScrapeTarget]:
-    """Return the instances that serve metrics of several brokers."""
-    jobs_by_instance: dict[str, set[str]] = {}
-    for target in targets:
-        if target.broker:
-            jobs_by_instance.setdefault(target.instance, set()).add(target.broker)
-    return {ScrapeTarget(instance) for instance, jobs in jobs_by_instance.items() if len(jobs) > 1}
 
 
 def _stretches(points: list[tuple[int, int]]) -> tuple[IdentityPeriod, ...]:
