@@ -5,14 +5,12 @@ fits one SPARK_HOME, its jars and one JVM, which determine its name in the cache
 not fit and starts without it.
 """
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -56,7 +54,10 @@ def path_of(home: Path, java_version: str) -> Path:
 
 
 def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | None:
-    """Return the archive, created if missing; ``None`` if it cannot be created: Spark also starts without it."""
+    """Return the archive, created if missing; ``None`` if it cannot be created: Spark also starts without it.
+
+    Two processes may create it at the same time; it is renamed into place complete.
+    """
     if any(character.isspace() for character in str(folder())):
         return None  # Spark splits Java options at blanks
     try:
@@ -64,20 +65,11 @@ def ready(java_version: str, tell: Callable[[str], None], log4j: str) -> Path | 
         if path.exists():
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _exclusive_lock(path.with_suffix(".lock")):
-            if not path.exists():
-                tell("making a class-data archive, once; later starts are shorter")
-                _make(path, log4j)
+        tell("making a class-data archive, once; later starts are shorter")
+        _make(path, log4j)
     except (OSError, subprocess.SubprocessError):
         return None
     return path if path.exists() else None
-
-
-@contextlib.contextmanager
-def _exclusive_lock(lock: Path) -> Iterator[None]:
-    with lock.open("w") as lock_file:
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
-        yield
 
 
 def _make(path: Path, log4j: str) -> None:
