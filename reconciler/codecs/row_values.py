@@ -50,7 +50,7 @@ def row_document(value: object) -> dict[str, Json]:
     return document
 
 
-def read_day(reader: DocumentReader) -> date:
+def _read_day(reader: DocumentReader) -> date:
     """Read a date (YYYY-MM-DD)."""
     try:
         return date.fromisoformat(reader.text())
@@ -62,7 +62,7 @@ _SCALARS: Final[Mapping[object, Callable[[DocumentReader], object]]] = {
     str: DocumentReader.text,
     int: DocumentReader.amount,
     bool: DocumentReader.boolean,
-    date: read_day,
+    date: _read_day,
     float: lambda reader: reader.value if isinstance(reader.value, float) else reader.set_value(),
 }
 

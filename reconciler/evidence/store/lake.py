@@ -149,14 +149,16 @@ class Lake:
             raise LakeError(f"{after.unit} cannot come before {unit}")
         new_files = self._write_rows(unit, content.rows)
         manifest = Manifest(
-            unit=unit,
+            table=unit.table.name,
+            cluster_id=unit.cluster_id,
+            day=unit.day,
             generation=expected + 1,
             schema_version=SCHEMA_VERSION,
             run_id=self.run_id,
-            created_ms=self.now_ms,
+            made_ms=self.now_ms,
             files=tuple(sorted((*content.files, *new_files), key=lambda file: file.path)),
-            counts=dict(content.counts),
-            inputs=dict(content.inputs),
+            counts=dict(sorted(content.counts.items())),
+            inputs=dict(sorted(content.inputs.items())),
             partial=content.partial,
         )
         try:

@@ -9,8 +9,7 @@ from datetime import date
 from typing import Final
 from urllib.parse import quote
 
-from reconciler.codecs.reader import DocumentReader
-from reconciler.codecs.row_values import json_of, read_day, read_row
+from reconciler.codecs.row_values import read_row, row_document
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import json_files
 from reconciler.render.json_values import Json
@@ -78,17 +77,24 @@ class UnitFile:
 class Manifest:
     """One generation of a unit."""
 
-    unit: Unit
+    table: str
+    cluster_id: str
+    day: date
     generation: int  # 1, 2, …; the highest is current
     schema_version: int
     run_id: str
-    created_ms: int
+    made_ms: int
     files: tuple[UnitFile, ...] = ()  # its files; empty = no rows
     # Named counts of the input and the coverage of brokers; see `states` and `coverage`.
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     # Provenance by name: generations, digests, times.
     inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     partial: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> Unit:
+        """The unit."""
+        return Unit(table=TABLES[self.table], cluster_id=self.cluster_id, day=self.day)
 
     @property
     def path(self) -> str:
@@ -116,21 +122,7 @@ class Manifest:
 
     def document(self) -> dict[str, Json]:
         """Return the content of the file as JSON values."""
-        return {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "table": self.unit.table.name,
-            "cluster_id": self.unit.cluster_id,
-            "day": self.unit.day.isoformat(),
-            "generation": self.generation,
-            "schema_version": self.schema_version,
-            "run_id": self.run_id,
-            "made_ms": self.created_ms,
-            "files": json_of(self.files),
-            "counts": dict(sorted(self.counts.items())),
-            "inputs": dict(sorted(self.inputs.items())),
-            "partial": list(self.partial),
-        }
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **row_document(self)}
 
     def json(self) -> bytes:
         """Return the content of the file."""
@@ -171,24 +163,10 @@ def read(content: bytes, path: str, expected: Unit | None = None) -> Manifest:
     top = json_files.opened(content, path, FORMAT, FORMAT_VERSION)
     with json_files.damage_located(path):
         name = top["table"].text()
-        table = TABLES.get(name)
-        if table is None:
+        if name not in TABLES:
             raise LakeDamaged(f"the table {name!r} is not known", path=path, hint="upgrade kquota")
-        manifest = Manifest(
-            unit=Unit(
-                table=table,
-                cluster_id=top["cluster_id"].text(),
-                day=read_day(top["day"]),
-            ),
-            generation=top["generation"].amount(),
-            schema_version=json_files.schema_version(top, path),
-            run_id=top["run_id"].text(),
-            created_ms=top["made_ms"].amount(),
-            files=top["files"].rows(lambda row: read_row(row, UnitFile)),
-            counts={state: count.amount() for state, count in top["counts"].pairs()},
-            inputs={input_name: text.text() for input_name, text in top["inputs"].pairs()},
-            partial=top["partial"].rows(DocumentReader.text),
-        )
+        _ = json_files.schema_version(top, path)
+        manifest = read_row(top, Manifest)
         top.expect(manifest.document())
     if expected is not None and manifest.unit != expected:
         raise LakeDamaged(f"is of {manifest.unit}, not of {expected}", path=path)

@@ -35,7 +35,7 @@ def test_a_unit_is_committed_read_and_replaced(lake: Lake) -> None:
         UnitContent(rows=rows.usage(), counts={"gaps": 1}, inputs={"point": "1"}, partial=("cut",)),
         None,
     )
-    assert (first.generation, first.rows, first.run_id, first.created_ms) == (
+    assert (first.generation, first.rows, first.run_id, first.made_ms) == (
         1,
         3,
         "test",

@@ -9,15 +9,17 @@ from hypothesis import given
 from reconciler.errors import LakeDamaged, LakeError
 from reconciler.evidence.store import json_files, manifest
 from reconciler.evidence.store.manifest import Manifest, UnitFile, counts_of, states_of_all
-from reconciler.usage.tables import SCHEMA_VERSION, TARGET_UP, USAGE_SAMPLE
+from reconciler.usage.tables import SCHEMA_VERSION, USAGE_SAMPLE
 from tests.evidence.store import rows
 
 COMPLETE = Manifest(
-    unit=rows.unit(TARGET_UP),
+    table="target_up",
+    cluster_id=rows.CLUSTER,
+    day=rows.day(0),
     generation=7,
     schema_version=SCHEMA_VERSION,
     run_id="run",
-    created_ms=5,
+    made_ms=5,
     files=(UnitFile(path="target_up/x/y.parquet", size=3, rows=2, sha256="0" * 64),),
     counts={"gaps": 3},
     inputs={"point": "4"},

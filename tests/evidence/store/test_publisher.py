@@ -145,7 +145,7 @@ def test_a_file_that_is_missing_or_of_another_size_is_uploaded_again(
 ) -> None:
     fill(lake, 0)
     latest = published(lake, to, 1)
-    path = latest.of(USAGE_SAMPLE)[0].file.path
+    path = latest.of(USAGE_SAMPLE)[0].path
     to.delete([path])
     if content is not None:
         to.put(path, content)

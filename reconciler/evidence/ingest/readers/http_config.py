@@ -93,7 +93,7 @@ def _config(top: DocumentReader, folder: Path) -> HttpConfig:
         if not _HEADER.fullmatch(name):
             value.fail("under a name without characters that no header can carry")
     secrets = list(headers.values())
-    ways = [name for name in _WAYS if name in fields]
+    ways: list[str] = [name for name in _WAYS if name in fields]
     if any(name.lower() == "authorization" for name in headers):
         ways.append("headers.Authorization")
     if len(ways) > 1:

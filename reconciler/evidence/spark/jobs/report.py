@@ -107,7 +107,7 @@ def _origin(manifest: Manifest, span: TimeWindow) -> ResultOrigin:
         from_ms=from_ms,
         to_ms=to_ms,
         snapshot_id=manifest.inputs["snapshot_id"],
-        made_ms=manifest.created_ms,
+        made_ms=manifest.made_ms,
         other_window=(day_of(from_ms), day_of(to_ms - 1)) != (span.first_day, span.last_day),
     )
 

@@ -92,7 +92,7 @@ def evidence(
             manifests,
             (span.from_ms, span.to_ms),
             source=lake.store.redacted_address,
-            made_ms=max((manifest.created_ms for manifest in manifests), default=0),
+            made_ms=max((manifest.made_ms for manifest in manifests), default=0),
             snapshot_id=snapshots[cluster_id].snapshot_id if cluster_id in snapshots else "",
             stale="" if manifests else NO_SAMPLES,
         )

@@ -114,7 +114,7 @@ def test_short_secrets_are_not_scrubbed(tmp_path: Path) -> None:
         (f'headers: {{"X Key": {PLANTED}}}', "no header can carry"),
         (
             f"bearer_token: {PLANTED}\nheaders: {{authorization: {PLANTED}}}",
-            "headers.Authorization exclude each other",
+            "headers.Authorization, which exclude each other",
         ),
         (f"- {PLANTED}", "an object"),
         ("oauth2: {}", "'oauth2'"),
