@@ -106,7 +106,10 @@ def test_short_secrets_are_not_scrubbed(tmp_path: Path) -> None:
             "exclude each other",
         ),
         (f"bearer_token: {PLANTED}\nbearer_token_file: x", "exclude each other"),
-        (f"authorization: {{credentials: {PLANTED}, credentials_file: x}}", "either credentials or"),
+        (
+            f"authorization: {{credentials: {PLANTED}, credentials_file: x}}",
+            "either credentials or",
+        ),
         ("authorization: {credentials_file: gone.txt}", "cannot be read"),
         ("basic_auth: {username: u, password: 12345678}", "a string"),
         (f'bearer_token: "{PLANTED}\\nX-Other: 1"', "line break"),
