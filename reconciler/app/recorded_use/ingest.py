@@ -91,8 +91,8 @@ def source(cluster: SelectedCluster, overrides: IngestOverrides) -> ClusterSourc
         "scrape_ms": None if step is None else round(step * 1000),
         "evidence_uri": overrides.evidence,
     }
-    given = {name: value for name, value in typed.items() if value is not None}
-    return replace(ingest_source, **given)
+    settings = {name: value for name, value in typed.items() if value is not None}
+    return replace(ingest_source, **settings)
 
 
 def run_ingest(work: IngestRequest, progress: "Progress") -> IngestSummary:

@@ -19,14 +19,14 @@ def smallest(peak: int, holds: Callable[[int], bool]) -> int | None:
     """
     if not holds(peak):
         return peak + 1 if holds(peak + 1) else None
-    fails, passes = peak // LEAST_PART, peak
-    while passes - fails > max(1, passes // PRECISION):
-        middle = (fails + passes) // 2
+    too_small, sufficient = peak // LEAST_PART, peak
+    while sufficient - too_small > max(1, sufficient // PRECISION):
+        middle = (too_small + sufficient) // 2
         if holds(middle):
-            passes = middle
+            sufficient = middle
         else:
-            fails = middle
-    return passes
+            too_small = middle
+    return sufficient
 
 
 def three_digits(value: int, *, up: bool) -> int:

@@ -52,7 +52,8 @@ def conforming(frame: DataFrame, table: Table) -> DataFrame:
     missing counts as null.
 
     Raises:
-        pyspark.errors.AnalysisException: The type of a column cannot become that of the table without loss; text is never a number.
+        pyspark.errors.AnalysisException: The type of a column cannot become that of the table without loss; text is
+            never a number.
     """
     fields = [StructField(column.name, TYPES[column.kind]) for column in table.columns]
     typed = frame.to(StructType(fields))
