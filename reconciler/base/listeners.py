@@ -19,7 +19,9 @@ async def close_listeners(servers: Iterable[asyncio.Server]) -> None:
     for server in closing:
         for listening in server.sockets:
             _ = loop.remove_reader(listening)
-    for _ in range(_STEPS_TO_HANDLER):
-        await asyncio.sleep(0)
-    for server in closing:
-        server.close()
+    try:
+        for _ in range(_STEPS_TO_HANDLER):
+            await asyncio.sleep(0)
+    finally:
+        for server in closing:
+            server.close()

@@ -30,6 +30,19 @@ def test_a_connection_in_any_step_of_being_accepted_reaches_its_handler(steps: i
     assert leaks(server, lambda running: running.sockets[0].getsockname()[1], steps=steps) == []
 
 
+def test_a_cancelled_end_closes_the_listeners() -> None:
+    async def cancel() -> None:
+        server = await asyncio.get_running_loop().create_server(_Closing, "127.0.0.1", 0)
+        closing = asyncio.ensure_future(close_listeners([server]))
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert not server.is_serving()
+
+    asyncio.run(cancel())
+
+
 def test_no_listener_is_closed_twice() -> None:
     async def close_twice() -> None:
         async with listening() as server:

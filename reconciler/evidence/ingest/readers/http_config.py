@@ -80,7 +80,7 @@ def read(path: Path) -> HttpConfig:
     try:
         return _config(DocumentReader(to_json(nodes[0]) if nodes else {}), path.parent)
     except ConfigError as error:
-        hint = "see Prometheus' http_config"
+        hint = "see Prometheus' http_config; a string such as 123 or yes needs quotes"
         raise TelemetryError(error.message, location=str(path), hint=hint) from None
 
 
@@ -97,7 +97,7 @@ def _config(top: DocumentReader, folder: Path) -> HttpConfig:
     if any(name.lower() == "authorization" for name in headers):
         ways.append("headers.Authorization")
     if len(ways) > 1:
-        top.fail(f"without one of {ways[0]} and {ways[1]}, which exclude each other")
+        top.fail(f"an object with only one of {ways[0]} and {ways[1]}")
     if ways and ways[0] in fields:
         headers["Authorization"], credentials = _authorization(top, ways[0], folder)
         secrets += credentials

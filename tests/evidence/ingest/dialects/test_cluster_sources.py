@@ -71,6 +71,7 @@ def test_strings_have_the_escapes_of_promql(text: str, value: str) -> None:
         '="b"',
         'a="b";',
         r'a="\ud800"',
+        r'a="\400"',
     ],
 )
 def test_other_expressions_are_refused(text: str) -> None:

@@ -103,9 +103,9 @@ def test_short_secrets_are_not_scrubbed(tmp_path: Path) -> None:
         (f"basic_auth: {{password: {PLANTED}}}", "either username or username_file"),
         (
             f"bearer_token: {PLANTED}\nauthorization: {{credentials: {PLANTED}}}",
-            "exclude each other",
+            "only one of authorization and bearer_token",
         ),
-        (f"bearer_token: {PLANTED}\nbearer_token_file: x", "exclude each other"),
+        (f"bearer_token: {PLANTED}\nbearer_token_file: x", "only one of bearer_token and"),
         (
             f"authorization: {{credentials: {PLANTED}, credentials_file: x}}",
             "either credentials or",
@@ -117,7 +117,7 @@ def test_short_secrets_are_not_scrubbed(tmp_path: Path) -> None:
         (f'headers: {{"X Key": {PLANTED}}}', "no header can carry"),
         (
             f"bearer_token: {PLANTED}\nheaders: {{authorization: {PLANTED}}}",
-            "headers.Authorization, which exclude each other",
+            "only one of bearer_token and headers.Authorization",
         ),
         (f"- {PLANTED}", "an object"),
         ("oauth2: {}", "'oauth2'"),
@@ -135,6 +135,12 @@ def test_an_error_is_named_without_showing_a_value(tmp_path: Path, text: str, me
     assert message in wrong.value.message
     assert "http.yml" in wrong.value.message
     assert PLANTED not in str(wrong.value)
+
+
+def test_a_value_that_yaml_reads_as_a_number_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(TelemetryError) as wrong:
+        read(tmp_path, "basic_auth: {username: u, password: 12345678}")
+    assert "needs quotes" in wrong.value.hint
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
