@@ -556,6 +556,28 @@ def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
     assert kquota("apply", "--yes").code == 0
 
 
+def test_overrides_begin_and_end_where_no_document_declares_anything(kquota, folder, sandbox):
+    """The guard against an empty set of documents protects limits from removal; an override removes only its own."""
+    where = ("--bootstrap-server", sandbox.bootstrap, "--yes")
+    override = ("producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
+    for user in ("user=a", "user=b"):
+        assert kquota("override", user, *override, *where).code == 0
+    for user in ("user=a", "user=b"):
+        assert kquota("override", "end", user, *where).code == 0
+    assert sandbox.values() == {}
+
+
+def test_an_override_ends_after_all_documents_of_the_cluster_were_removed(kquota, applied, sandbox):
+    assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
+    other = CLUSTER.format(name="other", bootstrap="unused:9092")
+    with (applied / "kquota.yaml").open("a") as file:
+        _ = file.write(f"---\n{other}")
+    manifests(applied, quota("b", cluster="other"))
+    ran = kquota("override", "end", "--expired", "--cluster", "prod", "--yes")
+    assert (ran.code, rate(sandbox)) == (0, TEN)
+    assert kquota("apply", "--cluster", "prod", "--yes").code == 3
+
+
 def test_a_renamed_cluster_is_applied_with_the_command_of_the_refusal(kquota, applied, sandbox):
     for file in (applied / "kquota.yaml", applied / "quotas/all.yaml"):
         file.write_text(file.read_text().replace("name: prod", "name: europe"))

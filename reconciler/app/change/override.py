@@ -208,8 +208,15 @@ async def _prepare_override(
         plan = without_refused(prepared.plan, refused, owned, now=observation.at)
         prepared = compute(plan=plan, override_changes=prepared.override_changes)
     verdict = await validate_alterations(runtime.ports, options, observation, prepared.plan.changes)
+    # What refuses a whole plan, such as an empty set of documents, concerns its removals; none that it refuses remains.
+    violations = tuple(
+        violation for violation in prepared.preview.violations if violation.entity is not None
+    )
     prepared = limit_findings(
-        replace(prepared, preview=replace(prepared.preview, verdict=verdict)), options
+        replace(
+            prepared, preview=replace(prepared.preview, verdict=verdict, violations=violations)
+        ),
+        options,
     )
     return options, address_commands(prepared, target, runtime)
 
