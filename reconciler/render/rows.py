@@ -314,7 +314,8 @@ def _change(change: QuotaChange, effect: Effect | None) -> DisplayRow:
     mark, colour = _MARKS[change.action]
     place, selection = "", ""
     if change.claim is not None:
-        place, selection = change.claim.place(change.key), change.claim.selection_of(change.key)
+        place = change.claim.place(change.key) or change.claim.document
+        selection = change.claim.selection_of(change.key)
     elif change.owner is not None:
         place = change.owner.document
     return DisplayRow(
@@ -356,7 +357,7 @@ _DRIFTED: Final = frozenset({Cause.DRIFT, Cause.CHANGED_BY_ANOTHER})
 def _finding(finding: Finding, kind: SectionKind, now: float, remark: str) -> DisplayRow:
     place = ""
     if finding.claim is not None:
-        place = finding.claim.place(finding.key)
+        place = finding.claim.place(finding.key) or finding.claim.document
     elif finding.owner is not None:
         place = finding.owner.document
     source, expected = (

@@ -569,9 +569,9 @@ def test_overrides_begin_and_end_where_no_document_declares_anything(kquota, fol
 
 def test_an_override_ends_after_all_documents_of_the_cluster_were_removed(kquota, applied, sandbox):
     assert kquota("override", "user=a", "producer_byte_rate=50Mi", *BRIEFLY).code == 0
-    other = CLUSTER.format(name="other", bootstrap="unused:9092")
+    second_cluster = CLUSTER.format(name="other", bootstrap="unused:9092")
     with (applied / "kquota.yaml").open("a") as file:
-        _ = file.write(f"---\n{other}")
+        _ = file.write(f"---\n{second_cluster}")
     manifests(applied, quota("b", cluster="other"))
     ran = kquota("override", "end", "--expired", "--cluster", "prod", "--yes")
     assert (ran.code, rate(sandbox)) == (0, TEN)

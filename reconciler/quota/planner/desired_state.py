@@ -47,8 +47,8 @@ class Declaration:
         return self.selections[COLUMN_OF[key]]
 
     def place(self, key: Key) -> str:
-        """Return ``path:line`` of the limit for a key."""
-        return f"{self.path}:{self.line_of(key)}"
+        """Return ``path:line`` of the limit for a key; "" if the declaration is from no file."""
+        return f"{self.path}:{self.line_of(key)}" if self.path else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
