@@ -443,8 +443,9 @@ def test_an_override_in_force_is_ended_from_the_records_without_readable_manifes
     words = ("--for", "1h", "--reason", "x", "--yes")
     assert kquota("override", "user=a", "producer_byte_rate=50Mi", *words).code == 0
     manifests(applied, "nonsense: [")
-    assert kquota("override", "end", "user=a", "--yes").code == 0
-    assert rate(sandbox) == TEN
+    ran = kquota("override", "end", "user=a", "--yes")
+    assert (ran.code, rate(sandbox)) == (0, TEN)
+    assert "override ended  team/a" in ran.out  # The document: no file was read.
 
 
 def test_a_declared_value_that_another_tool_wrote_back_is_not_drift(kquota, expired, sandbox):

@@ -27,6 +27,7 @@ from reconciler.quota.planner.comparison import (
     NOTE_CONTESTED,
     NOTE_FROZEN,
     NOTE_INCOMPLETE,
+    NOTE_PRUNED_NEXT,
     NOTE_UNSETTLED,
     compare,
 )
@@ -583,6 +584,14 @@ def test_an_expired_override_of_a_limit_that_is_not_declared_restores_what_it_re
     assert next_plan.changes == expected.changes
     assert next_plan.findings == expected.findings
     assert bool(change.note) == any(later.cause is Cause.PRUNE for later in next_plan.changes)
+
+
+def test_the_end_of_an_override_announces_no_removal_that_an_ignore_rule_prevents():
+    owner = replace(GONE, deletion_policy=DeletionPolicy.DELETE)
+    owned = owns(applied(50.0, owner), override(50.0, until=NOW, before=7.0, before_owner=owner))
+    rule = IgnoreRule(entities=EVERYTHING, reason="migration")
+    assert only_change(plan(live=50.0, owned=owned)).note == NOTE_PRUNED_NEXT
+    assert only_change(plan(live=50.0, owned=owned, rules=Rules(ignore=(rule,)))).note == ""
 
 
 def test_a_limit_that_a_chain_of_overrides_replaced_and_set_again_has_its_owner_again():

@@ -380,7 +380,8 @@ class _Comparison:
             keeps = not is_declared and override.before_owner is not None
             view = view if is_declared else view.without_claim(override.before_owner)
             is_pruned = keeps and not is_frozen and self._action(view, Cause.PRUNE) is Action.WRITE
-            note = NOTE_PRUNED_NEXT if is_pruned else ""
+            is_ignored = self.rules.ignored(view.entity, view.key, self.now) is not None
+            note = NOTE_PRUNED_NEXT if is_pruned and not is_ignored else ""
             self._write(view, Cause.OVERRIDE_EXPIRED, after, note, keeps_owner=keeps)
         else:
             self._report(view, Cause.OVERRIDE_EXPIRED, Action.REPORT)
