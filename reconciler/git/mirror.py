@@ -175,8 +175,8 @@ class GitMirror:
         return (self.folder / "HEAD").exists() and self.commits.has(commit)
 
     def follows(self, newer: str, older: str) -> bool:
-        """Whether ``older`` is an ancestor of ``newer``."""
-        return self.has(older) and self.commits.is_ancestor(older, newer)
+        """Whether ``older`` is an ancestor of ``newer``; never if the mirror lacks one of them."""
+        return self.has(older) and self.has(newer) and self.commits.is_ancestor(older, newer)
 
     @property
     def commits(self) -> Repository:

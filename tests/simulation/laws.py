@@ -244,13 +244,14 @@ class Laws:
                 recorded = owned.applied[COLUMNS.index(pair[1])] if owned is not None else None
                 self.ours[pair] = self.ours[pair] & {whole(pair[1], recorded)} | {value}
                 self.removed_at.pop(pair, None)
-        if self.runs:
-            entities = {pair[0] for pair, _ in changes}
-            self._adopt(
-                document
-                for document in self.runs[-1].documents.values()
-                if document.entity in entities
-            )
+        entities = {pair[0] for pair, _ in changes}
+        self._adopt(
+            document
+            for run in self.runs
+            if run.ended is None or run is self.runs[-1]
+            for document in run.documents.values()
+            if document.entity in entities
+        )
 
     def audited(self, at: float, process: str, content: bytes) -> None:
         """Check and record lines that were appended to the audit log."""

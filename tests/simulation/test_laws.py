@@ -127,6 +127,18 @@ def test_a_declared_value_that_another_writer_set_again_is_owned():
     history.write(ALICE, None)
 
 
+def test_a_value_of_another_writer_is_owned_if_a_run_in_progress_declares_it():
+    history = History()
+    waiting = history.run(declares(ALICE, 1.0))
+    second = history.run()
+    second.ended = history.now
+    history.commit(ALICE, 1.0, "foreign")
+    history.now += 100.0
+    waiting.ended = history.now
+    history.run()
+    history.write(ALICE, None)
+
+
 def test_a_write_that_no_document_declares_is_reported():
     history = History()
     history.run(declares(ALICE, 1.0))

@@ -47,7 +47,7 @@ class BranchMirror(Protocol):
         ...
 
     def follows(self, newer: str, older: str) -> bool:
-        """Whether ``older`` is an ancestor of ``newer``."""
+        """Whether ``older`` is an ancestor of ``newer``; never if the mirror lacks one of them."""
         ...
 
 
@@ -92,6 +92,7 @@ class BranchFollower:
             return
         try:
             revision = await asyncio.to_thread(self._read, commit)
+            self._mirror.keep(commit)  # a mirror that was fetched anew does not keep it yet
         except KquotaError as error:
             self._log_refusal(commit, error, "is the applied revision and can no longer be used")
             return

@@ -217,6 +217,39 @@ def test_a_rewritten_history_comes_into_force_with_a_warning(watched: Following,
     ]
 
 
+def test_a_commit_is_applied_although_the_mirror_and_the_history_of_the_branch_were_lost(
+    watched: Following, caplog
+):
+    watched.origin.commit(quota("alice"))
+    good = watched.origin.commit(quota("alice"), quota("bob"))
+    watched.look()
+    shutil.rmtree(watched.origin.mirror.folder)
+    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
+    forced = watched.origin.commit(quota("carol"))
+    watched.look()
+    assert watched.in_force == forced
+    assert messages_of(caplog, logging.WARNING) == [
+        f"the history of the branch was rewritten: it no longer contains {good[:12]}; {forced[:12]} replaces it"
+    ]
+
+
+def test_a_restored_commit_is_kept_in_a_mirror_that_was_fetched_anew(watched: Following):
+    watched.origin.commit(quota("zoe"))
+    good = watched.origin.commit(quota("alice"))
+    watched.look()
+    shutil.rmtree(watched.origin.mirror.folder)
+    asyncio.run(watched.origin.mirror.fetch())
+    watched.restarted()
+    watched.restore()
+    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
+    watched.origin.commit(BROKEN)
+    watched.look()
+    git(watched.origin.mirror.folder, "gc", "--quiet", "--prune=now")
+    watched.restarted()
+    watched.restore()
+    assert watched.in_force == good
+
+
 def test_a_branch_that_was_moved_back_is_reported_as_such(watched: Following, caplog):
     first = watched.origin.commit(quota("alice"))
     second = watched.origin.commit(quota("bob"))

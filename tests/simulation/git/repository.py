@@ -183,7 +183,9 @@ class MemoryMirror:
         return any(present.id == commit for present in self._folder.commits())
 
     def follows(self, newer: str, older: str) -> bool:
-        """Whether ``older`` is an ancestor of ``newer``."""
+        """Whether ``older`` is an ancestor of ``newer``; never if the mirror lacks one of them."""
+        if not self.has(newer):
+            return False
         return any(commit.id == older for commit in self._existing(newer).history())
 
     def _existing(self, commit: str) -> MemoryCommit:
