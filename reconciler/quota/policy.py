@@ -146,8 +146,8 @@ class Rules:
     scope: tuple[EntityPattern, ...] = ()
     ignore: tuple[IgnoreRule, ...] = ()  # differences that are shown as ignored and never written
     complete: bool = True  # whether every document was read; otherwise nothing is removed
-    # Whether a project or the API server lists all documents. Otherwise files were given, and a document that is not
-    # among them was not deleted.
+    # Whether a project, the API server or a confirmation of this run says which documents are all. Otherwise files were
+    # given, and a document that is not among them was not deleted.
     configured: bool = True
     # Whether there is an inventory or a revision that records the owned pairs.
     removals_known: bool = True
@@ -159,11 +159,6 @@ class Rules:
         if self.policy is Policy.SYNC and not self.sync_confirmed:
             return Policy.UPSERT
         return self.policy
-
-    @property
-    def absence_is_deletion(self) -> bool:
-        """Whether a document that was not read was deleted; a confirmed Sync makes the files that were given all documents."""
-        return self.configured or self.in_force is Policy.SYNC
 
     @property
     def may_record(self) -> bool:
@@ -201,7 +196,7 @@ class Rules:
             case Cause.CHANGED_BY_ANOTHER:
                 return self.permits(Cause.PRUNE, end) if self.force else Action.REPORT
             case Cause.UNMANAGED:
-                sync = self.in_force is Policy.SYNC and self.complete
+                sync = self.in_force is Policy.SYNC and self.complete and self.configured
                 return Action.WRITE if sync and self.exclusive and self.scope else Action.REPORT
             case _:
                 return PERMITTED[cause][column]

@@ -20,7 +20,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.impact import principals_with_quotas
 from reconciler.quota.planner.intent_settlement import Settlement, has_landed, settle_intents
-from reconciler.quota.policy import Rules
+from reconciler.quota.policy import Policy, Rules
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import NO_LIMITS, Cluster, QuotaState
 from reconciler.reconcile.options import NewOverride, ReconcileOptions, ReconcilePorts
@@ -114,10 +114,19 @@ def check_cluster(actual: str, expected: str | None) -> None:
 
 
 def rules_for(options: ReconcileOptions, observation: Observation) -> Rules:
-    """Return the rules for this cluster: whether Sync is confirmed, and whether removals can be determined."""
-    confirmed = options.rules.sync_confirmed or options.confirm_sync == observation.cluster_id
-    are_removals_known = options.rules.removals_known and observation.owned.is_known
-    return replace(options.rules, sync_confirmed=confirmed, removals_known=are_removals_known)
+    """Return the rules for this cluster: whether Sync is confirmed, and whether removals can be determined.
+
+    Sync that this run confirms makes the files that were given all documents. A standing confirmation in a project file
+    does not: no person says of these files that they are all.
+    """
+    rules = options.rules
+    is_confirmed_now = options.confirm_sync == observation.cluster_id
+    return replace(
+        rules,
+        sync_confirmed=rules.sync_confirmed or is_confirmed_now,
+        configured=rules.configured or (is_confirmed_now and rules.policy is Policy.SYNC),
+        removals_known=rules.removals_known and observation.owned.is_known,
+    )
 
 
 def check_overrides(owned: OwnershipRecords, pairs: Collection[Pair]) -> None:

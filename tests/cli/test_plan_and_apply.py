@@ -196,6 +196,21 @@ def test_files_of_no_configured_list_remove_nothing_that_other_files_declare(
     assert sandbox.values()[USER_A] == {"producer_byte_rate": TEN_MEBIBYTES}
 
 
+def test_a_standing_confirmation_of_sync_makes_no_file_the_complete_list(kquota, folder, sandbox):
+    """A project that configures no manifests: only a confirmation of this run asks for removals."""
+    cluster_id = "A" * 22
+    sync = f"  policy: Sync\n  expectedClusterId: {cluster_id}\n  confirmSync: {cluster_id}\n"
+    (folder / "kquota.yaml").write_text(
+        CLUSTER.format(name="prod", bootstrap=sandbox.bootstrap) + sync
+    )
+    for name in ("a", "b"):
+        (folder / f"{name}.yaml").write_text(quota(name))
+        assert kquota("apply", f"{name}.yaml", "--yes").code == 0
+    assert sorted(sandbox.values()) == [USER_A, USER_B]
+    assert kquota("apply", "b.yaml", "--yes", "--confirm-sync", cluster_id).code == 0
+    assert sorted(sandbox.values()) == [USER_B]
+
+
 def test_documents_without_a_project_are_applied_to_addresses(kquota, folder, sandbox):
     (folder / "q.yaml").write_text(quota("a", cluster="any"))
     ran = kquota("apply", "q.yaml", "--yes", "--bootstrap-server", sandbox.bootstrap)

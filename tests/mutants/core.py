@@ -170,7 +170,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "files without a project remove what they leave out",
-            "    if not rules.absence_is_deletion and not is_orphaned:",
+            "    if not rules.configured and not is_orphaned:",
             "    if is_orphaned is None:",
             POLICY,
         ),

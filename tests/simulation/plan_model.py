@@ -247,6 +247,7 @@ class PairDecision:
             cause == "Unmanaged"
             and rules.exclusive
             and rules.complete
+            and rules.configured
             and rank == RANKS[Policy.SYNC]
             and any(pattern.matches(self.pair[0]) for pattern in rules.scope)
         )
@@ -254,7 +255,7 @@ class PairDecision:
 
     def _is_listed(self) -> bool:
         """Whether a document that was not read does not exist."""
-        return self.inputs.rules.configured or self.inputs.rank == RANKS[Policy.SYNC]
+        return self.inputs.rules.configured
 
     def _is_present(self, name: str) -> bool:
         """Whether the document was read; among files that were given, another document may have its name."""

@@ -31,8 +31,8 @@ HELP: Final = """Write the declared limits to a cluster: plan, confirm, send, ve
 On a terminal the command shows the plan and asks for confirmation; elsewhere it needs --yes. An entity that the broker
 refuses does not stop the others.
 
-With PATH, documents that the files leave out are not deleted. Exception: without a project, a confirmed Sync takes the
-files as all documents.
+With PATH, documents that the files leave out are not deleted. Exception: without configured manifests, Sync with
+--confirm-sync takes the files as all documents.
 
 A saved plan is recomputed from the manifests before it is applied. It must still have the same effect on an unchanged
 cluster; otherwise the command exits 4.

@@ -137,7 +137,7 @@ def declaration_end(
     # Unrelated files may use one name twice: then the document that was read must be of the same entity.
     documents = (
         desired.documents
-        if rules.absence_is_deletion
+        if rules.configured
         else {claim.document for claim in desired.claims.get(view.entity, ())}
     )
     if owner.document in documents:
@@ -146,6 +146,6 @@ def declaration_end(
         # A pair that only an override set was not owned before. If orphaning replaced a removal, a later run does not
         # remove the pair without a request.
         return DeclarationEnd.EXPLICIT_RETAIN
-    if not rules.absence_is_deletion and not is_orphaned:
+    if not rules.configured and not is_orphaned:
         return DeclarationEnd.NOT_READ
     return ENDS[owner.deletion_policy]
