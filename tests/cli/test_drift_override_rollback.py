@@ -448,6 +448,22 @@ def test_an_override_in_force_is_ended_from_the_records_without_readable_manifes
     assert "override ended  team/a" in ran.out  # The document: no file was read.
 
 
+def test_the_end_of_an_override_removes_nothing_if_the_manifests_cannot_be_read(
+    kquota, folder, sandbox
+):
+    """An override that keeps the limit of a deleted document: the document may be back."""
+    deleting = quota("a", more="  deletionPolicy: Delete\n")
+    project(folder, sandbox.bootstrap, deleting, quota("b"))
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, quota("b"))
+    assert kquota("override", "user=a", "producer_byte_rate=10Mi", *BRIEFLY).code == 0
+    manifests(folder, "nonsense: [")
+    ran = kquota("override", "end", "--expired", "--yes")
+    assert (ran.code, rate(sandbox)) == (0, TEN)
+    manifests(folder, quota("b"))
+    assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, None)
+
+
 def test_a_declared_value_that_another_tool_wrote_back_is_not_drift(kquota, expired, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": TEN}})
     assert kquota("drift", "--detailed-exitcode").code == 0

@@ -193,6 +193,10 @@ async def _prepare_override(
         own_principal=runtime.own_principal,
     )
     desired = _load_desired_state(notices, target, observation)
+    if desired is None:
+        # No document was read, so none of the limits is known to have lost its own.
+        desired = as_applied(observation)
+        options = replace(options, rules=replace(options.rules, complete=False))
     compute = partial(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
@@ -239,8 +243,11 @@ def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
 
 def _load_desired_state(
     notices: Notices, target: ClusterTarget, observation: Observation
-) -> DesiredState:
-    """Return the declared state, or the records if the manifests are broken, so that an override is still possible."""
+) -> DesiredState | None:
+    """Return the declared state, or the records if none is configured; ``None`` if the manifests are broken.
+
+    An override is possible all the same.
+    """
     if not target.project_cluster.manifests:
         return as_applied(observation)
     try:
@@ -249,4 +256,4 @@ def _load_desired_state(
         notices.warning(
             f"the manifests cannot be read; the last applied values are used instead: {error}"
         )
-        return as_applied(observation)
+        return None
