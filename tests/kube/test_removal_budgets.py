@@ -9,7 +9,7 @@ from reconciler.errors import ConnectError
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
 from tests.kube.run.test_cluster_reconciler import RATE, World
-from tests.kube.worlds import resource
+from tests.kube.worlds import DELETED, resource
 
 HOUR = 3600.0
 
@@ -87,6 +87,28 @@ def test_documents_that_wait_for_their_budget_are_compared_again_when_it_has_roo
     outcome = world.turn()
     assert (world.live(), documents_of(world)) == ({}, [])
     assert (outcome.retry, outcome.removal_after) == (False, None)
+
+
+def test_a_document_whose_removal_is_held_by_one_that_waits_for_its_budget_waits_as_long() -> None:
+    """It is of another namespace, which has a budget left, and at a closer level."""
+    world = World(patience=600.0, guards={"maxRemovedPercent": 100})
+    for number in range(12):
+        subject, limits = entity(user=f"u{number:03}"), {RATE: 2048}
+        world.put(resource(f"d{number}", subject, limits, deletionPolicy="Delete"))
+    closer, limits = entity(user="u011", client_id="c"), {RATE: 1024}
+    world.put(resource("x", closer, limits, namespace="other", deletionPolicy="Delete"))
+    world.turn(resync=True)
+    for document in documents_of(world):
+        document["metadata"]["deletionTimestamp"] = DELETED
+    for _ in range(4):
+        outcome = world.turn()
+        assert (len(world.live()), len(documents_of(world))) == (3, 3)
+        assert (outcome.retry, outcome.note) == (False, "")
+        world.kafka.clock.advance(800.0)
+    assert outcome.removal_after is not None
+    world.kafka.clock.advance(outcome.removal_after)
+    world.turn()
+    assert (world.live(), documents_of(world)) == ({}, [])
 
 
 def test_documents_that_no_budget_releases_are_retried_until_their_timeout() -> None:

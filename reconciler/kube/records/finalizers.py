@@ -17,10 +17,11 @@ from reconciler.kube.api.custom_resources import (
     status_of,
 )
 from reconciler.quota.keys import COLUMN_OF
+from reconciler.quota.outcome import Held
 from reconciler.quota.ownership import Orphaned, OwnershipRecords, Pair, RecordChange, Recorded
 from reconciler.quota.planner.removal_budgets import NEXT_AT
 from reconciler.quota.policy import DeletionPolicy, Policy
-from reconciler.quota.results.report import Reconciliation
+from reconciler.quota.results.report import Outcome, Reconciliation
 
 NOTHING_TO_WRITE: Final = frozenset({Policy.OBSERVE, Policy.CREATE_ONLY})
 """Policies that never remove: a deletion need not wait."""
@@ -90,7 +91,7 @@ class DeletionHold:
     """The documents that are being deleted and are not released yet."""
 
     waiting: frozenset[str] = frozenset()  # documents that wait for the removal of their limits
-    budgeted: frozenset[str] = frozenset()  # of these, those that wait for a removal budget alone
+    budgeted: frozenset[str] = frozenset()  # of these, those that only wait for a removal budget
     # Documents that are released and were applied to another cluster, whose reconciliations do not see them, with its id.
     elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
     # The limits that stay of documents past the deletion timeout, which are released.
@@ -124,7 +125,7 @@ class DeletionHold:
         if report.error is not None:
             for document in elsewhere:
                 _ = held_pairs.setdefault(document, set())
-        budgeted_pairs = _budgeted_pairs(report)
+        budgeted_pairs = pairs_in_budget_queue(report)
         waited = _waited_for_budget(
             leaving, held_pairs, report, budgeted_pairs, self.waited, now=now
         )
@@ -172,13 +173,31 @@ def given_up(pairs: Iterable[Pair], owned: OwnershipRecords) -> Iterator[RecordC
             yield Orphaned(entity=subject, key=key)
 
 
-def _budgeted_pairs(report: Reconciliation) -> set[Pair]:
-    """Return the limits whose removal waits for a budget."""
-    return {
+def pairs_in_budget_queue(report: Reconciliation) -> set[Pair]:
+    """Return the limits whose removal waits for a budget, or is held until such a removal of another document is made."""
+    pairs = {
         withheld.change.pair
         for withheld in report.withheld
         if any(violation.retry_at is not None for violation in withheld.violations)
     }
+    waits = [
+        (pair_outcome.change.pair, frozenset(pair_outcome.result.waits_for))
+        for pair_outcome in (() if report.outcome is None else report.outcome.pairs)
+        if isinstance(pair_outcome.result, Held)
+    ]
+    size = -1
+    while size < len(pairs):  # One held removal may wait for another.
+        size, entities = len(pairs), {entity for entity, _ in pairs}
+        pairs |= {pair for pair, waits_for in waits if waits_for <= entities}
+    return pairs
+
+
+def needs_retry(report: Reconciliation, outcome: Outcome) -> bool:
+    """Whether an outcome is not complete for another reason than changes that wait for a removal budget."""
+    if outcome.failure or outcome.interrupted or not outcome.recorded:
+        return True
+    queue = pairs_in_budget_queue(report)
+    return any(pair_outcome.change.pair not in queue for pair_outcome in outcome.troubled)
 
 
 def _waited_for_budget(

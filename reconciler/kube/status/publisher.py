@@ -392,6 +392,6 @@ def _pending_text(
     if held_documents:
         parts.append(f"{len(held_documents)} deleted documents wait for their quotas to be removed")
     outcome = result.report.outcome
-    if outcome is not None and not outcome.complete:
+    if outcome is not None and finalizers.needs_retry(result.report, outcome):
         parts.append(outcome.failure or "not every change was applied and verified")
     return "; ".join(parts)

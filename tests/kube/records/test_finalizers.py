@@ -9,10 +9,19 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.records import finalizers
 from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
+from reconciler.quota.outcome import Applied, Held
 from reconciler.quota.ownership import NO_RECORD, Orphaned, Owner, OwnershipRecords, Recorded
+from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Plan, QuotaChange
 from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy
-from reconciler.quota.results.report import Preview, Reconciliation, ValidationResult
+from reconciler.quota.results.report import (
+    Outcome,
+    PairOutcome,
+    Preview,
+    Reconciliation,
+    ValidationResult,
+    WithheldChange,
+)
 
 ALICE = entity(user="alice")
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -134,3 +143,31 @@ def test_pairs_of_a_removal_that_timed_out_are_orphaned_and_retained(deletion):
         Recorded(entity=ALICE, key=RATE, value=5.0, owner=new_owner),
         Orphaned(entity=ALICE, key=RATE),
     )
+
+
+@pytest.mark.parametrize(("retry_at", "queued"), [(60.0, "abc"), (None, "")])
+def test_removals_held_by_one_that_waits_for_its_budget_wait_for_it_too(retry_at, queued):
+    """A change that is done, or held by another entity, does not wait for a budget."""
+    users = {name: entity(user=name) for name in "abcdef"}
+    changes = {
+        name: QuotaChange(entity=user, key=RATE, before=1.0, after=None, cause=Cause.PRUNE)
+        for name, user in users.items()
+    }
+    violation = Violation(guard=Guard.MAX_REMOVALS, message="used", retry_at=retry_at)
+    results = {
+        "c": Held(waits_for=(users["a"], users["b"])),
+        "b": Held(waits_for=(users["a"],)),
+        "d": Held(waits_for=(users["a"], users["e"])),
+        "e": Applied(),
+        "f": None,
+    }
+    pairs = tuple(
+        PairOutcome(change=changes[name], result=result) for name, result in results.items()
+    )
+    reconciliation = Reconciliation(
+        cluster="prod",
+        withheld=(WithheldChange(change=changes["a"], violations=(violation,)),),
+        outcome=Outcome(cluster_id="c", digest="d", pairs=pairs),
+    )
+    waiting_pairs = finalizers.pairs_in_budget_queue(reconciliation)
+    assert waiting_pairs == {changes[name].pair for name in queued}
