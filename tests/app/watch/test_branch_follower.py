@@ -204,26 +204,15 @@ def test_a_last_valid_commit_that_became_invalid_is_reported(watched: Following,
     assert "can no longer be used" in messages_of(caplog, logging.ERROR)[0]
 
 
-def test_a_rewritten_history_comes_into_force_with_a_warning(watched: Following, caplog):
-    watched.origin.commit(quota("alice"))
-    good = watched.origin.commit(quota("alice"), quota("bob"))
-    watched.look()
-    git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
-    forced = watched.origin.commit(quota("carol"))
-    watched.look()
-    assert watched.in_force == forced
-    assert messages_of(caplog, logging.WARNING) == [
-        f"the history of the branch was rewritten: it no longer contains {good[:12]}; {forced[:12]} replaces it"
-    ]
-
-
-def test_a_commit_is_applied_although_the_mirror_and_the_history_of_the_branch_were_lost(
-    watched: Following, caplog
+@pytest.mark.parametrize("is_mirror_lost", [False, True])
+def test_a_rewritten_history_comes_into_force_with_a_warning(
+    watched: Following, caplog, is_mirror_lost
 ):
     watched.origin.commit(quota("alice"))
     good = watched.origin.commit(quota("alice"), quota("bob"))
     watched.look()
-    shutil.rmtree(watched.origin.mirror.folder)
+    if is_mirror_lost:
+        shutil.rmtree(watched.origin.mirror.folder)
     git(watched.origin.top, "reset", "--quiet", "--hard", "HEAD~1")
     forced = watched.origin.commit(quota("carol"))
     watched.look()
