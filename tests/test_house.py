@@ -280,6 +280,32 @@ HTTP = {
 }
 """Modules that import an HTTP library, with the reason."""
 
+WAITS = {
+    "fcntl.flock",
+    "fcntl.lockf",
+    "os.system",
+    "os.waitpid",
+    "select.select",
+    "socket.create_connection",
+    "socket.getaddrinfo",
+    "socket.getfqdn",
+    "socket.gethostbyname",
+    "subprocess.Popen",
+    "subprocess.check_call",
+    "subprocess.check_output",
+    "subprocess.run",
+    "time.sleep",
+    "urllib.request.urlopen",
+}
+BLOCKING = {
+    ("reconciler/evidence/spark/runtime/class_archive.py", "subprocess.run"): "before Spark starts",
+    ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
+    ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
+    ("reconciler/git/command.py", "subprocess.run"): "loops call git in threads",
+    ("reconciler/inventory/file_lock.py", "fcntl.flock"): "never waits (LOCK_NB)",
+}
+"""Calls that may wait, with the reason why no event loop waits."""
+
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/cli/framework/logs.py": "a handler whose formatters escape",
@@ -364,6 +390,17 @@ def test_only_the_listed_modules_import_an_http_library(trees: Trees) -> None:
     libraries = {"aiohttp", "http.client", "urllib.request", "requests", "urllib3"}
     modules = {relative(path) for path, nodes in trees.items() if imported(nodes) & libraries}
     assert modules == set(HTTP)
+
+
+def test_only_the_listed_modules_wait_without_an_event_loop(trees: Trees) -> None:
+    """A blocking wait on an event loop delays every cluster, the probes and the deadlines of requests."""
+    waits = {
+        (relative(path), name)
+        for path, nodes in trees.items()
+        for node in nodes
+        if (name := dotted(node)) in WAITS
+    }
+    assert waits == set(BLOCKING)
 
 
 def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None:

@@ -7,8 +7,7 @@ file is guarded by a second, short lock, because writers of other clusters share
 
 import contextlib
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -24,6 +23,9 @@ from reconciler.quota.ownership import OwnershipRecords, RecordChange
 
 PATIENCE_SECONDS: Final = 10.0
 """Maximum wait for the short lock; it is held for one read and one write of the file."""
+
+RETRY_SECONDS: Final = 0.01
+"""Seconds between two tries to take the short lock."""
 
 
 class RecordsFile:
@@ -152,7 +154,8 @@ class FileInventory:
             )
         if not changes and not self._writer.forgets:
             return
-        with self._short_lock():
+        async with self._short_lock():
+            # Without an await inside: writers of one process share the contents that were read.
             before = self._file.read().get(cluster_id) or no_records(cluster_id)
             after = before.with_changes(changes, self._writer, now=self._clock.now())
             self._file.replace(cluster_id, after)
@@ -174,19 +177,19 @@ class FileInventory:
         file = Path(os.path.realpath(self._file.path))
         return file.parent / f".{file.name}.{name}"
 
-    @contextlib.contextmanager
-    def _short_lock(self) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def _short_lock(self) -> AsyncIterator[None]:
         lock = self._lock(
             self._beside("lock"), command="a write of the file", now=self._clock.now()
         )
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = self._clock.monotonic() + PATIENCE_SECONDS
         while not lock.is_held:
             try:
                 lock.acquire()
             except InventoryLocked:
-                if time.monotonic() > deadline:
+                if self._clock.monotonic() > deadline:
                     raise
-                time.sleep(0.01)
+                await self._clock.sleep(RETRY_SECONDS)
         try:
             yield
         finally:

@@ -4,8 +4,10 @@ The ref's history is the history of the records. There is no lock; instead every
 read, so that of two writers one fails before it sends anything to Kafka (intents are written first).
 """
 
-from collections.abc import Sequence
-from typing import Final
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
 
 from reconciler.base.protocols import Clock
 from reconciler.errors import InventoryError
@@ -16,6 +18,12 @@ from reconciler.ports import RefStore
 from reconciler.quota.ownership import IntentStarted, OwnershipRecords, RecordChange
 
 PREFIX: Final = "refs/kquota/"
+
+_GIT_THREAD: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="git-refs")
+"""Git may wait a minute for its remote, and the event loop must not. One thread, because concurrent fetches into a
+shallow clone fail: each locks its list of boundary commits."""
+
+_Result = TypeVar("_Result")
 
 
 def ref_of(cluster_id: str) -> str:
@@ -45,7 +53,7 @@ class RefInventory:
             InventoryError: The ref's file is damaged, newer, or of another cluster.
             PlanRefused: Another known writer manages the same entities.
         """
-        records = self._fetch(cluster_id) or no_records(cluster_id)
+        records = await _in_git_thread(lambda: self._fetch(cluster_id)) or no_records(cluster_id)
         if self._writer is not None:
             check_alone(self._writer, records.writers, now=self._clock.now())
         return records.owned
@@ -65,13 +73,14 @@ class RefInventory:
         after = (before or no_records(cluster_id)).with_changes(
             changes, self._writer, now=self._clock.now()
         )
-        new = self._refs.write(
-            ref_of(cluster_id),
-            encode({cluster_id: after}),
-            expected=version,
-            message=_message(self._writer.description, changes),
-        )
-        self._read[cluster_id] = new, after
+        message = _message(self._writer.description, changes)
+
+        def commit() -> None:
+            content = encode({cluster_id: after})
+            new = self._refs.write(ref_of(cluster_id), content, expected=version, message=message)
+            self._read[cluster_id] = new, after
+
+        await _in_git_thread(commit)
 
     def _fetch(self, cluster_id: str) -> ClusterRecords | None:
         ref = ref_of(cluster_id)
@@ -88,6 +97,11 @@ class RefInventory:
             )
         self._read[cluster_id] = version, clusters[cluster_id]
         return clusters[cluster_id]
+
+
+async def _in_git_thread(work: Callable[[], _Result]) -> _Result:
+    """Return the result of work with git. Cancellation does not stop work that has begun, so it records what it did."""
+    return await asyncio.get_running_loop().run_in_executor(_GIT_THREAD, work)
 
 
 def _message(command: str, changes: Sequence[RecordChange]) -> str:

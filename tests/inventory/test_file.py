@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from reconciler.base.durable_files import DurableFiles
 from reconciler.errors import InventoryError, InventoryLocked, PlanRefused
 from reconciler.inventory.cluster_records import ClusterRecords
-from reconciler.inventory.file import FileInventory, RecordsFile
+from reconciler.inventory.file import (
+    PATIENCE_SECONDS,
+    RETRY_SECONDS,
+    FileInventory,
+    RecordsFile,
+)
+from reconciler.inventory.file_lock import FileLock
 from reconciler.inventory.format import decode, encode
 from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.entity import entity
@@ -139,6 +145,60 @@ def test_several_clusters_share_a_file_and_are_separate(tmp_path: Path):
         read(path, "b").records
         == OwnershipRecords(cluster_id="b").with_changes([CHANGES[1]]).records
     )
+
+
+class ReleasingClock(FakeClock):
+    """A clock that releases the lock of another process while a writer waits."""
+
+    def __init__(self, lock: FileLock, *, after: float) -> None:
+        super().__init__()
+        self._lock, self._at = lock, self.monotonic() + after
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        if self.monotonic() >= self._at:
+            self._lock.release()
+
+
+def test_a_write_lets_other_tasks_run_until_another_process_has_replaced_the_file(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    turns: list[int] = []
+
+    async def take_turns() -> None:
+        while True:
+            turns.append(len(turns))
+            await asyncio.sleep(0)
+
+    async def story():
+        with FileLock(tmp_path / ".inventory.json.lock", command="another", now=0.0) as lock:
+            clock = ReleasingClock(lock, after=5.0)
+            with opened(path, ME, clock) as inventory:
+                await inventory.load("lkc")
+                other_task = asyncio.ensure_future(take_turns())
+                await inventory.write("lkc", CHANGES)
+                other_task.cancel()
+        assert len(turns) >= len(clock.slept) >= 5.0 / RETRY_SECONDS - 1
+
+    asyncio.run(story())
+    assert read(path).is_known
+
+
+def test_a_write_waits_at_most_ten_seconds_for_another_process(tmp_path: Path):
+    path = tmp_path / "inventory.json"
+    clock = FakeClock()
+
+    async def story():
+        with (
+            FileLock(tmp_path / ".inventory.json.lock", command="another", now=0.0),
+            opened(path, ME, clock) as inventory,
+        ):
+            await inventory.load("lkc")
+            with pytest.raises(InventoryLocked, match="is locked by another, process"):
+                await inventory.write("lkc", CHANGES)
+
+    asyncio.run(story())
+    assert PATIENCE_SECONDS < sum(clock.slept) < PATIENCE_SECONDS + 2 * RETRY_SECONDS
+    assert not path.exists()
 
 
 def test_a_second_writer_of_a_cluster_is_refused_with_the_name_of_the_first(tmp_path: Path):

@@ -1,6 +1,7 @@
 """The inventory under a git ref: compare-and-swap instead of a lock, one ref per cluster."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -35,6 +36,29 @@ class MemoryRefs:
         return str(len(versions))
 
 
+class SlowRefs(MemoryRefs):
+    """Refs of a remote that answers only when the event loop runs meanwhile."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self.write_begun = threading.Event()
+
+    def read(self, ref):
+        self._wait_for_the_loop()
+        return super().read(ref)
+
+    def write(self, ref, content, *, expected, message):
+        self.write_begun.set()
+        self._wait_for_the_loop()
+        return super().write(ref, content, expected=expected, message=message)
+
+    def _wait_for_the_loop(self) -> None:
+        answered = threading.Event()
+        self._loop.call_soon_threadsafe(answered.set)
+        assert answered.wait(30), "the event loop waits for git"
+
+
 def opened(refs: MemoryRefs, writer: InventoryWriter | None = ME) -> RefInventory:
     return RefInventory(refs, clock=FakeClock(), writer=writer)
 
@@ -51,6 +75,34 @@ def test_records_are_stored_for_each_cluster_under_their_own_ref():
             OwnershipRecords(cluster_id="lkc-1").with_changes(CHANGES[:2]).records
         )
         assert not (await opened(refs, None).load("other")).is_known
+
+    asyncio.run(story())
+
+
+def test_the_event_loop_does_not_wait_for_git():
+    async def story():
+        refs = SlowRefs(asyncio.get_running_loop())
+        inventory = opened(refs)
+        await inventory.load("lkc")
+        await inventory.write("lkc", CHANGES[:1])
+        assert len(refs.files["refs/kquota/lkc"]) == 1
+
+    asyncio.run(story())
+
+
+def test_a_write_that_was_cancelled_after_its_begin_is_followed_by_the_next_one():
+    async def story():
+        refs = SlowRefs(asyncio.get_running_loop())
+        inventory = opened(refs)
+        await inventory.load("lkc")
+        writing = asyncio.ensure_future(inventory.write("lkc", CHANGES[:1]))
+        assert await asyncio.to_thread(refs.write_begun.wait, 30)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await inventory.load("other")  # after the first write: both use the thread of git
+        await inventory.write("lkc", CHANGES[1:2])
+        assert len(refs.files["refs/kquota/lkc"]) == 2
 
     asyncio.run(story())
 

@@ -152,13 +152,9 @@ def current_principal() -> str:
 def _ref(
     target: ClusterTarget, clock: Clock, writer: InventoryWriter | None, ref: str
 ) -> "RefInventory":
-    from reconciler.git.command import run
-    from reconciler.git.refs import GitRefs
     from reconciler.inventory.git_ref import RefInventory
 
-    _, answer = run(target.root, ("remote",))
-    remote = "origin" if b"origin" in answer.split() else ""
-    refs = _PrefixedRefStore(refs=GitRefs(top=target.root, remote=remote), prefix=ref)
+    refs = _PrefixedRefStore(top=target.root, prefix=ref)
     return RefInventory(refs, clock=clock, writer=writer)
 
 
@@ -166,14 +162,23 @@ def _ref(
 class _PrefixedRefStore:
     """A ``RefStore`` that keeps every cluster's ref below the configured one, so that clusters may share it."""
 
-    refs: RefStore
+    top: Path  # any directory inside the repository; its remote ``origin``, if there is one, has the refs
     prefix: str
 
     def read(self, ref: str) -> tuple[str, bytes] | None:
-        return self.refs.read(self._add_prefix(ref))
+        return self._refs().read(self._add_prefix(ref))
 
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:
-        return self.refs.write(self._add_prefix(ref), content, expected=expected, message=message)
+        return self._refs().write(
+            self._add_prefix(ref), content, expected=expected, message=message
+        )
+
+    def _refs(self) -> RefStore:
+        from reconciler.git.command import run
+        from reconciler.git.refs import GitRefs
+
+        _, answer = run(self.top, ("remote",))
+        return GitRefs(top=self.top, remote="origin" if b"origin" in answer.split() else "")
 
     def _add_prefix(self, ref: str) -> str:
         return f"{self.prefix}/{ref.rpartition('/')[2]}"

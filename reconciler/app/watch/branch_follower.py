@@ -87,12 +87,13 @@ class BranchFollower:
         commit = self._state.now.commit
         if not commit:
             return
-        if not self._mirror.has(commit):
+        if not await asyncio.to_thread(self._mirror.has, commit):
             _LOG.warning("%s is no longer in the mirror; waiting for the branch", commit[:12])
             return
         try:
             revision = await asyncio.to_thread(self._read, commit)
-            self._mirror.keep(commit)  # a mirror that was fetched anew does not keep it yet
+            # A mirror that was fetched anew does not keep it yet.
+            await asyncio.to_thread(self._mirror.keep, commit)
         except KquotaError as error:
             self._log_refusal(commit, error, "is the applied revision and can no longer be used")
             return
@@ -119,7 +120,7 @@ class BranchFollower:
             # Errors other than invalid documents may be temporary, such as a missing file of a Secret; they are retried.
             self._judged = read_state if isinstance(error, ManifestErrors) else None
         else:
-            self._accept(revision)
+            await self._accept(revision)
             self._judged = read_state
         return LoopOutcome()
 
@@ -137,13 +138,13 @@ class BranchFollower:
 
     # -- verdicts -----------------------------------------------------------------------------------
 
-    def _accept(self, revision: Revision) -> None:
+    async def _accept(self, revision: Revision) -> None:
         before, commit = self.in_force, revision.commit
         if before is not None and before.commit != commit:
-            self._compare(before.commit, commit)
+            await asyncio.to_thread(self._compare, before.commit, commit)
         for warning in revision.warnings:
             _LOG.warning("%s: %s", commit[:12], escaped(str(warning)))
-        self._mirror.keep(commit)
+        await asyncio.to_thread(self._mirror.keep, commit)
         self._state.remember(commit=commit, refused_commit="")
         self.refused = self._logged_refusal = ""
         self._enforce(revision)

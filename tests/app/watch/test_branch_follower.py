@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.app.loop.cluster_loop import LoopOutcome, LoopTrigger
-from reconciler.app.watch.branch_follower import BranchFollower
+from reconciler.app.watch.branch_follower import BranchFollower, BranchMirror
 from reconciler.app.watch.revision import Revision, RevisionPaths
 from reconciler.app.watch.state_file import WatchState
+from reconciler.git.repository import CommitTree
 from tests.app.loop.projects import Origin, cluster, quota
 from tests.fakes.clock import FakeClock
 from tests.fakes.telemetry import RecordedTelemetry
@@ -57,6 +58,53 @@ class Following:
 def watched(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Following:
     caplog.set_level(logging.INFO, "reconciler")
     return Following(tmp_path)
+
+
+class OffLoopMirror:
+    """A mirror whose git commands must not run in the thread of an event loop. Implements ``BranchMirror``."""
+
+    def __init__(self, mirror: BranchMirror) -> None:
+        self._mirror = mirror
+        self.commands: list[str] = []
+
+    @property
+    def display_name(self) -> str:
+        return self._mirror.display_name
+
+    async def fetch(self) -> str:
+        return await self._mirror.fetch()
+
+    def tree(self, commit: str) -> CommitTree:
+        self._run("tree")
+        return self._mirror.tree(commit)
+
+    def keep(self, commit: str) -> None:
+        self._run("keep")
+        self._mirror.keep(commit)
+
+    def has(self, commit: str) -> bool:
+        self._run("has")
+        return self._mirror.has(commit)
+
+    def follows(self, newer: str, older: str) -> bool:
+        self._run("follows")
+        return self._mirror.follows(newer, older)
+
+    def _run(self, command: str) -> None:
+        self.commands.append(command)
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+
+
+def test_the_event_loop_does_not_wait_for_git(watched: Following):
+    mirror = watched.origin.mirror = OffLoopMirror(watched.origin.mirror)
+    watched.restarted()
+    for name in ("alice", "bob"):
+        watched.origin.commit(quota(name))
+        watched.look()
+    watched.restarted()
+    watched.restore()
+    assert set(mirror.commands) == {"tree", "keep", "has", "follows"}
 
 
 def messages_of(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:

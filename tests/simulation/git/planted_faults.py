@@ -20,7 +20,7 @@ GIT_PLANTED: tuple[Fault, ...] = (
     _fault(
         "a rewritten history is refused",
         "branch_follower.py",
-        "            self._compare(before.commit, commit)\n",
+        "            await asyncio.to_thread(self._compare, before.commit, commit)\n",
         "            if not self._mirror.follows(commit, before.commit):\n                return\n",
     ),
     _fault(
