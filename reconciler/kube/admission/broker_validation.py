@@ -4,12 +4,14 @@ Every replica serves admission, so this does not depend on leadership: it reads 
 (cached for some seconds, because manifests are often applied by the hundred) and uses the sessions of this process.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
-from reconciler.errors import AuthorizationError, ConfigError, NotFound
+from reconciler.errors import AuthorizationError, ConfigError, KquotaError, NotFound
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import name_of, operator_class_of
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS
@@ -27,6 +29,12 @@ KEPT_SECONDS: Final = 10.0
 
 RIGHTS_KEPT_SECONDS: Final = 60.0
 ASK_SECONDS: Final = 4.0
+
+DELETED_SECONDS: Final = 120.0
+"""Seconds between two searches for deleted QuotaClusters. The second that misses one closes its session, because a
+reconciliation that was under way may use it until then."""
+
+_log = logging.getLogger("reconciler.kube")
 
 
 class LiveBrokerValidator:
@@ -86,6 +94,32 @@ class LiveBrokerValidator:
         self._clusters[name] = now, cluster
         return cluster
 
+    async def close_sessions(self) -> None:
+        """Close sessions of deleted QuotaClusters, until cancelled: a replica that does not lead watches none."""
+        missing: AbstractSet[str] = frozenset()
+        while True:
+            await self._clock.sleep(DELETED_SECONDS)
+            try:
+                missing = await self._close_missing(missing)
+            except KquotaError as error:
+                _log.warning("sessions of deleted QuotaClusters are closed later: %s", error)
+
+    async def _close_missing(self, before: AbstractSet[str]) -> AbstractSet[str]:
+        """Close the sessions of QuotaClusters that are still missing; return those that are missing now.
+
+        Args:
+            before: The QuotaClusters that the last search missed.
+        """
+        if not self._cached_clients:
+            return frozenset()
+        self._listed = None
+        missing = self._cached_clients.keys() - (await self.clusters()).keys()
+        for name in missing & before:
+            del self._cached_clients[name]
+            _ = self._rights.pop(name, None)
+            await self._clients.forget(name)
+        return missing
+
     async def _read(self, name: str) -> QuotaCluster | None:
         try:
             if self._from_file is not None:
@@ -135,7 +169,13 @@ class LiveBrokerValidator:
     async def _client(self, cluster: QuotaCluster) -> QuotaClient:
         now = self._clock.monotonic()
         cached = self._cached_clients.get(cluster.name)
-        if cached is not None and now - cached[0] < KEPT_SECONDS and cached[1].login_error is None:
+        if (
+            cached is not None
+            and now - cached[0] < KEPT_SECONDS
+            and cached[1].login_error is None
+            # A client that was closed would connect again, and stay open.
+            and cached[1] is self._clients.current(cluster.name)
+        ):
             return cached[1]
         client = await self._clients.for_(cluster)
         self._cached_clients[cluster.name] = now, client

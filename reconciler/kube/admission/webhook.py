@@ -98,7 +98,12 @@ async def serving(
         chain=settings.webhook_cert, key=settings.webhook_key, client_ca=settings.webhook_client_ca
     )
     async with Webhook(address(settings.webhook_address), certificate, broker) as webhook:
-        yield webhook
+        closing = asyncio.create_task(broker.close_sessions())
+        try:
+            yield webhook
+        finally:
+            _ = closing.cancel()
+            _ = await asyncio.wait({closing})
 
 
 class Certificate:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import ClientError, ConfigError
+from reconciler.errors import ClientError, ConfigError, KubernetesUnavailable
 from reconciler.kube.admission.broker_validation import KEPT_SECONDS, LiveBrokerValidator
 from reconciler.kube.api.resource_paths import QUOTA_CLUSTERS, SECRETS
 from reconciler.kube.configuration.client_sessions import SessionKeeper
@@ -166,6 +166,64 @@ def test_an_unreachable_broker_raises_a_client_error() -> None:
         await world.sandbox.stop(1)
         with pytest.raises(ClientError):
             await world.consultant.ask(cluster, GOOD)
+
+    story(test)
+
+
+async def searched(world: World, times: int) -> None:
+    """Search for deleted QuotaClusters this many times, then three times without an API server."""
+    listings: list[str] = []
+    ended = asyncio.Event()
+
+    def before(verb: str, *_: str) -> None:
+        listings.append(verb)
+        if len(listings) == times + 3:
+            ended.set()
+        if len(listings) > times:
+            raise KubernetesUnavailable("away")
+
+    world.api.before = before
+    searching = asyncio.ensure_future(world.consultant.close_sessions())
+    await ended.wait()
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert set(listings) == {"list"}
+
+
+def test_the_session_of_a_deleted_cluster_is_closed_by_the_second_search() -> None:
+    async def test(world: World) -> None:
+        world.put("other")
+        for name in ("prod", "other"):
+            cluster = await world.consultant.cluster(name)
+            assert cluster is not None
+            _ = await world.consultant.ask(cluster, GOOD)
+        await world.api.delete(QUOTA_CLUSTERS, None, "prod")
+        await searched(world, 1)
+        assert world.sessions.current("prod") is not None
+        await searched(world, 2)
+        assert world.sessions.current("prod") is None
+        assert world.sessions.current("other") is not None
+
+    story(test)
+
+
+def test_a_session_stays_while_the_api_server_does_not_answer() -> None:
+    async def test(world: World) -> None:
+        await verdict_on(world, GOOD)
+        await searched(world, 0)
+        assert world.sessions.current("prod") is not None
+
+    story(test)
+
+
+def test_a_client_that_the_operator_closed_is_not_used_again() -> None:
+    async def test(world: World) -> None:
+        await verdict_on(world, GOOD)
+        closed = world.sessions.current("prod")
+        await world.sessions.forget("prod")
+        await verdict_on(world, GOOD)
+        assert world.sessions.current("prod") not in {None, closed}
 
     story(test)
 

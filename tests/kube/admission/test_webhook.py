@@ -380,6 +380,10 @@ def test_a_listen_address_in_use_is_reported(
     story(authority, files, test)
 
 
+def names_of_tasks() -> set[str]:
+    return {task.get_coro().__qualname__ for task in asyncio.all_tasks()}
+
+
 def test_the_operators_webhook_is_built_from_its_settings(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
@@ -396,10 +400,12 @@ def test_the_operators_webhook_is_built_from_its_settings(
         async with serving(api, settings, sessions) as server, aiohttp.ClientSession() as session:
             url = f"https://127.0.0.1:{server.port}"
             client = Client(session, url, authority.client_context())
+            assert "LiveBrokerValidator.close_sessions" in names_of_tasks()
             _, body = await client.post(review(quota()))
             assert body["response"]["warnings"] == [
                 "QuotaCluster prod does not exist yet, so the broker did not validate this"
             ]
+        assert "LiveBrokerValidator.close_sessions" not in names_of_tasks()
         without = OperatorSettings(identity="pod-1", operator_namespace="kafka")
         with pytest.raises(UsageError):
             async with serving(api, without, sessions):
