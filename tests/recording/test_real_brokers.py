@@ -189,3 +189,13 @@ def test_a_delay_may_be_off_by_what_the_machine_added_to_it() -> None:
     assert delay.within(DELAY_BOUND, machine_ms=machine_ms)
     assert not delay.within(DELAY_BOUND, machine_ms=machine_ms - 1)
     assert not delay.within(DELAY_BOUND)
+
+
+def test_a_delay_is_not_judged_if_the_machine_added_more_than_a_quarter_of_it() -> None:
+    delay = Compared(told_ms=14_500, true_ms=10_000)
+    assert delay.machine_problem(2_500) == ""
+    assert delay.machine_problem(2_501) == (
+        "the machine is too busy to judge the forecast: it delayed a record without limits by 2.5 s, more than 25% of the"
+        " longest delay with limits (10.0 s); run this test again with less load"
+    )
+    assert not Compared(told_ms=0, true_ms=10_000).within(DELAY_BOUND, machine_ms=2_500)

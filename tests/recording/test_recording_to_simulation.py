@@ -241,4 +241,6 @@ def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path
         assert run_total.throttled.within(TIME_BOUND), (run_total, truths)
         # The same records, sent at the same time without limits, show what a busy machine adds to the longest delay.
         machine_ms = max(group_truth.machine_ms for group_truth in truths.values())
+        problem = run_total.worst.machine_problem(machine_ms)
+        assert not problem, problem
         assert run_total.worst.within(DELAY_BOUND, machine_ms=machine_ms), (run_total, truths)

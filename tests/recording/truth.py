@@ -25,6 +25,8 @@ LATE_MS: Final = 1_000
 
 TIME_BOUND: Final = 0.15
 DELAY_BOUND: Final = 0.20
+MACHINE_BOUND: Final = 0.25
+"""The share of the longest delay that the machine may add to it. With more, a wrong forecast would pass."""
 
 Points = Sequence[tuple[int, float]]
 """Milliseconds since the epoch and value."""
@@ -71,6 +73,16 @@ class Compared:
             (self.told_ms - self.true_ms) / self.true_ms
             if self.true_ms
             else float(self.told_ms > 0)
+        )
+
+    def machine_problem(self, machine_ms: int) -> str:
+        """Why this delay cannot be judged on a machine that adds ``machine_ms`` to a delay; "" if it can."""
+        if machine_ms <= MACHINE_BOUND * self.true_ms:
+            return ""
+        return (
+            f"the machine is too busy to judge the forecast: it delayed a record without limits by {machine_ms / 1000:.1f} s,"
+            f" more than {MACHINE_BOUND:.0%} of the longest delay with limits ({self.true_ms / 1000:.1f} s);"
+            " run this test again with less load"
         )
 
     def within(self, bound: float, *, machine_ms: int = 0) -> bool:
