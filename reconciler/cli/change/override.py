@@ -32,9 +32,9 @@ HELP: Final = """Set a temporary limit; list or end temporary limits.
 While an override is in force, plans and applies use it instead of the declared value and show both. key=unset removes a
 limit for that time. Guards do not apply; the records contain who set it, until when and why.
 
-When its time is over, kquota watch, the Kubernetes operator, kquota drift --watch --correct-drift, the next apply and
-kquota override end --expired write the declared value, or the value from before. Without one of these the override's
-value stays in Kafka; kquota drift and kquota doctor report it.
+An override does not end by itself: at its end, kquota watch, the Kubernetes operator or kquota drift --watch
+--correct-drift writes the declared value, or the value from before. If none of them runs, the override's value stays in
+Kafka until the next apply or kquota override end --expired; kquota drift and kquota doctor report it.
 
 \b
 Example:

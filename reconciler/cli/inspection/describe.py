@@ -35,7 +35,7 @@ Example:
 @command(help=HELP)
 @option(
     "--matching ENTITY",
-    "Show only entities that have these parts. The broker decides which types it knows.",
+    "Show only entities that have these parts, of any entity type.",
     ENTITY_PARTS,
 )
 @option(

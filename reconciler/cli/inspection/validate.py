@@ -29,8 +29,10 @@ Example:
   kquota validate quotas/payments --format sarif > validate.sarif
 
 \b
-Exit code 1: a file is wrong. 3: a value is outside its bounds, or a required label is missing. Warnings exit 0. A value
-that looks like a wrong unit is a warning, because a plan refuses it only if it is not live yet."""
+Exit codes:
+  0  valid, perhaps with warnings, such as a value that looks like a wrong unit
+  1  a file is wrong
+  3  a value is outside its bounds, or a required label is missing"""
 
 _CODES: Final = {"manifest": ExitCode.ERROR, "conflict": ExitCode.ERROR, "guard": ExitCode.REFUSED}
 _LABELS: Final = {

@@ -18,9 +18,10 @@ HELP: Final = """Keep every cluster of a project as declared on a branch: fetch,
 REPOSITORY is a folder or a URL. A commit with an error is not applied; the last valid commit stays in force and is still
 reconciled. Changes that a guard refuses are not applied; all others are.
 
-The project file is read from the branch, so the right to push to the branch is the right to decide where clusters are and
-what may be changed; --config-from uses a file on this machine instead. SIGHUP starts a check now, SIGTERM ends after the
-current request.
+The project file is read from the branch: a person who may push there decides which clusters are contacted and what may
+be changed. To prevent that, use --config-from with a file on this machine.
+
+SIGHUP starts a check now. SIGTERM ends the command after the current request.
 
 \b
 Example:

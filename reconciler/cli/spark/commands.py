@@ -30,7 +30,7 @@ COMMANDS: Final = {
 
 HELP: Final = """Ingest and analyse recorded use: what clients sent, what new limits would do, which limits clients need.
 
-ingest, client and expire need the extra `usage`, and so does simulate up to four million samples, which it replays itself; the
+ingest, client and expire need the extra `usage`, and so does simulate for up to four million samples, without Spark; the
 others run on PySpark, extra `spark`, with Java 17.
 
 \b
