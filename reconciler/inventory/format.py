@@ -55,7 +55,7 @@ _SECTIONS: Final = {
     "intents": 9,
     "drift": 5,
     "orphaned": 4,
-    "overrides": 12,
+    "overrides": 13,
 }
 """Section -> maximum number of items of a row."""
 
@@ -210,7 +210,10 @@ def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
 def _override_values(
     override: Override, records: Mapping[Entity, OwnershipRecord], table: _OwnerTable
 ) -> tuple[object, ...]:
-    """Return seven values, and one more if the owner of the replaced value does not follow from them and the records."""
+    """Return seven values, and up to two more: the owner of the replaced value, and the values of earlier overrides.
+
+    The last is left out if there is none, the owner if it follows from the seven and the records.
+    """
     values = (
         _number(override.value),
         override.until,
@@ -221,9 +224,10 @@ def _override_values(
         override.ends_with_document,
     )
     owner = override.before_owner
-    if owner == _implied_owner(override, records):
-        return values
-    return *values, None if owner is None else table.place(owner)
+    place = None if owner is None else table.place(owner)
+    if override.earlier_values:
+        return *values, place, [_number(value) for value in override.earlier_values]
+    return values if owner == _implied_owner(override, records) else (*values, place)
 
 
 def _implied_owner(override: Override, records: Mapping[Entity, OwnershipRecord]) -> Owner | None:
@@ -337,8 +341,8 @@ def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, l
 def _override(
     row: object, records: Mapping[Entity, OwnershipRecord], owners: Sequence[Owner]
 ) -> Override:
-    ((pair, values),) = _pairs([row], 7, 8)
-    value, until, principal, reason, before, declared, ends, *places = values
+    ((pair, values),) = _pairs([row], 7, 8, 9)
+    value, until, principal, reason, before, declared, ends, *more = values
     if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
         raise ValueError(f"{row!r} is no override")  # noqa: TRY004 - damage, not a bug
     override = Override(
@@ -351,10 +355,13 @@ def _override(
         before=_read_number(before),
         declared=_read_number(declared),
         ends_with_document=ends,
+        earlier_values=tuple(_read_number(earlier) for earlier in _list(more[1]))
+        if len(more) > 1
+        else (),
     )
-    if not places:
+    if not more:
         return replace(override, before_owner=_implied_owner(override, records))
-    return replace(override, before_owner=None if places[0] is None else _at(owners, places[0]))
+    return replace(override, before_owner=None if more[0] is None else _at(owners, more[0]))
 
 
 def _owner(row: object) -> Owner:

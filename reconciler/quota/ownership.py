@@ -123,6 +123,8 @@ class Override:
     # For a rollback: whether a change of the declared value ends it early. If no document declares the pair any more,
     # the rolled-back value stays.
     ends_with_document: bool = False
+    # Values of the overrides that it replaced, which may be live as long as its own was not written; None = not set.
+    earlier_values: tuple[float | None, ...] = ()
 
     @property
     def pair(self) -> Pair:
@@ -258,13 +260,17 @@ class OwnershipRecords:
         """The number of orphaned pairs of the cluster."""
         return len(self.orphaned) + self.elsewhere.orphaned
 
+    def applied_value(self, pair: Pair) -> float | None:
+        """Return the value that was applied last; ``None`` if there is no record."""
+        entity, key = pair
+        return self.records.get(entity, NO_RECORD).applied[COLUMN_OF[key]]
+
     def owner_of(self, pair: Pair, value: float | None) -> Owner | None:
         """Return the owner of a value that was applied last for a document; ``None`` if it was not."""
         entity, key = pair
-        record, column = self.records.get(entity, NO_RECORD), COLUMN_OF[key]
-        owner = record.owners[column]
+        owner = self.records.get(entity, NO_RECORD).owners[COLUMN_OF[key]]
         is_owned = owner is not None and bool(owner.document)
-        return owner if is_owned and same_value(key, record.applied[column], value) else None
+        return owner if is_owned and same_value(key, self.applied_value(pair), value) else None
 
     def owners(self) -> Iterator[tuple[Entity, Owner]]:
         """Yield the owners of recorded values, and of those that overrides replaced, with their entities."""

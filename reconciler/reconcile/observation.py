@@ -143,6 +143,41 @@ def check_overrides(owned: OwnershipRecords, pairs: Collection[Pair]) -> None:
             )
 
 
+def begin_override(override: Override, owned: OwnershipRecords, live: float | None) -> Override:
+    """Return a new override with what it replaces, which its end restores.
+
+    An override of an override still restores the value before the first one, and guards compare with that value.
+
+    Args:
+        override: The override, with the value that is declared now.
+        owned: The records.
+        live: The live value.
+    """
+    pair, key = override.pair, override.key
+    earlier = owned.overrides.get(pair)
+    if earlier is None:
+        return replace(override, before=live, before_owner=owned.owner_of(pair, live))
+    values = (earlier.value, *earlier.earlier_values)
+    is_chained = any(same_value(key, live, value) for value in values)
+    # A run that does not know the new override yet may still write the value of the last one.
+    written_values = {earlier.value, owned.applied_value(pair)}
+    if (intent := owned.intents.get(pair)) is not None:
+        written_values.add(intent.value)
+    return replace(
+        override,
+        before=earlier.before if is_chained else live,
+        declared=earlier.declared
+        if is_chained and not override.ends_with_document
+        else override.declared,
+        before_owner=earlier.before_owner if is_chained else owned.owner_of(pair, live),
+        earlier_values=tuple(
+            value
+            for value in dict.fromkeys(values)
+            if value in written_values and value != override.value
+        ),
+    )
+
+
 def override_changes(
     options: ReconcileOptions, observation: Observation, desired: DesiredState
 ) -> tuple[RecordChange, ...]:
@@ -172,31 +207,17 @@ def _begun(order: NewOverride, observation: Observation, desired: DesiredState) 
             f"{order.key} of {entity_text(order.entity)} is {live!r} now, which Kafka would not accept when it is restored",
             hint="remove it or set a legal value first",
         )
-    earlier_override = observation.owned.overrides.get((order.entity, order.key))
-    # An override of an override still restores the value before the first one, and guards compare with that value.
-    chained = (
-        earlier_override
-        if earlier_override is not None and same_value(order.key, earlier_override.value, live)
-        else None
+    override = Override(
+        entity=order.entity,
+        key=order.key,
+        value=order.value,
+        until=order.until,
+        author=order.principal,
+        reason=order.reason,
+        declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]],
+        ends_with_document=order.ends_with_document,
     )
-    return OverrideSet(
-        override=Override(
-            entity=order.entity,
-            key=order.key,
-            value=order.value,
-            until=order.until,
-            author=order.principal,
-            reason=order.reason,
-            before=live if chained is None else chained.before,
-            declared=desired.limits.get(order.entity, NO_LIMITS)[COLUMN_OF[order.key]]
-            if chained is None or order.ends_with_document
-            else chained.declared,
-            before_owner=observation.settlement.owned.owner_of((order.entity, order.key), live)
-            if chained is None
-            else chained.before_owner,
-            ends_with_document=order.ends_with_document,
-        )
-    )
+    return OverrideSet(override=begin_override(override, observation.settlement.owned, live))
 
 
 def _can_be_written(value: float) -> bool:

@@ -10,6 +10,7 @@ from reconciler.quota.keys import same_value
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.three_way_table import has_written, is_left_behind
 from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import NO_LIMITS
@@ -142,10 +143,12 @@ def _is_of_override(change: QuotaChange, observation: Observation) -> bool:
     has_its_value = same_value(change.key, change.after, override.value)
     if observation.at < override.until and (has_its_value or not override.ends_with_document):
         return has_its_value
-    is_live = same_value(change.key, change.before, override.value)
+    values = change.before, observation.settlement.owned.applied_value(change.pair)
     is_declared = change.cause is Cause.OVERRIDE_EXPIRED and change.claim is not None
     is_replaced = same_value(change.key, change.after, override.before)
-    return is_live and (is_declared or (is_replaced and not override.ends_with_document))
+    return (is_declared and has_written(override, *values)) or (
+        is_replaced and is_left_behind(override, *values)
+    )
 
 
 def _with_owner(change: QuotaChange, observation: Observation) -> QuotaChange:

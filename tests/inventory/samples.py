@@ -89,6 +89,7 @@ OVERRIDES = st.builds(
     declared=st.none() | VALUES,
     before_owner=st.none() | OWNERS,
     ends_with_document=st.booleans(),
+    earlier_values=st.lists(st.none() | VALUES, max_size=2).map(tuple),
 )
 RECORD_CHANGES = st.one_of(
     st.builds(Recorded, entity=ENTITIES, key=KEYS, value=VALUES, owner=OWNERS),

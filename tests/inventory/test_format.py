@@ -170,7 +170,7 @@ def test_what_a_newer_version_added_is_an_error_that_names_the_upgrade(added):
         case "key":
             sections["records"][0][3].append(1.0)
         case _:
-            items = {"intents": 10, "overrides": 13}.get(added, len(sections[added][0]) + 1)
+            items = {"intents": 10, "overrides": 14}.get(added, len(sections[added][0]) + 1)
             sections[added][0] += [None] * (items - len(sections[added][0]))
     content = json.dumps(newer).encode()
     with pytest.raises(InventoryError, match=r"inv\.json was written by a newer kquota") as caught:
@@ -223,6 +223,21 @@ def test_an_override_of_an_earlier_version_replaced_an_owned_value_if_it_was_the
     is_owned = has_owner and bool(end or not end_of_owned)
     assert override.before_owner == (owner if is_owned else None)
     assert decode(encode(earlier), location="inv.json") == earlier
+
+
+def test_the_row_of_an_override_has_the_values_of_those_before_it():
+    text = encode(document()).decode()
+    row = '"me\\n","night|shift","nan",7.0,true'
+    chain_row = f"{row},1,[null,5.0]]"
+    assert f"{row}]" in text
+    chained = decode(text.replace(f"{row}]", chain_row, 1).encode(), location="inv.json")
+    override = chained["lkc"].owned.overrides[ALICE, Key.PRODUCER_BYTE_RATE]
+    assert override.earlier_values == (None, 5.0)
+    assert chain_row in encode(chained).decode()
+    for damage in ("5.0", '["5.0"]', "[true]"):
+        damaged = text.replace(f"{row}]", f"{row},1,{damage}]", 1).encode()
+        with pytest.raises(InventoryError, match="damaged"):
+            decode(damaged, location="inv.json")
 
 
 @given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))

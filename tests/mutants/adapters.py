@@ -32,6 +32,13 @@ FAULTS: tuple[Fault, ...] = (
         tests=("tests/reconcile/test_reconciliation.py",),
     ),
     Fault(
+        what="the value of an earlier override stays after the last one, which was never written",
+        file="reconciler/reconcile/observation.py",
+        old="            if value in written_values and value != override.value",
+        new="            if value not in written_values",
+        tests=("tests/small_worlds/test_override_chains.py",),
+    ),
+    Fault(
         what="an override of which nothing was sent begins",
         file="reconciler/reconcile/ownership_records.py",
         old=" or (not was_sent and override.until > outcome.started_at)",

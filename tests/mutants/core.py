@@ -287,7 +287,7 @@ FAULTS: tuple[Fault, ...] = (
         "planner/comparison",
         (
             "a frozen document keeps the value of an override that has ended",
-            "        if is_frozen and not view.is_left_behind(override):\n",
+            "        if is_frozen and not is_left_behind(override, view.live, view.applied):\n",
             "        if is_frozen:\n",
             CASES,
         ),
@@ -353,8 +353,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "a limit that is not declared any more is removed in place of the end of its override",
-            "        elif not is_declared and view.is_left_behind(override):\n",
-            "        elif is_frozen and view.is_left_behind(override):\n",
+            "        elif not is_declared and is_left_behind(override, view.live, view.applied):\n",
+            "        elif is_frozen and is_left_behind(override, view.live, view.applied):\n",
             CASES,
         ),
         (

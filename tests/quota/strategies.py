@@ -157,6 +157,7 @@ def overrides_of(subject: Entity, key: Key) -> st.SearchStrategy[Override]:
         declared=st.none() | whole_numbers,
         before_owner=st.none() | st.just(Owner(document="team/one")),
         ends_with_document=st.booleans(),
+        earlier_values=st.just(()) | st.tuples(st.none() | whole_numbers),
     )
 
 

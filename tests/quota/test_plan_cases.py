@@ -630,12 +630,42 @@ def test_an_expired_override_with_a_foreign_value_ends_without_a_write():
     assert never.bookkeeping == (OverrideEnded(entity=ALICE, key=KEY),)
 
 
+@pytest.mark.parametrize(
+    ("documents", "owner", "frozen"),
+    [
+        ((), Owner(document=""), ()),
+        ((), GONE, ()),
+        ((), ONE, ("team/one",)),
+        ((wants(9.0, suspended=True),), ONE, ()),
+    ],
+    ids=["no document", "deleted", "unreadable", "suspended"],
+)
 @pytest.mark.parametrize("before", [None, 7.0])
-def test_an_expired_override_that_was_never_written_reverts_the_override_that_it_replaced(before):
-    alone = Owner(document="")
-    owned = owns(applied(50.0, alone), override(60.0, until=NOW, before=before))
-    change = only_change(plan(live=50.0, owned=owned))
+@pytest.mark.parametrize("is_rollback", [False, True])
+def test_an_expired_override_that_was_never_written_reverts_the_override_that_it_replaced(
+    before, is_rollback, documents, owner, frozen
+):
+    never_written = override(
+        60.0,
+        until=NOW,
+        before=before,
+        ends_with_document=is_rollback,
+        earlier_values=(None, 50.0),
+    )
+    owned = owns(applied(50.0, owner), never_written)
+    change = only_change(plan(*documents, live=50.0, owned=owned, frozen=frozen))
     assert (change.cause, change.before, change.after) == (Cause.OVERRIDE_EXPIRED, 50.0, before)
+    # The same value of another writer stays.
+    owned = owns(applied(40.0, owner), never_written)
+    assert plan(*documents, live=50.0, owned=owned, frozen=frozen).changes == ()
+
+
+def test_the_declared_value_follows_a_chain_of_overrides_whose_last_was_never_written():
+    chain = override(60.0, until=NOW, before=7.0, earlier_values=(50.0,))
+    change = only_change(plan(wants(5.0), live=50.0, owned=owns(applied(50.0), chain)))
+    assert (change.cause, change.after) == (Cause.OVERRIDE_EXPIRED, 5.0)
+    changed = only_change(plan(wants(5.0), live=50.0, owned=owns(applied(60.0), chain)))
+    assert changed.cause is Cause.SPEC_OVER_DRIFT
 
 
 @pytest.mark.parametrize("live", [None, 7.0])

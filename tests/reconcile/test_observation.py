@@ -2,14 +2,27 @@
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.quota.ownership import (
+    Intent,
+    IntentStarted,
+    Override,
+    OverrideSet,
+    Owner,
+    OwnershipRecords,
+    RecordChange,
+    Recorded,
+)
+from reconciler.quota.planner.desired_state import merge
 from reconciler.quota.policy import Cause, Policy
 from reconciler.reconcile import NewOverride, observe
+from reconciler.reconcile.observation import begin_override
 from tests.fakes.cluster import LOST
-from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents, state
+from tests.reconcile.scenarios import ALICE, BOB, RATE, World, declared, documents, state
 
 DESIRED = documents({ALICE: {RATE: 100.0}})
 
@@ -61,6 +74,71 @@ def test_an_override_may_remove_a_limit_and_be_overridden_itself():
     assert world.cluster.truth == state({})
     world.apply(DESIRED, overrides=(order(50.0, world=world),))
     assert world.owned().overrides[ALICE, RATE].before == 100.0
+
+
+def test_an_override_replaces_what_the_first_replaced_whichever_of_those_between_was_written():
+    owner = Owner(document="team/alice")
+
+    def owned(*changes: RecordChange) -> OwnershipRecords:
+        return OwnershipRecords(cluster_id="c").with_changes(changes)
+
+    def recorded(value: float) -> Recorded:
+        return Recorded(entity=ALICE, key=RATE, value=value, owner=owner)
+
+    def override(value: float | None, *, is_rollback: bool = False) -> Override:
+        return Override(
+            entity=ALICE,
+            key=RATE,
+            value=value,
+            until=1.0,
+            author="me",
+            reason="night",
+            declared=value,
+            ends_with_document=is_rollback,
+        )
+
+    first = begin_override(override(10.0), owned(recorded(5.0)), 5.0)
+    assert (first.before, first.before_owner, first.earlier_values) == (5.0, owner, ())
+    # It is written, and its record has the name of the document.
+    written = recorded(10.0)
+    second = begin_override(override(20.0), owned(written, OverrideSet(override=first)), 10.0)
+    assert (second.before, second.declared, second.before_owner) == (5.0, 10.0, owner)
+    assert second.earlier_values == (10.0,)
+    intent = Intent(value=20.0, owner=owner, at=1.0)
+    begun = IntentStarted(entity=ALICE, key=RATE, intent=intent)
+    third_records = owned(written, OverrideSet(override=second), begun)
+    third = begin_override(override(None), third_records, 10.0)
+    assert (third.before, third.before_owner, third.earlier_values) == (5.0, owner, (20.0, 10.0))
+    fourth_records = owned(written, OverrideSet(override=third), begun)
+    fourth = begin_override(override(10.0), fourth_records, 10.0)
+    assert (fourth.before, fourth.declared, fourth.earlier_values) == (5.0, 10.0, (None, 20.0))
+    # A rollback ends with a change of what is declared now.
+    rollback = begin_override(override(40.0, is_rollback=True), fourth_records, 10.0)
+    assert (rollback.before, rollback.declared) == (5.0, 40.0)
+    assert rollback.earlier_values == (None, 20.0, 10.0)
+    # Values that were neither applied nor may be written any more are left out.
+    fifth = begin_override(override(30.0), owned(recorded(20.0), OverrideSet(override=third)), 20.0)
+    assert (fifth.before, fifth.earlier_values) == (5.0, (None, 20.0))
+    # Another writer wrote meanwhile.
+    foreign = begin_override(override(30.0), owned(written, OverrideSet(override=second)), 7.0)
+    assert (foreign.before, foreign.declared, foreign.before_owner) == (7.0, 30.0, None)
+    assert foreign.earlier_values == (20.0, 10.0)
+
+
+def test_an_override_of_which_no_answer_came_leaves_nothing_of_the_one_before_it():
+    world = World()
+    world.apply(DESIRED)
+    world.apply(DESIRED, overrides=(order(500.0, world=world),))
+    for value in (600.0, 700.0):
+        world.cluster.faults.unknown[ALICE] = LOST
+        world.apply(DESIRED, overrides=(order(value, world=world),))
+        world.cluster.clock.advance(66.0)
+    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
+    assert world.owned().overrides[ALICE, RATE].before == 100.0
+    world.cluster.clock.advance(3601.0)
+    world.cluster.faults.unknown.clear()
+    world.apply(merge([replace(declared(ALICE, {RATE: 100.0}), suspended=True)]))
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
 
 
 def test_an_override_can_be_ended_early():

@@ -26,6 +26,7 @@ from reconciler.reconcile import (
     trust_plan,
 )
 from reconciler.render.json_values import dump
+from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import (
     ALICE,
     ALICE_SHOP,
@@ -467,10 +468,17 @@ def test_guards_judge_the_undoing_of_a_rollback_by_a_trusted_plan():
     assert violation.guard is Guard.MAX_CHANGE_FACTOR
 
 
-def test_a_trusted_plan_that_ends_an_override_leaves_the_restored_limit_with_its_document():
+@pytest.mark.parametrize("unwritten_value", [None, 6.0])
+def test_a_trusted_plan_that_ends_an_override_leaves_the_restored_limit_with_its_document(
+    unwritten_value,
+):
     """A file does not say whether it keeps its owner; without one the next run would not remove the limit."""
     world = started()
     world.apply(OLD, overrides=(order_of(world, 5.0),))
+    if unwritten_value is not None:
+        world.cluster.faults.unknown[ALICE] = LOST
+        world.apply(OLD, overrides=(order_of(world, unwritten_value),))
+        world.cluster.faults.unknown.clear()
     world.cluster.clock.advance(100.0)
     deleted = documents({ALICE_SHOP: {RATE: 50.0}})
     saved = reviewed(world, deleted)

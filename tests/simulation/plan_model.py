@@ -353,28 +353,26 @@ class PairDecision:
         elif self.cause:
             self._act(self.cause, self.declared)
 
+    def _is_of_override(self, override: Override) -> bool:
+        """Whether the live value is that of the override, or one that is recorded and of an override which it replaced."""
+        is_recorded = self.same(self.live, self.applied)
+        return self.same(self.live, override.value) or (
+            is_recorded and any(self.same(self.live, value) for value in override.earlier_values)
+        )
+
     def _is_left_behind(self, override: Override) -> bool:
-        """Whether an ended override was applied and replaced another value, so that a frozen document must not keep it."""
-        was_applied = self.live is None or self.same(self.applied, self.live)
+        """Whether an ended override, or one that it replaced, was applied in place of another value, and was no rollback."""
+        is_new = self._is_of_override(override) and not self.same(self.live, override.before)
+        is_rollback = override.ends_with_document and self.same(self.live, override.value)
         return (
-            was_applied
-            and self.same(self.live, override.value)
-            and not self.same(override.value, override.before)
-            and not override.ends_with_document
+            is_new and not is_rollback and (self.live is None or self.same(self.applied, self.live))
         )
 
     def _value_after(self, override: Override) -> float | None:
         """Return the value that follows an override; the live one if nothing has to be written for it."""
-        is_of_override = self.owner is not None and not self.owner.document
-        if is_of_override and self.declared is None and self.live is not None:
-            stays = override.ends_with_document or not self.same(self.live, self.applied)
-            return self.live if stays else override.before
-        if not self.same(self.live, override.value):
-            return self.live
         if self.declared is not None:
-            return self.declared
-        is_foreign = override.value is not None and not self.same(self.applied, override.value)
-        return self.live if is_foreign or override.ends_with_document else override.before
+            return self.declared if self._is_of_override(override) else self.live
+        return override.before if self._is_left_behind(override) else self.live
 
 
 def stored_value(owned: OwnershipRecords, pair: Pair) -> OwnedValue | None:

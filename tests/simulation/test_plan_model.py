@@ -91,6 +91,7 @@ def record_changes(draw: st.DrawFn, subject: Entity, key: Key):
             declared=draw(NOTHING),
             before_owner=draw(st.none() | OWNERS.filter(lambda owner: owner.document)),
             ends_with_document=draw(st.booleans()),
+            earlier_values=draw(st.just(()) | st.tuples(NOTHING)),
         )
         changes.append(OverrideSet(override=override))
     return changes

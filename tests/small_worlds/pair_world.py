@@ -38,6 +38,7 @@ from reconciler.quota.policy import Cause, DeletionPolicy, DriftMode, Policy, Ru
 from reconciler.quota.results.report import PairOutcome, Visibility
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.reconcile import ownership_records
+from reconciler.reconcile.observation import begin_override
 from reconciler.reconcile.verification import judge
 
 ALICE, RATE = entity(user="alice"), Key.PRODUCER_BYTE_RATE
@@ -406,14 +407,21 @@ def declare(value: Value, policy: DeletionPolicy | None, suspended: bool = False
     )
 
 
-def _wait(state: PairState) -> PairState:
+def let_writes_land(state: PairState) -> PairState:
     """65 s pass: no earlier request is executed any more."""
     owned = owned_of(state)
     aged = {pair: replace(intent, at=OLD) for pair, intent in owned.intents.items()}
     return replace(state, late=frozenset(), changes=canonical(replace(owned, intents=aged)))
 
 
-def _over(state: PairState) -> PairState:
+def land_late_write(value: Value) -> Action:
+    """An earlier request is executed now, if it can be."""
+    return lambda state: (
+        replace(written(state, value), late=state.late - {value}) if value in state.late else state
+    )
+
+
+def end_override(state: PairState) -> PairState:
     """The end time of an override passes."""
     override = owned_of(state).overrides.get(PAIR)
     if override is None:
@@ -422,13 +430,11 @@ def _over(state: PairState) -> PairState:
     return replace(state, changes=canonical(ended))
 
 
-def _override(value: Value, ends_with_document: bool) -> Action:
+def begin_override_of(value: Value, ends_with_document: bool) -> Action:
     """An override; one of a live override replaces what that one replaced."""
 
     def begin(state: PairState) -> PairState:
-        owned, declared = owned_of(state), None if state.suspended else state.declared
-        settled = settle_intents(owned, live_of(state.live), now=NOW).owned
-        owner = settled.owner_of(PAIR, state.live)
+        owned = owned_of(state)
         override = Override(
             entity=ALICE,
             key=RATE,
@@ -436,19 +442,13 @@ def _override(value: Value, ends_with_document: bool) -> Action:
             until=NOW + 1.0,
             author="oncall",
             reason="incident",
-            before=state.live,
-            declared=declared,
-            before_owner=None if owner is None else _timeless(owner),
+            declared=None if state.suspended else state.declared,
             ends_with_document=ends_with_document,
         )
-        earlier = owned.overrides.get(PAIR)
-        if earlier is not None and earlier.value == state.live:
-            override = replace(
-                override,
-                before=earlier.before,
-                declared=declared if ends_with_document else earlier.declared,
-                before_owner=earlier.before_owner,
-            )
+        settled = settle_intents(owned, live_of(state.live), now=NOW).owned
+        override = begin_override(override, settled, state.live)
+        owner = override.before_owner
+        override = replace(override, before_owner=None if owner is None else _timeless(owner))
         return replace(
             state, changes=canonical(owned.with_changes([OverrideSet(override=override)]))
         )
@@ -463,7 +463,7 @@ def _rolled_back(product: Product) -> Action:
         after = product.run(state, "answered")
         if after.live == state.live:
             return after
-        return _override(state.live, ends_with_document=True)(after)
+        return begin_override_of(state.live, ends_with_document=True)(after)
 
     return act
 
@@ -471,28 +471,24 @@ def _rolled_back(product: Product) -> Action:
 def actions(product: Product, *, overrides: bool) -> dict[str, Action]:
     """All possible next actions, by name."""
     policies = (None, DeletionPolicy.DELETE, DeletionPolicy.RETAIN)
-    table: dict[str, Action] = {"no document": declare(None, None), "65 s pass": _wait}
+    table: dict[str, Action] = {"no document": declare(None, None), "65 s pass": let_writes_land}
     for value in VALUES[1:]:
         for policy in policies:
             table[f"declare {value} {policy}"] = declare(value, policy)
         table[f"suspend {value}"] = declare(value, None, suspended=True)
     for value in VALUES:
         table[f"another writer sets {value}"] = lambda state, value=value: foreign(state, value)
-        table[f"the late write of {value} lands"] = lambda state, value=value: (
-            replace(written(state, value), late=state.late - {value})
-            if value in state.late
-            else state
-        )
+        table[f"the late write of {value} lands"] = land_late_write(value)
         table[f"run, another writer sets {value} meanwhile"] = lambda state, value=value: (
             product.run(state, "answered", value)
         )
         if overrides:
             for ends in (False, True):
-                table[f"override {value} {ends}"] = _override(value, ends)
+                table[f"override {value} {ends}"] = begin_override_of(value, ends)
     for fate in FATES:
         table[f"run, {fate}"] = lambda state, fate=fate: product.run(state, fate)
     if overrides:
-        table["the override is over"] = _over
+        table["the override is over"] = end_override
         table["run, and it is rolled back"] = _rolled_back(product)
     return table
 
@@ -552,13 +548,13 @@ def history(
 def come_to_rest(product: Product, state: PairState, calm: set[PairState]) -> None:
     """Without faults everything is as declared within four runs, and then nothing more is written."""
     visited = []
-    after = _over(_wait(state))
+    after = end_override(let_writes_land(state))
     for _ in range(4):
         if after in calm:
             calm.update(visited)
             return
         visited.append(after)
-        before, after = after, _wait(product.run(after, "answered"))
+        before, after = after, let_writes_land(product.run(after, "answered"))
         if before == after:
             break
     else:

@@ -30,7 +30,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import RULES, Key, same_value
 from reconciler.quota.ownership import Override, OverrideSet, Pair
-from reconciler.reconcile.observation import check_overrides
+from reconciler.reconcile.observation import begin_override, check_overrides
 from reconciler.render.units import limit
 
 _WITHOUT_EFFECT: Final = frozenset({"Conflict", "Frozen"})
@@ -262,21 +262,18 @@ def _build_override(
         )
     item = _item(declaring, key)
     live, declared = _number(item.get("live")), _number(item.get("desired"))
-    # An override of an override still replaces the value before the first one, and guards compare with that value.
-    chained = previous is not None and (not declaring or same_value(key, previous.value, live))
-    return Override(
+    override = Override(
         entity=request.entity,
         key=key,
         value=value,
         until=request.until,
         author=request.author,
         reason=request.reason,
-        before=previous.before if chained and previous is not None else live,
-        declared=previous.declared if chained and previous is not None else declared,
-        before_owner=previous.before_owner
-        if chained and previous is not None
-        else stored.owned.owner_of((request.entity, key), live),
+        declared=declared,
     )
+    if previous is not None and not declaring:  # No status shows the live value.
+        live = previous.value
+    return begin_override(override, stored.owned, live)
 
 
 def _item(declaring: Sequence[Obj], key: Key) -> Mapping[str, Any]:

@@ -13,9 +13,9 @@ from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.status.conditions import ReconcileFailure, trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.drift_tracker import DriftObservation
-from reconciler.quota.keys import COLUMN_OF, same_value
+from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
-from reconciler.quota.ownership import NO_RECORD, OwnershipRecords, Pair
+from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.planner.claims import Losses
 from reconciler.quota.planner.guards import Guard, Violation
 from reconciler.quota.planner.plan import Finding, QuotaChange
@@ -106,7 +106,7 @@ class KeyStatusIndex:
 
     def applied(self, pair: Pair) -> float | None:
         """Return the last applied value."""
-        return self.owned.records.get(pair[0], NO_RECORD).applied[COLUMN_OF[pair[1]]]
+        return self.owned.applied_value(pair)
 
     def of(self, pair: Pair, document: str, *, tenanted: bool) -> KeyStatus:
         """Return the status of a pair of a document.

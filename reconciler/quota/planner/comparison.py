@@ -29,7 +29,13 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.intent_settlement import settle_intents
 from reconciler.quota.planner.plan import Finding, Plan, QuotaChange
-from reconciler.quota.planner.three_way_table import PairView, classify, declaration_end
+from reconciler.quota.planner.three_way_table import (
+    PairView,
+    classify,
+    declaration_end,
+    has_written,
+    is_left_behind,
+)
 from reconciler.quota.policy import Action, Cause, DeclarationEnd, Rules
 from reconciler.quota.state import NO_LIMITS, QuotaState
 
@@ -201,7 +207,7 @@ class _Comparison:
             is_pending=view.unsettled,
         )
         is_frozen = self._is_frozen(view, cause)
-        if is_frozen and not view.is_left_behind(override):
+        if is_frozen and not is_left_behind(override, view.live, view.applied):
             self._report(view, Cause.FROZEN, Action.REPORT, _frozen_note(view))
         elif cause is not None and not is_frozen and view.pair in self.contested:
             self._report(view, Cause.FROZEN, Action.REPORT, NOTE_CONTESTED)
@@ -358,9 +364,9 @@ class _Comparison:
         """Return to the declared value or, if there is none or it is frozen, to the value that the override replaced."""
         is_declared = not is_frozen and view.declared is not None
         after = view.live  # The three-way table decides.
-        if is_declared and same_value(view.key, view.live, override.value):
+        if is_declared and has_written(override, view.live, view.applied):
             after = view.declared
-        elif not is_declared and view.is_left_behind(override):
+        elif not is_declared and is_left_behind(override, view.live, view.applied):
             after = override.before
         if same_value(view.key, after, view.live):
             if not view.unsettled:  # Else its write may still take effect and have to be reverted.

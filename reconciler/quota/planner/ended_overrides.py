@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from reconciler.quota.keys import same_value
 from reconciler.quota.ownership import Override, OverrideEnded, OwnershipRecords, Pair
 from reconciler.quota.planner.plan import Plan, QuotaChange
+from reconciler.quota.planner.three_way_table import is_left_behind
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import QuotaState
 
@@ -73,18 +74,11 @@ def without_refused(
         override = owned.overrides.get(change.pair)
         if override is None or change.cause is not Cause.OVERRIDE_EXPIRED or change.claim is None:
             continue
-        if _is_left_behind(change, override):
+        if is_left_behind(override, change.before, change.applied):
             changes.append(_restore(change, override))
         elif override.until <= now and change.pair not in owned.intents:
             record_changes.append(OverrideEnded(entity=change.entity, key=change.key))
     return replace(plan, changes=tuple(changes), bookkeeping=tuple(record_changes))
-
-
-def _is_left_behind(change: QuotaChange, override: Override) -> bool:
-    """Whether the override was applied and replaced another value; the value that a rollback wrote stays."""
-    was_applied = change.before is None or same_value(change.key, change.before, change.applied)
-    is_replaced = not same_value(change.key, change.before, override.before)
-    return was_applied and is_replaced and not override.ends_with_document
 
 
 def _restore(change: QuotaChange, override: Override) -> QuotaChange:

@@ -99,21 +99,6 @@ class PairView:
         has_document = self.owner is not None and bool(self.owner.document)
         return replace(self, claim=None, owner=self.owner if has_document else before_owner)
 
-    def is_left_behind(self, override: Override | None) -> bool:
-        """Whether the value of an override that has ended is live and no declaration follows it, so that it would stay.
-
-        If it was never applied, another writer set the same value, which stays. The value that a rollback wrote stays, too.
-        """
-        if override is None or override.ends_with_document:
-            return False
-        is_applied = self.live is None or same_value(self.key, self.live, self.applied)
-        # It may be that of an earlier override: this one replaced it, and its value was never written.
-        is_of_override = (
-            self.live is not None and self.owner is not None and not self.owner.document
-        )
-        is_live = is_of_override or same_value(self.key, self.live, override.value)
-        return is_applied and is_live and not same_value(self.key, self.live, override.before)
-
     def owner_changed(self) -> bool:
         """Whether the record has another document or deletionPolicy than the claim."""
         return self.claim is not None and (
@@ -121,6 +106,29 @@ class PairView:
             or self.owner.document != self.claim.document
             or self.owner.deletion_policy is not self.claim.deletion_policy
         )
+
+
+def has_written(override: Override, live: float | None, applied: float | None) -> bool:
+    """Whether a live value is that of an override or, if it was applied, of one that it replaced before its own was written."""
+    key = override.key
+    is_earlier = any(same_value(key, live, value) for value in override.earlier_values)
+    return same_value(key, live, override.value) or (is_earlier and same_value(key, live, applied))
+
+
+def is_left_behind(override: Override | None, live: float | None, applied: float | None) -> bool:
+    """Whether the live value of an override that has ended would stay if no declaration follows it, and has to be reverted.
+
+    If it was never applied, another writer set the same value, which stays. The value that a rollback wrote stays, too.
+    """
+    if override is None:
+        return False
+    key = override.key
+    is_applied = live is None or same_value(key, live, applied)
+    is_rolled_back = override.ends_with_document and same_value(key, live, override.value)
+    is_replaced = has_written(override, live, applied) and not same_value(
+        key, live, override.before
+    )
+    return is_applied and is_replaced and not is_rolled_back
 
 
 def declaration_end(

@@ -136,6 +136,7 @@ def _records(draw: random.Random) -> list[RecordChange]:
                 before=draw.choice((None, *OLD)),
                 declared=draw.choice((None, *WANTED)),
                 ends_with_document=draw.random() < 0.4,
+                earlier_values=(None, OLD[0])[: draw.randint(0, 2)],
             )
         )
         for subject, key in draw.sample(pairs, draw.randint(0, 5))

@@ -110,9 +110,11 @@ def test_an_override_of_an_override_restores_the_value_from_before_the_first() -
     obj["status"]["keys"][0]["live"] = 5 * MIB
     (second,) = begun(api, 6 * MIB)
     assert second.before == 2048.0
+    (third,) = begun(api, 8 * MIB)  # The second was not written yet.
+    assert (third.before, third.earlier_values) == (2048.0, (6.0 * MIB,))
     obj["status"]["keys"][0]["live"] = 7.0  # another writer wrote meanwhile
-    (third,) = begun(api, 8 * MIB)
-    assert third.before == 7.0
+    (fourth,) = begun(api, 9 * MIB)
+    assert fourth.before == 7.0
 
 
 @pytest.mark.parametrize("reason", ["NotGranted", "ClusterInvalid", "Invalid"])

@@ -133,6 +133,9 @@ def owned_rows(cluster_id: str, owned: OwnershipRecords, day: dt.date) -> Iterat
             override.before if override else None,
             override.declared if override else None,
             bool(override and override.ends_with_document),
+            ["" if value is None else repr(value) for value in override.earlier_values]
+            if override
+            else [],
             day,
         )
 
@@ -192,6 +195,9 @@ def cluster_sides(
                 before=row["override_before"],
                 declared=row["override_declared"],
                 ends_with_document=row["override_ends_with_document"],
+                earlier_values=tuple(
+                    float(text) if text else None for text in row["override_earlier_values"]
+                ),
             )
         for name in ("document", "intent_document"):
             documents |= {row[name]} if row[f"{name}_there"] else set()

@@ -234,7 +234,14 @@ def test_a_hundred_thousand_rows_equal_the_rows_of_the_core(spark: SparkSession)
             no.alias("frozen"),
         ),
         owned=pairs.where("id % 79 != 0").withColumns(
-            {"applied": value, "document": document, **nulls, **truths, **texts}
+            {
+                "applied": value,
+                "document": document,
+                **nulls,
+                **truths,
+                **texts,
+                "override_earlier_values": fn.array().cast("array<string>"),
+            }
         ),
     )
     _, decisions = planned(plan_frames, {"big": Rules(drift=DriftMode.CORRECT)})
