@@ -448,18 +448,25 @@ def test_an_override_in_force_is_ended_from_the_records_without_readable_manifes
     assert "override ended  team/a" in ran.out  # The document: no file was read.
 
 
-def test_the_end_of_an_override_removes_nothing_if_the_manifests_cannot_be_read(
-    kquota, folder, sandbox
+@pytest.mark.parametrize(
+    ("content", "is_readable"),
+    [("nonsense: [", False), (quota("b"), True)],
+    ids=["unreadable", "readable"],
+)
+def test_the_end_of_an_override_with_the_live_value_removes_no_limit_that_is_not_declared(
+    kquota, folder, sandbox, content, is_readable
 ):
-    """An override that keeps the limit of a deleted document: the document may be back."""
+    """An override that keeps the limit of a deleted document: its removal is a change of the next apply."""
     deleting = quota("a", more="  deletionPolicy: Delete\n")
     project(folder, sandbox.bootstrap, deleting, quota("b"))
     assert kquota("apply", "--yes").code == 0
     manifests(folder, quota("b"))
     assert kquota("override", "user=a", "producer_byte_rate=10Mi", *BRIEFLY).code == 0
-    manifests(folder, "nonsense: [")
+    manifests(folder, content)
     ran = kquota("override", "end", "--expired", "--yes")
     assert (ran.code, rate(sandbox)) == (0, TEN)
+    assert ("the next run plans its removal" in ran.err) == is_readable
+    assert "no overrides" in kquota("override", "list").out
     manifests(folder, quota("b"))
     assert (kquota("apply", "--yes").code, rate(sandbox)) == (0, None)
 

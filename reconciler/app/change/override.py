@@ -200,7 +200,7 @@ async def _prepare_override(
     compute = partial(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
-    prepared = compute()
+    prepared = _without_removals(notices, compute(), compute)
     # Otherwise a document could keep an override in force after its end.
     while not options.overrides and (refused := _refused_changes(prepared.preview)):
         for refused_change, violation in refused.items():
@@ -212,7 +212,7 @@ async def _prepare_override(
         plan = without_refused(prepared.plan, refused, owned, now=observation.at)
         prepared = compute(plan=plan, override_changes=prepared.override_changes)
     verdict = await validate_alterations(runtime.ports, options, observation, prepared.plan.changes)
-    # What refuses a whole plan, such as an empty set of documents, concerns its removals; none that it refuses remains.
+    # What refuses a whole plan, such as an empty set of documents, concerns its removals; none remains.
     violations = tuple(
         violation for violation in prepared.preview.violations if violation.entity is not None
     )
@@ -225,19 +225,35 @@ async def _prepare_override(
     return options, address_commands(prepared, target, runtime)
 
 
+def _without_removals(
+    notices: Notices, prepared: PreparedPlan, compute: Callable[..., PreparedPlan]
+) -> PreparedPlan:
+    """Return the plan without removals of limits that are not declared: the next run makes them, as after a restored value.
+
+    Args:
+        compute: Computes the prepared plan again.
+    """
+    removals = [change for change in prepared.plan.changes if counts_as_removal(change)]
+    if not removals:
+        return prepared
+    for removal in removals:
+        notices.note(
+            f"{entity_text(removal.entity)} {removal.key}: no document declares it; the next run plans its removal"
+        )
+    changes = tuple(change for change in prepared.plan.changes if change not in removals)
+    plan = replace(prepared.plan, changes=changes)
+    return compute(plan=plan, override_changes=prepared.override_changes)
+
+
 def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
-    """Return the changes that guards refuse; violations of a whole plan concern its removals."""
+    """Return the changes that guards refuse."""
     violations = {
         (violation.entity, violation.key): violation for violation in preview_result.violations
     }
     return {
-        change: violation
+        change: violations[change.pair]
         for change in preview_result.plan.changes
-        for violation in (
-            violations.get(change.pair),
-            violations.get((None, None)) if counts_as_removal(change) else None,
-        )
-        if violation is not None
+        if change.pair in violations
     }
 
 
