@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.app.loop.reconcile_runner import CLOCK_SECONDS
 from reconciler.errors import ConnectError
+from reconciler.kube.api.custom_resources import deletion_requested_at
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, QUOTA_CLUSTERS
 from reconciler.quota.entity import entity
 from tests.kube.run.test_cluster_reconciler import RATE, World
@@ -75,6 +76,44 @@ def test_an_outage_while_documents_wait_for_their_budget_orphans_none_of_them() 
     world.sessions.error = None
     world.turn(resync=True)
     assert (world.live(), documents_of(world)) == ({}, [])
+
+
+@pytest.mark.parametrize("restart_at", [0.0, 300.0, 590.0])
+def test_the_timeout_counts_from_the_deletion_also_if_the_operator_restarts_during_an_outage(
+    restart_at: float,
+) -> None:
+    world = deleting(3)
+    world.sessions.error = ConnectError("the brokers are away")
+    deleted_at = deletion_requested_at(documents_of(world)[0])
+    assert deleted_at is not None
+    world.kafka.clock.advance(deleted_at + restart_at - world.kafka.clock.now())
+    world.turn(resync=True)
+    world.begin()
+    world.turn(resync=True)
+    world.kafka.clock.advance(599.0 - restart_at)
+    world.turn(resync=True)
+    assert len(documents_of(world)) == 3
+    world.kafka.clock.advance(1.0)
+    world.turn(resync=True)
+    assert (len(world.live()), documents_of(world)) == (3, [])
+
+
+def test_after_a_restart_during_an_outage_the_timeout_of_a_wait_for_a_budget_counts_from_there() -> (
+    None
+):
+    """The status says only that it waited when the brokers answered last."""
+    world = deleting(12, maxRemovedPercent=100)
+    world.turn(resync=True)
+    world.sessions.error = ConnectError("the brokers are away")
+    world.kafka.clock.advance(500.0)
+    world.begin()
+    world.turn(resync=True)
+    world.kafka.clock.advance(599.0)
+    world.turn(resync=True)
+    assert len(documents_of(world)) == 2
+    world.kafka.clock.advance(1.0)
+    world.turn(resync=True)
+    assert (len(world.live()), documents_of(world)) == (2, [])
 
 
 def test_documents_that_wait_for_their_budget_are_compared_again_when_it_has_room() -> None:
