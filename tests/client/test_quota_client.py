@@ -245,7 +245,7 @@ async def test_a_hung_broker_does_not_delay_calls_to_the_others() -> None:
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         second.on(API_VERSIONS, *[acts.silence] * 99)
         async with client(first) as our:
-            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=2))
+            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=5))
             await second.until(API_VERSIONS, 1)
             await our.describe()
             await our.describe(node=1)

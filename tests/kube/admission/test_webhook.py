@@ -219,7 +219,13 @@ def test_a_connection_that_sends_no_request_is_closed(
         writer.write(begin)
         assert await reader.read() == b""
         writer.close()
-        assert (await client.post(review(quota())))[0] == 200
+        while True:  # on a busy machine the limit may end this connection too
+            try:
+                answer, _ = await client.post(review(quota()))
+            except aiohttp.ServerDisconnectedError:
+                continue
+            assert answer == 200
+            break
 
     story(authority, files, test, idle=0.1)
 

@@ -110,16 +110,19 @@ def test_a_listing_reads_all_pages_and_drops_managed_fields() -> None:
 
 def test_a_page_that_is_too_large_is_requested_again_with_fewer_objects() -> None:
     """Authors determine the size of their objects: a listing must not fail, nor be in memory as a whole."""
-    large = {"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}}
+    large = json.dumps({"metadata": {"name": "a", "annotations": {"x": "y" * 250_000}}})
 
     async def story() -> None:
         def answer(request: Any) -> Any:
             first = int(request.query.get("continue", "0"))
             last = min(first + int(request.query["limit"]), 300)
             more = {"continue": str(last)} if last < 300 else {}
-            return {"items": [large] * (last - first), "metadata": {"resourceVersion": "5", **more}}
+            metadata = json.dumps({"resourceVersion": "5", **more})
+            items = ",".join([large] * (last - first))
+            return web.json_response(text=f'{{"metadata": {metadata}, "items": [{items}]}}')
 
-        async with world_with(answer) as world:
+        patience = RequestTimeouts(seconds=600)
+        async with world_with(answer, patience=patience) as world:
             listing = await world.api.list(resource_paths.CLIENT_QUOTAS, limit=250, keep=stripped)
         assert len(listing.items) == 300
         assert {str(obj) for obj in listing.items} == {"{'metadata': {'name': 'a'}}"}
