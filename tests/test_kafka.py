@@ -24,7 +24,7 @@ def loaded() -> list[str]:
         cwd=ROOT,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
         capture_output=True,
     )
     names: list[str] = json.loads(answer.stdout)

@@ -79,7 +79,7 @@ def test_a_pipe_of_a_shells_process_substitution_is_read(tmp_path: Path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.stdout.strip() == "b'abc'"
 

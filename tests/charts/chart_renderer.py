@@ -15,7 +15,7 @@ CHART = ROOT / "charts" / "kafka-quota-reconciler"
 VALUES = {path.stem: path for path in sorted((Path(__file__).parent / "values").glob("*.yaml"))}
 RELEASE = "quotas"
 NAMESPACE = "kqr-operator"
-HELM_SECONDS = 60
+HELM_SECONDS = 600
 
 Manifest = dict[str, Any]
 

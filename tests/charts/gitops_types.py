@@ -13,7 +13,7 @@ from tests.servers.jars import ServersUnavailable
 SOURCES = Path(__file__).parent / "gitops"
 FILES = ("package.json", "package-lock.json", "judge.mjs")
 INSTALL_SECONDS = 300
-JUDGE_SECONDS = 60
+JUDGE_SECONDS = 600
 NEEDED = "Node.js with npm (for example the packages nodejs and npm)"
 
 

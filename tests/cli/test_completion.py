@@ -143,6 +143,6 @@ def test_in_bash_the_completion_replaces_the_part_after_the_word_break(prod, kqu
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     assert ran.stdout.splitlines() == list(REPLIES.values())

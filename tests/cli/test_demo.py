@@ -17,7 +17,7 @@ def test_the_demo_runs_every_command_with_its_expected_output(broker):
         [sys.executable, str(DEMO), "--broker", broker],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
@@ -41,7 +41,7 @@ def test_the_demo_fails_when_a_step_has_unexpected_output(tmp_path):
         [sys.executable, str(broken / "demo.py")],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 1

@@ -88,7 +88,7 @@ def test_a_second_signal_ends_an_apply_at_once_and_the_command_that_undoes_it_is
     folder, sandbox, kquota, number
 ):
     project(folder, sandbox.bootstrap, quota("a"))
-    sandbox.fail(Fault(effect=Delay(seconds=9), api=49))
+    sandbox.fail(Fault(effect=Delay(seconds=60), api=49))
     errors = folder / "err"
     with errors.open("w") as err:
         process = start(folder, "apply", "--yes", "--validate", "none", stderr=err)
@@ -97,7 +97,7 @@ def test_a_second_signal_ends_an_apply_at_once_and_the_command_that_undoes_it_is
         process.send_signal(number)
         until(lambda: STOPPING in errors.read_text())
         process.send_signal(number)
-        _ = process.communicate(timeout=5)
+        _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in errors.read_text()
     words = "changes may have been made without a result; to undo them: "

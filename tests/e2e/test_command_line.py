@@ -57,7 +57,7 @@ def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
         stdin=subprocess.DEVNULL,
         env=environment | {"NO_COLOR": "1"},
     )

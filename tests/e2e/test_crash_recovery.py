@@ -22,7 +22,7 @@ def run(bootstrap: str, inventory: Path, moment: str) -> "subprocess.CompletedPr
         [sys.executable, "-m", "tests.e2e.crash_run", bootstrap, str(inventory), moment],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         cwd=Path(__file__).parents[2],
     )

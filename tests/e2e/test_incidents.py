@@ -28,7 +28,7 @@ FULL = MAX_OPERATIONS // KEYS
 
 DOCUMENTS = 2 * FULL + 25
 CHANGES = KEYS * DOCUMENTS
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 KQUOTA = [sys.executable, "-m", "reconciler"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
     "PYTHONPATH": str(Path(__file__).parents[2]),
@@ -43,7 +43,7 @@ def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
         stdin=subprocess.DEVNULL,
         env=ENVIRONMENT,
     )

@@ -42,7 +42,7 @@ def piped(folder: Path, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         stdin=subprocess.DEVNULL,
         env=environment | {"PYTHONPATH": TREE},
     ).stdout

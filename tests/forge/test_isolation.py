@@ -92,7 +92,7 @@ class Checkout:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=600,
         )
 
 
@@ -302,7 +302,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checko
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout.startswith("kquota ")

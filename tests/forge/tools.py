@@ -76,7 +76,7 @@ def _download(folder: Path) -> None:
         text=True,
         check=False,
         cwd=folder,
-        timeout=300,
+        timeout=600,
     )
     packed = next(folder.glob("*.tgz"), None)
     if process.returncode != 0 or packed is None:

@@ -79,7 +79,7 @@ def test_the_chart_grants_every_right_that_the_operator_uses(
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
     finally:
         kube.kubectl("delete", "-f", "-", input=json.dumps(list_of(objects)))

@@ -32,7 +32,7 @@ def kquota(*arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]"
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
     return done

@@ -107,7 +107,7 @@ class Layout:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=600,
             env=variables,
         )
         assert answer.returncode == 0, answer.stderr

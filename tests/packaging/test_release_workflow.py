@@ -54,7 +54,7 @@ def executed(
         text=True,
         check=False,
         capture_output=True,
-        timeout=120,
+        timeout=600,
         env={
             "PATH": path,
             "HOME": str(folder),

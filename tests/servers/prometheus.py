@@ -95,7 +95,7 @@ def amtool(*arguments: str) -> str:
 
 def _checked(command: Sequence[str], stdin: str) -> str:
     done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, check=False, timeout=120
+        command, input=stdin, capture_output=True, text=True, check=False, timeout=600
     )
     stdout = done.stdout + done.stderr
     if done.returncode != 0:

@@ -294,7 +294,7 @@ class ConnectServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=verb == "start",
-            timeout=60,
+            timeout=600,
         )
 
     def _listens(self) -> bool:

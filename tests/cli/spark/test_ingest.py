@@ -297,7 +297,7 @@ def test_two_concurrent_ingests_keep_the_union(project, folder):
         command = [sys.executable, "-m", "reconciler", *words]
         running.append(subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True))
     for process in running:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
         assert process.returncode == 0, err
     (folder / "all.om").write_text(recorded_use.openmetrics(SERIES))
     lakes = {

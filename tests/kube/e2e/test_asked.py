@@ -20,7 +20,7 @@ def _reconcile(world: World, *arguments: str) -> "subprocess.CompletedProcess[st
         capture_output=True,
         text=True,
         check=False,
-        timeout=90,
+        timeout=600,
     )
 
 

@@ -28,7 +28,7 @@ def kquota(world: World, *arguments: str, code: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -79,6 +79,6 @@ def test_another_pin_has_another_folder(tmp_path: Path) -> None:
 )
 def test_the_programs_are_the_pinned_ones(program, arguments: list[str], text: str) -> None:
     answer = subprocess.run(
-        [program(), *arguments], capture_output=True, text=True, check=True, timeout=60
+        [program(), *arguments], capture_output=True, text=True, check=True, timeout=600
     )
     assert answer.stdout.startswith(text)
