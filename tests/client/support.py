@@ -9,6 +9,7 @@ from reconciler.client import ClientConfig, ClientEvents, QuotaClient
 from reconciler.quota.entity import Entity, entity
 from reconciler.quota.outcome import Alteration
 from tests.fakes.clock import FakeClock
+from tests.fakes.manual_clock import TurnedClock
 from tests.fakes.scripted_broker import ScriptedBroker
 
 ALICE = entity(user="alice")
@@ -85,7 +86,7 @@ def config(*brokers: ScriptedBroker, **settings: object) -> ClientConfig:
 def client(
     *brokers: ScriptedBroker,
     recorder: Recorder | None = None,
-    clock: FakeClock | None = None,
+    clock: FakeClock | TurnedClock | None = None,
     **settings: object,
 ) -> QuotaClient:
     """A client of scripted brokers; with a fake clock its pauses are Kafka's, so that a deadline has few attempts."""

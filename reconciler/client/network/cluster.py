@@ -21,7 +21,7 @@ from reconciler.client.network.first_flight import FirstFlight, RequestSeconds
 from reconciler.client.network.login import Login
 from reconciler.client.network.nodes import METADATA_REQUEST, ClusterMetadata, DialChoice, Nodes
 from reconciler.client.network.requests import ClientRequest, RequestFailed
-from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text
+from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text, with_causes
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -213,9 +213,9 @@ class ClusterConnections:
             async with asyncio.timeout(deadline.seconds_remaining(self._clock.monotonic())):
                 _ = await lock.acquire()
         except TimeoutError:
-            raise RequestTimeout(
-                "the deadline passed while another call was connecting", phase="connect"
-            ) from None
+            message = "the deadline passed while another call was connecting"
+            causes = self._nodes.causes(node)
+            raise RequestTimeout(with_causes(message, causes), phase="connect") from None
         try:
             return await self._usable(node) or await self._new(node, deadline)
         finally:
@@ -264,7 +264,7 @@ class ClusterConnections:
                 deadline.refused_at - now if is_refused else math.inf,
             )
             if remaining <= 0 or choice.wait >= remaining:
-                raise attempts.gave_up(now)
+                raise attempts.gave_up(now, self._nodes.causes(node))
             if choice.wait:
                 await self._clock.sleep(choice.wait)
             attempts.tries += 1
@@ -281,9 +281,9 @@ class ClusterConnections:
                 )
                 emit(self._events.retry, event)
                 attempts.note(error, choice.addresses)
-                self._judge(error, attempts)
+                self._judge(error, attempts, node)
 
-    def _judge(self, error: ClientError, attempts: ConnectAttempts) -> None:
+    def _judge(self, error: ClientError, attempts: ConnectAttempts, node: int | None) -> None:
         """Decide whether connecting may be retried.
 
         Raises:
@@ -303,7 +303,7 @@ class ClusterConnections:
         if not error.retriable:
             raise error
         if never_worked and is_final:
-            raise attempts.gave_up(self._clock.monotonic())
+            raise attempts.gave_up(self._clock.monotonic(), self._nodes.causes(node))
 
     def _choose(self, node: int | None, now: float) -> DialChoice:
         if node is not None:
@@ -338,6 +338,7 @@ class ClusterConnections:
                     login=self.login,
                     events=self._events,
                     clock=self._clock,
+                    note_cause=self._nodes.note_cause,
                 )
                 self._take(await self._flight.send(connection, METADATA_REQUEST, seconds))
         except TimeoutError:
@@ -350,6 +351,8 @@ class ClusterConnections:
                 hint=ListenerHint.TIMEOUT,
             ) from None
         except RequestFailed as broken:
+            if connection is not None:
+                self._nodes.note_cause(connection.address, broken.error.message)
             await self._failed_set_up(addresses, connection)
             raise broken.error from None
         except BaseException:

@@ -7,9 +7,10 @@ from reconciler.base.protocols import Clock
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.events import ClientEvents, Connected, emit
 from reconciler.client.network.connection import Connection
-from reconciler.client.network.dialer import dial
+from reconciler.client.network.dialer import NoteCause, dial
 from reconciler.client.network.login import Login
-from reconciler.client.network.transport import open_transport
+from reconciler.client.network.requests import RequestFailed
+from reconciler.client.network.transport import Transport, open_transport
 from reconciler.errors import KquotaError
 
 
@@ -21,6 +22,7 @@ async def connect(
     login: Login,
     events: ClientEvents,
     clock: Clock,
+    note_cause: NoteCause,
 ) -> Connection:
     """Return a connection to the first of the addresses that accepts, negotiated and logged in.
 
@@ -30,16 +32,28 @@ async def connect(
     """
     started = clock.monotonic()
     connection = Connection(config, login=login, events=events, clock=clock)
-    opened, target = await dial(addresses, config)
+    opened, target = await dial(addresses, config, note_cause)
     connection.address = target.address
-    transport = await open_transport(opened, target, context, connection)
-    event = Connected(
-        node=connection.node,
-        address=transport.peer,
-        tls=transport.tls,
-        seconds=clock.monotonic() - started,
-    )
-    emit(events.connected, event)
+    try:
+        transport = await open_transport(opened, target, context, connection)
+        event = Connected(
+            node=connection.node,
+            address=transport.peer,
+            tls=transport.tls,
+            seconds=clock.monotonic() - started,
+        )
+        emit(events.connected, event)
+        await _begin(connection, transport)
+    except RequestFailed as failure:
+        note_cause(target.address, failure.error.message)
+        raise
+    except KquotaError as error:
+        note_cause(target.address, error.message)
+        raise
+    return connection
+
+
+async def _begin(connection: Connection, transport: Transport) -> None:
     try:
         await connection.begin(transport)
     except KquotaError as error:
@@ -50,4 +64,3 @@ async def connect(
         await connection.close()
         transport.close()
         raise
-    return connection

@@ -9,7 +9,7 @@ import importlib
 import os
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,10 @@ _FAMILIES: Final = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.
 _NO_SUCH_NAME: Final = frozenset(
     getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)
 )
+
+
+NoteCause = Callable[[Address, str], None]
+"""Receives at once why an address failed: the dial may be cancelled while another address does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,7 @@ class DialTarget:
 
 
 async def dial(
-    addresses: Sequence[Address], config: ClientConfig
+    addresses: Sequence[Address], config: ClientConfig, note_cause: NoteCause
 ) -> tuple[socket.socket, DialTarget]:
     """Return the first socket that connects to any of the addresses, in random order, resolved again.
 
@@ -52,25 +56,27 @@ async def dial(
         ConnectError: No address accepted the connection; the message has each address with its reason.
     """
     if config.proxy is not None:
-        return await _through_proxy(addresses, config)
+        return await _through_proxy(addresses, config, note_cause)
     targets: list[DialTarget] = []
     failures: list[str] = []
     unknown = True
     for address in addresses:
         try:
             targets += await _resolve(address, config)
+            continue
         except socket.gaierror as error:
             failures.append(f"{address.host}: {error.strerror}")
             unknown = unknown and error.errno in _NO_SUCH_NAME
         except UnicodeError:
             failures.append(f"{address.host}: not a host name")
+        note_cause(address, failures[-1])
     if not targets:
         kind = DnsError if unknown else ConnectError
         raise kind(
             f"no host name resolves: {'; '.join(failures)}",
             hint="check bootstrap.servers and the name server",
         )
-    return await _race(targets, failures)
+    return await _race(targets, failures, note_cause)
 
 
 async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
@@ -92,7 +98,7 @@ async def _resolve(address: Address, config: ClientConfig) -> list[DialTarget]:
 
 
 async def _race(
-    targets: Sequence[DialTarget], failures: list[str]
+    targets: Sequence[DialTarget], failures: list[str], note_cause: NoteCause
 ) -> tuple[socket.socket, DialTarget]:
     """Return the first connected socket; a new attempt begins every 250 ms or as soon as one fails."""
     waiting, refused_count = list(targets), 0
@@ -113,6 +119,7 @@ async def _race(
                     return task.result(), target
                 except OSError as error:
                     failures.append(f"{target}: {_reason(error)}")
+                    note_cause(target.address, failures[-1])
                     refused_count += error.errno == errno.ECONNREFUSED
     finally:
         await _abandon(tasks)
@@ -146,7 +153,7 @@ async def _open(target: DialTarget) -> socket.socket:
 
 
 async def _through_proxy(
-    addresses: Sequence[Address], config: ClientConfig
+    addresses: Sequence[Address], config: ClientConfig, note_cause: NoteCause
 ) -> tuple[socket.socket, DialTarget]:
     """Connect through the proxy, which resolves the names, so there is no race."""
     try:
@@ -172,6 +179,7 @@ async def _through_proxy(
             )
         except Exception as error:  # noqa: BLE001 - the library has its own exceptions; their text may contain the URL
             failures.append(f"{address}: {type(error).__name__}")
+            note_cause(address, failures[-1])
             continue
         return opened, DialTarget(
             address=address, server_name=address.host, family=opened.family, sockaddr=()

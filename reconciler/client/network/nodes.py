@@ -6,7 +6,8 @@ and the bootstrap addresses are used again (KIP-899, KIP-1102).
 """
 
 import random
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ class _AddressFailures:
 
     failures: int = 0
     not_before: float = 0.0
+    cause: str = ""  # why the last attempt failed whose reason is known; "" = no reason is known
 
 
 class DialChoice(NamedTuple):
@@ -40,7 +42,7 @@ class Nodes:
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._nodes_by_id: dict[int, Node] = {}
-        self._failures_by_address: dict[Address, _AddressFailures] = {}
+        self._failures_by_address = defaultdict[Address, _AddressFailures](_AddressFailures)
         self._last_contact_at = 0.0
 
     @property
@@ -61,9 +63,19 @@ class Nodes:
     def record_failure(self, addresses: Iterable[Address], now: float) -> None:
         """Record that addresses did not work, or that a connection to them was lost."""
         for address in addresses:
-            past = self._failures_by_address.setdefault(address, _AddressFailures())
+            past = self._failures_by_address[address]
             past.failures += 1
             past.not_before = now + self._config.reconnect.pause(past.failures, random.random)
+
+    def note_cause(self, address: Address, cause: str) -> None:
+        """Store why an address failed, until it works or fails for another reason."""
+        self._failures_by_address[address].cause = cause
+
+    def causes(self, number: int | None) -> list[str]:
+        """Return the last known cause of each address of any broker, or of one, without those that worked since."""
+        address = None if number is None else self.address(number)
+        addresses = self._addresses() if address is None else [address]
+        return [cause for at in addresses if (cause := self._failures_by_address[at].cause)]
 
     def forget(self) -> None:
         """Drop the known nodes, so that the bootstrap addresses are used."""
@@ -95,15 +107,15 @@ class Nodes:
 
     def choose(self, now: float) -> DialChoice:
         """Choose any broker: those without failures first, in random order."""
-        if not self._nodes_by_id:
-            return self._best(self._config.bootstrap, now, together=True)
-        return self._best(
-            [address_of(node) for node in self._nodes_by_id.values()], now, together=False
-        )
+        return self._best(self._addresses(), now, together=not self._nodes_by_id)
 
     def choose_node(self, address: Address, now: float) -> DialChoice:
         """Choose this broker."""
         return self._best([address], now, together=False)
+
+    def _addresses(self) -> Sequence[Address]:
+        """Return the addresses of the known brokers, or of the configuration if none is known."""
+        return [address_of(node) for node in self._nodes_by_id.values()] or self._config.bootstrap
 
     def _best(self, addresses: Iterable[Address], now: float, *, together: bool) -> DialChoice:
         shuffled = list(addresses)
@@ -123,12 +135,10 @@ class Nodes:
         )
 
     def _failures(self, address: Address) -> int:
-        past = self._failures_by_address.get(address)
-        return 0 if past is None else past.failures
+        return self._failures_by_address[address].failures
 
     def _not_before(self, address: Address) -> float:
-        past = self._failures_by_address.get(address)
-        return 0.0 if past is None else past.not_before
+        return self._failures_by_address[address].not_before
 
 
 def address_of(node: Node) -> Address:

@@ -75,17 +75,27 @@ class ConnectAttempts:
         """Whether the last failures look like a wrong port or protocol."""
         return self.misconfiguration_count >= SUSPICIOUS_TRIES
 
-    def gave_up(self, now: float) -> ClientError:
-        """Return the error of a call that ends now: the last cause, with the time and the total number of attempts."""
+    def gave_up(self, now: float, causes: Iterable[str]) -> ClientError:
+        """Return the error of a call that ends now: the last cause, with the time and the total number of attempts.
+
+        Args:
+            causes: The last known cause of each address; those that the error does not have are added.
+        """
         if self.last is None:
-            return RequestTimeout(
-                "the deadline passed before a connection was made", phase="connect"
-            )
+            message = "the deadline passed before a connection was made"
+            return RequestTimeout(with_causes(message, causes), phase="connect")
         self.last.attempt = self.tries
         spent = f"{now - self.began:.1f} s"
         tries = "1 attempt" if self.tries == 1 else f"{self.tries} attempts"
         if isinstance(self.last, RequestTimeout):
-            self.last.reword(f"no usable connection to {self.last.node} within {spent} ({tries})")
+            message = f"no usable connection to {self.last.node} within {spent} ({tries})"
         else:
-            self.last.reword(f"{self.last.message} ({tries} in {spent})")
+            message = f"{self.last.message} ({tries} in {spent})"
+        self.last.reword(with_causes(message, causes))
         return self.last
+
+
+def with_causes(message: str, causes: Iterable[str]) -> str:
+    """Add those causes to a message that it does not contain."""
+    missing = [cause for cause in dict.fromkeys(causes) if f" {cause}" not in f" {message}"]
+    return f"{message}; last known cause: {'; '.join(missing)}" if missing else message

@@ -23,7 +23,7 @@ def config(*addresses: str, **settings: object) -> ClientConfig:
 
 
 async def dialed(client_config: ClientConfig) -> DialTarget:
-    opened, target = await dial(client_config.bootstrap, client_config)
+    opened, target = await dial(client_config.bootstrap, client_config, lambda *_: None)
     opened.close()
     return target
 

@@ -55,3 +55,17 @@ def test_known_brokers_are_discarded_when_all_failed_or_after_a_long_time_withou
     assert new_nodes.must_rebootstrap(2.0) == "every known broker failed"
     new_nodes.forget()
     assert new_nodes.must_rebootstrap(2.0) == ""
+
+
+def test_the_last_known_cause_of_each_address_is_kept_until_it_works() -> None:
+    new_nodes = nodes(1, 2)
+    first, second = (address_of(node) for node in new_nodes.brokers)
+    new_nodes.note_cause(first, "first: refused")
+    new_nodes.note_cause(second, "second: refused")
+    new_nodes.note_cause(second, "second: closed")
+    assert new_nodes.causes(None) == ["first: refused", "second: closed"]
+    assert new_nodes.causes(2) == ["second: closed"]
+    new_nodes.record_success(first, 1.0)
+    assert (new_nodes.causes(None), new_nodes.causes(1)) == (["second: closed"], [])
+    new_nodes.forget()
+    assert new_nodes.causes(None) == []  # the addresses of the configuration

@@ -27,6 +27,7 @@ from reconciler.wire.messages import api_versions
 from tests.client.support import ALICE, RATE, Recorder, client, on_loop, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
+from tests.fakes.manual_clock import TurnedClock
 from tests.fakes.scripted_broker import ScriptedBroker
 
 
@@ -311,7 +312,54 @@ async def test_refused_connections_end_a_call_after_four_seconds_and_every_attem
     tries = [event.attempt for event in recorder.of("connecting")]
     assert tries == list(range(1, len(tries) + 1))
     assert f"({len(tries)} attempts in {sum(clock.slept):.1f} s)" in caught.value.message
+    for address in (broker.address, second_broker.address):
+        assert caught.value.message.count(f"{address}: Connection refused") == 1
     assert str(caught.value) == caught.value.message
+
+
+@on_loop
+async def test_a_deadline_without_an_attempt_names_the_last_known_cause() -> None:
+    clock = FakeClock()
+    async with ScriptedBroker() as broker:
+        pass
+    async with client(broker, clock=clock) as our:
+        with pytest.raises(ConnectionRefused):
+            await our.describe(timeout=0.001)
+        with pytest.raises(RequestTimeout, match="before a connection was made") as caught:
+            await our.describe(timeout=0.001)
+    assert caught.value.message.endswith(
+        f"; last known cause: {broker.address}: Connection refused"
+    )
+    assert clock.slept == []
+
+
+@on_loop
+async def test_a_call_that_waits_for_another_one_to_connect_names_the_last_known_cause() -> None:
+    recorder, clock = Recorder(), TurnedClock()
+    async with ScriptedBroker() as broker:
+        pass
+    async with client(broker, recorder=recorder, clock=clock) as our:
+        connecting = asyncio.create_task(our.describe())
+        await recorder.until("retry")  # it waits before its second attempt
+        with pytest.raises(RequestTimeout, match="while another call was connecting") as caught:
+            await our.describe(timeout=0)
+        connecting.cancel()
+    assert caught.value.message.endswith(
+        f"; last known cause: {broker.address}: Connection refused"
+    )
+
+
+@on_loop
+async def test_the_error_has_the_last_cause_of_every_address() -> None:
+    async with ScriptedBroker() as refusing:
+        pass
+    async with ScriptedBroker() as closing:
+        closing.on(API_VERSIONS, *[acts.close] * 99)
+        async with client(refusing, closing, clock=FakeClock()) as our:
+            with pytest.raises(ConnectError) as caught:
+                await our.describe(timeout=5)
+    assert caught.value.message.count(f"{refusing.address}: Connection refused") == 1
+    assert caught.value.message.count(f"{closing.address} closed the connection") == 1
 
 
 @pytest.mark.parametrize("timeout_name", ["default.api.timeout.ms", "timeout"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.client.network.retries import UNKNOWN_ERROR_RETRIES, can_retry
+from reconciler.client.network.retries import UNKNOWN_ERROR_RETRIES, can_retry, with_causes
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -44,3 +44,9 @@ def test_only_codes_that_kafka_calls_retriable_or_that_name_another_node_are_ret
         "NOT_CONTROLLER",
         "REBOOTSTRAP_REQUIRED",
     }
+
+
+def test_a_cause_that_a_message_has_is_not_added_again() -> None:
+    message = "no connection: a.b:1: refused"
+    assert with_causes(message, ["a.b:1: refused"]) == message
+    assert with_causes(message, ["b:1: refused"]) == f"{message}; last known cause: b:1: refused"
