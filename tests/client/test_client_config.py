@@ -320,7 +320,15 @@ def test_every_login_mechanism_is_configured(settings: dict[str, str], expected:
                 "sasl.jaas.config": 'x.Krb5LoginModule required serviceName="k" keyTab="/k";',
             },
             "sasl.jaas.config",
-            "keyTab",
+            "keyTab is not read",
+        ),
+        (
+            {
+                "sasl.mechanism": "GSSAPI",
+                "sasl.jaas.config": 'x.Krb5LoginModule required serviceName="k" ticketCache="cc";',
+            },
+            "sasl.jaas.config",
+            "ticketCache is not read",
         ),
     ],
 )

@@ -16,6 +16,7 @@ from reconciler.base.backoff import Backoff
 from reconciler.base.installation import install_hint
 from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
+from reconciler.client.auth import jaas
 from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.client.auth.token import BearerToken, TokenSource, check_extensions
@@ -209,12 +210,15 @@ def _extensions(settings: ClientSettings, options: Mapping[str, Secret]) -> dict
 def _endpoint_tls(settings: ClientSettings, options: Mapping[str, Secret]) -> ssl.SSLContext | None:
     """Return the TLS context of the token endpoint: ``https.ca.*`` of librdkafka or ``ssl.*`` options of JAAS, as in Kafka."""
     tls_settings = {
-        name: Setting(
-            name=f"sasl.jaas.config {name}", text=value.reveal(), location=settings.location
-        )
+        name: Setting(name=f"{jaas.KEY} {name}", text=value.reveal(), location=settings.location)
         for name, value in options.items()
         if name.startswith("ssl.")
     }
+    for name, setting in tls_settings.items():
+        path = setting.text.strip()
+        # Other paths of a project start from its folder; this one would start from the working directory.
+        if name.endswith(".location") and path and not os.path.isabs(path):
+            raise setting.error("needs an absolute path", hint="https.ca.location may be relative")
     for https, own_key in (
         ("https.ca.location", "ssl.ca.location"),
         ("https.ca.pem", "ssl.truststore.certificates"),

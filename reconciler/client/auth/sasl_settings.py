@@ -15,7 +15,6 @@ from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Sasl, Scram
 from reconciler.client.auth.token import TokenSource
 from reconciler.client.configuration.settings import ClientSettings
-from reconciler.errors import ConfigError
 
 _MODULES: Final[dict[str, tuple[str, ...]]] = {
     "PlainLoginModule": ("PLAIN",),
@@ -125,13 +124,13 @@ def _gssapi(settings: ClientSettings, module: LoginModule | None) -> Gssapi:
     principal = settings.text("sasl.kerberos.principal") or (
         module.text("principal") if module is not None else None
     )
-    if module is not None and module.text("keyTab"):
-        raise ConfigError(
-            f"{jaas.KEY}: keyTab is not read from here",
-            key=jaas.KEY,
-            location=settings.entries[jaas.KEY].location,
-            hint="set KRB5_CLIENT_KTNAME to the keytab, or run kinit, and leave keyTab out",
-        )
+    for option, variable in (("keyTab", "KRB5_CLIENT_KTNAME"), ("ticketCache", "KRB5CCNAME")):
+        if module is not None and module.text(option):
+            raise settings.error(
+                jaas.KEY,
+                f"{option} is not read from here",
+                hint=f"set {variable} to the file, or run kinit, and leave {option} out",
+            )
     return Gssapi(service=service, principal=principal or "")
 
 

@@ -13,6 +13,7 @@ properties of the QuotaCluster.
 
 import base64
 import binascii
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from typing import Any, Final
 from reconciler.base import properties
 from reconciler.base.secret import Secret, scrubbed
 from reconciler.client import ANYTHING, NOTHING, ClientConfig
+from reconciler.client.auth import jaas
 from reconciler.client.configuration.keys import KEYS
 from reconciler.errors import ConfigError, CredentialsError, KquotaError
 from reconciler.kube.api.custom_resources import GROUP
@@ -234,14 +236,22 @@ def _canonical(key: str) -> str:
 
 
 def _refuse_paths(credentials: Credentials) -> None:
-    for key in credentials.texts:
-        if _canonical(key).endswith(".location"):
+    for key, text in credentials.texts.items():
+        if _canonical(key).endswith(".location") or (key == jaas.KEY and _names_file(text)):
             raise CredentialsError(
                 f"Secret {credentials.name}: {key} refers to a file, which is refused",
                 reason=INVALID,
                 keys=(key,),
-                hint="put the PEM text itself into the Secret: ca.crt, tls.crt, tls.key",
+                hint="put the PEM text itself into the Secret: ca.crt, tls.crt, tls.key; https.ca.pem for a token endpoint",
             )
+
+
+def _names_file(login_module: Secret) -> bool:
+    """Whether an option of ``sasl.jaas.config`` names a file; an entry that is no login module does not."""
+    with contextlib.suppress(ConfigError):
+        options = jaas.parse(login_module.reveal()).options
+        return any(option.endswith(".location") for option in options)
+    return False
 
 
 def _judged(error: ConfigError, cluster: QuotaCluster, credentials: Credentials) -> ConfigError:

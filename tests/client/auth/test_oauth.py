@@ -170,6 +170,17 @@ def test_timeouts_of_the_login_are_read_from_the_settings() -> None:
             "https.ca.location",
             "No such file",
         ),
+        *(
+            (
+                URL
+                | {
+                    "sasl.jaas.config": f'{MODULE} clientId="c" clientSecret="pl4nted" {option}="conf/ca.pem";'
+                },
+                f"sasl.jaas.config {option}",
+                "needs an absolute path",
+            )
+            for option in ("ssl.truststore.location", "ssl.keystore.location")
+        ),
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_name(

@@ -52,6 +52,10 @@ JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required"
     f' username="alice" password="{PLANTED}";'
 )
+FILE_JAAS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    f' clientId="i" clientSecret="{PLANTED}" ssl.keystore.location="/var/run/operator.pem";'
+)
 
 
 def password_of(config: ClientConfig) -> tuple[str, str]:
@@ -127,6 +131,7 @@ def test_certificates_of_cert_manager_and_of_strimzi_are_accepted(
         (SCRAM, {"sasl.jaas.config": f"x {PLANTED}"}, "SecretInvalid", {"sasl.jaas.config"}),
         ({}, {"request.timeout.ms": PLANTED}, "SecretInvalid", {"request.timeout.ms"}),
         ({}, {"ssl.key.location": "/etc/passwd"}, "SecretInvalid", {"ssl.key.location"}),
+        ({}, {"sasl.jaas.config": FILE_JAAS}, "SecretInvalid", {"sasl.jaas.config"}),
         (PLAIN, {"username": "${env:HOME}", "password": "x"}, "SecretInvalid", {"username"}),
         ({}, {"sasl.password": b"\xff\xfe"}, "SecretInvalid", {"sasl.password"}),
         ({}, {"client.properties": "a=\\uqqqq"}, "SecretInvalid", {"client.properties"}),
