@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.errors import PlanRefused
@@ -24,6 +24,8 @@ class InventoryWriter:
     # beside any other, and is not stored.
     manages: bool = True
     forgets: frozenset[str] = frozenset()  # ids of writers that no longer exist
+    # The command that applies its documents, to which `--forget-writer` is added. It is not stored.
+    apply_command: str = field(default="kquota apply", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def check_alone(
                 for recorded_writer in overlapping_writers
             ),
             hint="use scopes that do not overlap; if the other writer no longer exists, for example because its cluster"
-            f" has another name now: kquota apply {forgetting}",
+            f" has another name now: {writer.apply_command} {forgetting}",
         )
 
 

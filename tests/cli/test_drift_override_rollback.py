@@ -607,7 +607,7 @@ def test_a_renamed_cluster_is_applied_with_the_command_of_the_refusal(kquota, ap
         file.write_text(file.read_text().replace("name: prod", "name: europe"))
     refused = kquota("apply", "--yes")
     assert refused.code == 3
-    assert "kquota apply --forget-writer kquota:prod" in refused.err
+    assert printed_apply(refused.err) == ["apply", "--forget-writer", "kquota:prod"]
     assert (
         kquota(
             "override", "user=a", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x", "--yes"
@@ -615,9 +615,39 @@ def test_a_renamed_cluster_is_applied_with_the_command_of_the_refusal(kquota, ap
         == 0
     )
     assert kquota("override", "end", "user=a", "--yes").code == 0
-    assert kquota("apply", "--yes", "--forget-writer", "kquota:prod").code == 0
+    assert kquota(*printed_apply(refused.err), "--yes").code == 0
     assert kquota("apply", "--yes").code == 0
     assert rate(sandbox) == TEN
+
+
+@pytest.mark.parametrize("is_project", [False, True])
+def test_the_command_of_the_refusal_has_the_options_of_the_refused_one(
+    kquota, folder, sandbox, is_project
+):
+    old, new = ["--bootstrap-server", sandbox.bootstrap], ["--bootstrap-server", sandbox.bootstrap]
+    if is_project:
+        old, new = ["--project", "old.yaml"], ["--project", "new.yaml"]
+        cluster = CLUSTER.format(name="{}", bootstrap=sandbox.bootstrap)
+        (folder / "old.yaml").write_text(cluster.format("prod"))
+        (folder / "new.yaml").write_text(f"{cluster.format('europe')}---\n{cluster.format('x')}")
+    (folder / "our client.properties").write_text("client.id=ours\n")
+    (folder / "b.yaml").write_text(quota("b"))
+    (folder / "a.yaml").write_text(quota("a", cluster="europe"))
+    assert kquota("apply", "b.yaml", *old, "--cluster", "prod", "--yes").code == 0
+    new += ["--command-config", "our client.properties", "--cluster", "europe"]
+    refused = kquota("apply", "a.yaml", *new, "--yes")
+    assert refused.code == 3
+    words = printed_apply(refused.err)
+    assert sorted(words) == sorted(["apply", "a.yaml", *new, "--forget-writer", "kquota:prod"])
+    assert printed_apply(kquota("drift", *new).err)[:2] == ["apply", "PATH"]
+    assert kquota(*words, "--yes").code == 0
+    assert sorted(sandbox.values()) == [USER_A, (("user", "b"),)]
+
+
+def printed_apply(text: str) -> list[str]:
+    """The words of the command that a refusal prints, without the program."""
+    _, _, command = text.partition("has another name now: kquota ")
+    return shlex.split(command.splitlines()[0])
 
 
 @pytest.mark.parametrize("command", [("describe",), ("override", "list"), ("plan",)])

@@ -77,7 +77,7 @@ def task_for(
         target=target,
         desired=documents.desired,
         options=options,
-        records=replace(record_options(sources), since=since),
+        records=replace(record_options(sources), since=since, paths=tuple(paths)),
         only=limits.only,
     )
 

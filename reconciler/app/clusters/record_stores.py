@@ -3,7 +3,7 @@
 import contextlib
 import getpass
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +80,7 @@ def open_records(
     none: bool = False,
     manages: bool = True,
     forgets: frozenset[str] = frozenset(),
+    paths: Sequence[str] = (),
 ) -> Iterator[Inventory]:
     """Open the records of a target for writing; the lock is released at the end.
 
@@ -87,6 +88,7 @@ def open_records(
         command: Name of the command, for the message to a second writer.
         none: Keep no records at all (``--no-inventory``).
         manages, forgets: See :class:`~reconciler.inventory.writers.InventoryWriter`.
+        paths: The typed documents of the run.
 
     Raises:
         ConfigError: They are in a checkout that is not trusted, or are part of a commit.
@@ -95,12 +97,14 @@ def open_records(
         yield MemoryInventory()
         return
     place = target.project_cluster.inventory
+    documents = paths or (() if target.project_cluster.manifests else ("PATH",))
     writer = InventoryWriter(
         id=writer_id(target),
         description=f"kquota {command}",
         scope=target.settings.scope,
         manages=manages,
         forgets=forgets,
+        apply_command=target.command("apply", *documents),
     )
     if place.git_ref is not None:
         yield _ref(target, clock, writer, place.git_ref)

@@ -35,6 +35,7 @@ class RecordOptions:
     # Whether the run writes what documents declare, not only what its user named.
     manages: bool = True
     forgets: frozenset[str] = frozenset()  # writers that no longer exist (`--forget-writer`)
+    paths: tuple[str, ...] = ()  # the documents of the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ async def open_runtime(
                     none=records.none,
                     manages=records.manages,
                     forgets=records.forgets,
+                    paths=records.paths,
                 )
             )
         else:

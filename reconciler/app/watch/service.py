@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import shlex
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -222,7 +223,10 @@ class ClusterSessions:
         # records.
         records_file = RecordsFile(self._path_of(str(project_cluster.inventory.file)))
         writer = InventoryWriter(
-            id=f"kquota:{name}", description="kquota watch", scope=project_cluster.cluster.scope
+            id=f"kquota:{name}",
+            description="kquota watch",
+            scope=project_cluster.cluster.scope,
+            apply_command=shlex.join(["kquota", "apply", "--cluster", name]),
         )
         inventory = FileInventory(records_file, clock=self._clock, writer=writer)
         events = ClientEvents(
