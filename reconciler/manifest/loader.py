@@ -16,8 +16,7 @@ from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJEC
 from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import MappingNode, Node, SequenceNode, key_place
 from reconciler.manifest.syntax.yaml_parser import DocumentText
-from reconciler.quota.entity_forms import entity_text
-from reconciler.quota.planner.desired_state import Declaration, DesiredState
+from reconciler.quota.planner.desired_state import Declaration
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
 """Kinds that contain many documents, by apiVersion and kind."""
@@ -255,19 +254,3 @@ def _unknown_name(cluster: str, clusters: Collection[str]) -> str:
 
 
 __all__ = ["FileTexts", "LoadedManifests", "load_files", "read_paths"]
-
-
-def conflict_problems(desired: DesiredState) -> list[Problem]:
-    """Return each conflict as problems at all its places."""
-    problems: list[Problem] = []
-    for conflict in desired.conflicts:
-        subject = entity_text(conflict.entity)
-        for claim in conflict.claims:
-            other_claims = ", ".join(
-                f"{other_claim.document} at {other_claim.place(conflict.key)}"
-                for other_claim in conflict.claims
-                if other_claim is not claim
-            )
-            words = f"{conflict.key} of {subject} is declared by {claim.document}, and by {other_claims}"
-            problems.append(Problem(claim.path, claim.line_of(conflict.key), 1, words))
-    return problems

@@ -4,19 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from reconciler.errors import (
-    KquotaError,
-    ManifestErrors,
-    PlanRefused,
-    Problem,
-    StalePlan,
-)
+from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, StalePlan
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.outcome import Alteration, Result, Unknown
 from reconciler.quota.ownership import OverrideSet, RecordChange
 from reconciler.quota.planner.comparison import compare
-from reconciler.quota.planner.desired_state import DesiredState
+from reconciler.quota.planner.desired_state import DesiredState, conflict_problems
 from reconciler.quota.planner.effects import blocked_limits, own_limits
 from reconciler.quota.planner.guards import check
 from reconciler.quota.planner.impact import assess
@@ -298,19 +292,7 @@ async def _check_guards(
 
 def _refuse_violations(preview_result: Preview) -> None:
     if preview_result.plan.conflicts:
-        raise ManifestErrors(
-            [
-                Problem(
-                    path=claim.path,
-                    line=claim.line_of(conflict.key),
-                    column=0,
-                    message=f"{conflict.key} of {entity_text(conflict.entity)} is claimed by"
-                    f" {len(conflict.claims)} documents, here by {claim.document}",
-                )
-                for conflict in preview_result.plan.conflicts
-                for claim in conflict.claims
-            ]
-        )
+        raise ManifestErrors(conflict_problems(preview_result.plan.conflicts))
     if preview_result.violations:
         raise PlanRefused(
             f"guards refuse this plan: {len(preview_result.violations)} violation"

@@ -24,7 +24,7 @@ from reconciler.quota.ownership import (
     OwnershipRecords,
     Recorded,
 )
-from reconciler.quota.planner.desired_state import merge
+from reconciler.quota.planner.desired_state import conflict_problems, merge
 from reconciler.quota.planner.guards import Guards
 from reconciler.quota.policy import Cause, DriftMode, Policy
 from reconciler.quota.results.report import PairVisibility, RunOrigin
@@ -298,6 +298,7 @@ def test_two_documents_that_claim_one_pair_refuse_the_whole_run():
     with pytest.raises(ManifestErrors) as caught:
         world.apply(desired)
     assert [problem.path for problem in caught.value.problems] == ["a/one.yaml", "b/two.yaml"]
+    assert list(caught.value.problems) == conflict_problems(desired.conflicts)
     assert world.cluster.sent == []
 
 

@@ -12,10 +12,10 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
-from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, conflict_problems, load_files
+from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
 from reconciler.manifest.project.file import FILE_NAME, Project, parse
 from reconciler.manifest.project.selection import for_cluster
-from reconciler.quota.planner.desired_state import DesiredState, merge
+from reconciler.quota.planner.desired_state import DesiredState, conflict_problems, merge
 
 if TYPE_CHECKING:
     from reconciler.git.repository import CommitTree
@@ -68,10 +68,10 @@ def merge_documents(loaded: LoadedManifests, name: str) -> DesiredState:
         ManifestErrors: Two of them claim one pair.
     """
     desired = merge(loaded.of(name))
-    conflicts = conflict_problems(desired)
-    if conflicts:
+    if desired.conflicts:
         raise ManifestErrors(
-            conflicts, hint="two documents set the same quota key; remove it from one of them"
+            conflict_problems(desired.conflicts),
+            hint="two documents set the same quota key; remove it from one of them",
         )
     return desired
 

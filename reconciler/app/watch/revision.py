@@ -16,7 +16,7 @@ from reconciler.client import ANYTHING, ClientConfig
 from reconciler.client.configuration.references import AllowedReferences
 from reconciler.errors import ConfigError, GitError, ManifestErrors, Problem
 from reconciler.git.repository import CommitTree
-from reconciler.manifest.loader import conflict_problems, load_files
+from reconciler.manifest.loader import load_files
 from reconciler.manifest.project.file import (
     FILE_NAME,
     MAX_FILE_SIZE,
@@ -25,7 +25,7 @@ from reconciler.manifest.project.file import (
     parse,
 )
 from reconciler.manifest.project.selection import for_cluster
-from reconciler.quota.planner.desired_state import DesiredState, merge
+from reconciler.quota.planner.desired_state import DesiredState, conflict_problems, merge
 
 _REF_INVENTORY: Final = (
     "inventory.gitRef is for CI jobs without a persistent disk; kquota watch stores its records in a file:"
@@ -190,7 +190,7 @@ def _documents(
     )
     problems.extend(loaded.problems)
     desired = merge(loaded.of(project_cluster.name))
-    problems.extend(conflict_problems(desired))
+    problems.extend(conflict_problems(desired.conflicts))
     return desired, loaded.warnings
 
 

@@ -86,8 +86,7 @@ def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[
 
 
 def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SarifResult]":
-    from reconciler.manifest.loader import conflict_problems
-    from reconciler.quota.planner.desired_state import merge
+    from reconciler.quota.planner.desired_state import conflict_problems, merge
     from reconciler.quota.rule_warnings import warnings
     from reconciler.render.sarif import SarifResult, findings_of
 
@@ -95,7 +94,7 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
     yield from findings_of(loaded.warnings, rule="warning")
     for declarations in loaded.by_cluster.values():
         desired = merge(declarations)
-        yield from findings_of(conflict_problems(desired), rule="conflict")
+        yield from findings_of(conflict_problems(desired.conflicts), rule="conflict")
         accepted = () if target.project is None else target.project.accepted_warnings
         for warning in warnings(desired, accepted=accepted):
             if warning.accepted:

@@ -41,6 +41,10 @@ from reconciler.quota.state import NO_LIMITS, QuotaState
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
 NOTE_NOT_READ: Final = "its document is not among the files of this run; only a project has a complete list of documents"
+NOTE_OTHER_ENTITY: Final = (
+    "the document of this name was read and declares another entity; only a project shows that it is the same document,"
+    " so nothing is removed"
+)
 NOTE_FROZEN: Final = "its document is suspended or invalid"
 NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
@@ -266,7 +270,10 @@ class _Comparison:
         """Return why an undeclared pair and its record stay; "" if the policy is the reason."""
         if not self.rules.complete:
             return NOTE_INCOMPLETE
-        return NOTE_NOT_READ if self._declaration_end(view) is DeclarationEnd.NOT_READ else ""
+        if self._declaration_end(view) is not DeclarationEnd.NOT_READ:
+            return ""
+        was_read = view.owner is not None and view.owner.document in self.desired.documents
+        return NOTE_OTHER_ENTITY if was_read else NOTE_NOT_READ
 
     def _write(
         self,

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from reconciler.errors import Problem
 from reconciler.quota.entity import Entity, sort_key
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 from reconciler.quota.policy import DeletionPolicy
 from reconciler.quota.state import Limits, set_values
@@ -100,6 +102,22 @@ class DesiredState:
             ),
             None,
         )
+
+
+def conflict_problems(conflicts: Iterable[DeclarationConflict]) -> list[Problem]:
+    """Return each conflict as problems at all its places."""
+    problems: list[Problem] = []
+    for conflict in conflicts:
+        subject = entity_text(conflict.entity)
+        for claim in conflict.claims:
+            other_claims = ", ".join(
+                " at ".join(filter(None, (other_claim.document, other_claim.place(conflict.key))))
+                for other_claim in conflict.claims
+                if other_claim is not claim
+            )
+            words = f"{conflict.key} of {subject} is declared by {claim.document}, and by {other_claims}"
+            problems.append(Problem(claim.path, claim.line_of(conflict.key), 1, words))
+    return problems
 
 
 def merge(declarations: Iterable[Declaration], *, frozen: Iterable[str] = ()) -> DesiredState:

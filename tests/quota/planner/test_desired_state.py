@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import entity, sort_key
 from reconciler.quota.keys import COLUMNS, Key
-from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
+from reconciler.quota.planner.desired_state import Declaration, DesiredState, conflict_problems, merge
 from reconciler.quota.state import limits_of, set_values
 from tests.quota.strategies import ENTITIES, declarations
 
@@ -93,6 +93,17 @@ def test_equal_values_for_one_pair_are_a_conflict_with_both_places_and_no_limit(
     assert dict(set_values(desired.limits[ALICE])) == {}
     (conflict,) = desired.conflicts
     assert [claim.place(RATE) for claim in conflict.claims] == ["a.yaml:8", "a.yaml:14"]
+
+
+def test_a_conflict_is_one_problem_at_each_of_its_places():
+    first, second = (document(name, producer_byte_rate=1.0) for name in ("t/one", "t/two"))
+    third = replace(first, document="t/three", path="")
+    words = "producer_byte_rate of user=alice is declared by"
+    assert list(map(str, conflict_problems(merge([first, second, third]).conflicts))) == [
+        f":6:1: {words} t/three, and by t/one at a.yaml:6, t/two at a.yaml:6",
+        f"a.yaml:6:1: {words} t/one, and by t/three, t/two at a.yaml:6",
+        f"a.yaml:6:1: {words} t/two, and by t/three, t/one at a.yaml:6",
+    ]
 
 
 def test_the_place_of_a_limit_is_its_own_line_or_that_of_its_document():

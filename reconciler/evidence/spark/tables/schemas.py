@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from reconciler.errors import SparkError
 from reconciler.usage.tables import Column as TableColumn
 from reconciler.usage.tables import ColumnKind, Table
 
@@ -48,13 +49,17 @@ def struct(table: Table) -> StructType:
 def conforming(frame: DataFrame, table: Table) -> DataFrame:
     """Return the columns of a table in its order and with its types; other columns are dropped.
 
-    A null in a column that is not nullable fails the job with the name of the column; no null is replaced. A column that is
-    missing counts as null.
+    A null in a column that is not nullable fails the job with the name of the column; no null is replaced. Only files of
+    the previous schema version may lack nullable columns (``reader.of``): rows that this version computes have all.
 
     Raises:
+        SparkError: A column is missing.
         pyspark.errors.AnalysisException: The type of a column cannot become that of the table without loss; text is
             never a number.
     """
+    missing = [name for name in table.names if name not in frame.columns]
+    if missing:
+        raise SparkError(f"rows of {table.name} have no column {', '.join(missing)}")
     fields = [StructField(column.name, TYPES[column.kind]) for column in table.columns]
     typed = frame.to(StructType(fields))
     nullable = {field.name for field in typed.schema.fields if field.nullable}

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
+from reconciler.errors import SparkError
 from reconciler.evidence.spark.tables import schemas
 from reconciler.usage import tables
 
@@ -52,8 +53,12 @@ def test_a_null_in_a_required_column_fails_the_job_with_its_name(
 
 
 def test_a_missing_column_and_one_of_another_type_are_named(spark: SparkSession) -> None:
-    with pytest.raises(PySparkException, match=r"usage_hist_d\.broker_id is null"):
-        schemas.conforming(hist_rows(spark).drop("broker_id"), tables.USAGE_HIST_D).collect()
+    with pytest.raises(SparkError, match=r"usage_hist_d have no column broker_id$"):
+        schemas.conforming(hist_rows(spark).drop("broker_id"), tables.USAGE_HIST_D)
+    nullable = [column.name for column in tables.BROKER_SAMPLE.columns if column.null]
+    rows = spark.createDataFrame([], schemas.struct(tables.BROKER_SAMPLE)).drop(*nullable)
+    with pytest.raises(SparkError, match=", ".join(nullable)):
+        schemas.conforming(rows, tables.BROKER_SAMPLE)
     with pytest.raises(PySparkException, match="n_dt_ms"):
         schemas.conforming(hist_rows(spark, weight="'7'"), tables.USAGE_HIST_D)
 
