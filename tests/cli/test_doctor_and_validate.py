@@ -135,6 +135,19 @@ def test_a_state_folder_that_cannot_be_written_is_a_warning(kquota, folder, sand
     assert (health, bool(advice)) == ("warning", True)
 
 
+@pytest.mark.parametrize(
+    ("mode", "health"), [(0o770, "ok"), (0o707, "warning"), (0o1777, "warning")]
+)
+def test_a_state_folder_that_every_user_can_write_is_a_warning(
+    kquota, folder, sandbox, mode, health
+):
+    project(folder, sandbox.bootstrap, quota("a"))
+    (folder / ".kquota").mkdir()
+    (folder / ".kquota").chmod(mode)
+    check = checks(kquota("doctor", "--format", "json"))["state folder"]
+    assert (check[0], "chmod o-w" in check[1]) == (health, health == "warning")
+
+
 def test_every_cluster_of_a_project_is_checked(kquota, folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
     text = (folder / "kquota.yaml").read_text()

@@ -6,7 +6,9 @@ in the ownership records, which other machines may have written.
 
 import asyncio
 import os
+import shlex
 import socket
+import stat
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -318,15 +320,20 @@ async def _records(
 
 
 def _state_folder(target: ClusterTarget) -> Check:
-    """Check whether the files that an apply writes can be written: records, audit log and outcomes."""
+    """Check that this user can write records, audit log and outcomes, and that not every user can."""
     place = target.project_cluster
     files = (place.inventory.file, place.audit_log, f"{OUTCOME_FOLDER}/outcome.json")
     paths = [target.root / file for file in files if file is not None]
     locked = [path for path in paths if not is_writable(path)]
-    if not locked:
-        return _ok("state folder", f"writable: {paths[-1].parent.parent}")
-    advice = "only apply, override and rollback need it: let this user write there"
-    return _warning("state folder", f"{locked[0].parent} is not writable", advice)
+    if locked:
+        advice = "only apply, override and rollback need it: let this user write there"
+        return _warning("state folder", f"{locked[0].parent} is not writable", advice)
+    folders = [path.parent for path in paths if path.parent.is_dir()]
+    exposed = [folder for folder in folders if folder.stat().st_mode & stat.S_IWOTH]
+    if exposed:
+        advice = f"records decide what may be removed: chmod o-w {shlex.quote(str(exposed[0]))}"
+        return _warning("state folder", f"every user can write {exposed[0]}", advice)
+    return _ok("state folder", f"writable: {paths[-1].parent.parent}")
 
 
 async def _overrides(

@@ -10,6 +10,7 @@ import os
 import re
 import ssl
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from reconciler.base.backoff import Backoff
@@ -217,7 +218,7 @@ def _endpoint_tls(settings: ClientSettings, options: Mapping[str, Secret]) -> ss
     for name, setting in tls_settings.items():
         path = setting.text.strip()
         # Other paths of a project start from its folder; this one would start from the working directory.
-        if name.endswith(".location") and path and not os.path.isabs(path):
+        if name.endswith(".location") and path and not Path(path).is_absolute():
             raise setting.error("needs an absolute path", hint="https.ca.location may be relative")
     for https, own_key in (
         ("https.ca.location", "ssl.ca.location"),

@@ -48,7 +48,9 @@ SLOTS: dict[str, dict[str, str]] = {
     "https.ca.location": {**OIDC, "https.ca.location": "conf/ca.pem"},
     "ssl.truststore.location of JAAS": {
         **{name: text for name, text in OIDC.items() if "client" not in name},
-        "sasl.jaas.config": JAAS.format("ssl.truststore.location").replace("FILE", "HERE/conf/ca.pem"),
+        "sasl.jaas.config": JAAS.format("ssl.truststore.location").replace(
+            "FILE", "HERE/conf/ca.pem"
+        ),
     },
     "${file:}": {"client.id": "${file:HERE/conf/x.properties:id}"},
     "${directory:}": {"client.id": "${directory:HERE/conf:id}"},

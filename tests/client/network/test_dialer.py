@@ -136,6 +136,30 @@ async def test_a_cancelled_dial_leaves_no_socket_open() -> None:
         await dialing
 
 
+@on_loop
+async def test_a_cause_is_reported_while_another_name_does_not_resolve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    causes: dict[str, str] = {}
+    hangs = asyncio.Event()
+
+    async def resolve(host: str, *_: object, **__: object) -> None:
+        if host == "gone.example":
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        hangs.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    addresses = config("gone.example:1", "slow.example:2").bootstrap
+    dialing = asyncio.create_task(
+        dial(addresses, config("a:1"), lambda address, text: causes.update({str(address): text}))
+    )
+    await hangs.wait()
+    dialing.cancel()
+    await asyncio.gather(dialing, return_exceptions=True)
+    assert causes == {"gone.example:1": "gone.example: no such name"}
+
+
 class Proxy:
     """The proxy object of the extra."""
 

@@ -12,7 +12,12 @@ from reconciler.manifest.project.file import Project, parse
 from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.ownership import OwnershipRecords
 from reconciler.quota.planner.comparison import compare
-from reconciler.quota.planner.desired_state import NO_SELECTIONS, DesiredState, conflict_problems, merge
+from reconciler.quota.planner.desired_state import (
+    NO_SELECTIONS,
+    DesiredState,
+    conflict_problems,
+    merge,
+)
 from reconciler.quota.policy import Rules
 from reconciler.quota.state import QuotaState
 
@@ -177,7 +182,9 @@ def test_each_cluster_gets_the_limits_of_the_expanded_documents(
         ]
         desired, expected = merge(first.of(cluster.name)), merge(second.of(cluster.name))
         assert bare(desired) == bare(expected)
-        assert len(conflict_problems(desired.conflicts)) == len(conflict_problems(expected.conflicts))
+        assert len(conflict_problems(desired.conflicts)) == len(
+            conflict_problems(expected.conflicts)
+        )
         if not desired.conflicts:
             plans = [
                 compare(
