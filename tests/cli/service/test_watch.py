@@ -93,6 +93,21 @@ def test_another_cluster_at_the_address_is_not_written_after_a_restart(
         assert replacement.sandbox.values() == {}
 
 
+def test_a_renamed_cluster_is_refused_with_the_command_that_continues(
+    folder: Path, sandbox, watched: Watched
+):
+    watched.commit(quota("alice"))
+    watch = Watch(folder)
+    with watch:
+        watch.wait_for_log("prod: recovered")
+        watch.end()
+    records = watch.state / ".kquota" / "inventory.json"
+    records.write_text(records.read_text().replace("kquota:prod", "kquota:old name"))
+    with watch:
+        watch.wait_for_log("kquota apply --cluster prod --forget-writer 'kquota:old name'")
+        watch.end()
+
+
 def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
     folder: Path, sandbox, watched: Watched
 ):
