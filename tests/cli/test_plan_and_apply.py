@@ -189,7 +189,7 @@ def test_files_of_no_configured_list_remove_nothing_that_other_files_declare(
         assert ran.code == 0, ran.err
     assert sorted(sandbox.values()) == [USER_A, USER_B, (("user", "c"),)]
     assert "its document is not among the files of this run" in ran.out
-    assert "the document of this name was read and declares another entity" in ran.out
+    assert "a document of its name has another entity" in ran.out
     again = kquota("plan", "a.yaml", "--format", "json", *where)
     assert json.loads(again.out)["changes"] == []
     (folder / "a.yaml").write_text(quota("a", more=deleting))

@@ -25,10 +25,10 @@ from reconciler.quota.ownership import (
 from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.planner.comparison import (
     NOTE_CONTESTED,
+    NOTE_EDITED,
     NOTE_FROZEN,
     NOTE_INCOMPLETE,
     NOTE_NOT_READ,
-    NOTE_OTHER_ENTITY,
     NOTE_PRUNED_NEXT,
     NOTE_UNSETTLED,
     compare,
@@ -357,7 +357,7 @@ def test_without_a_complete_listing_nothing_is_removed_and_the_note_gives_the_re
 def test_without_a_project_the_note_distinguishes_a_file_that_was_not_read_from_an_edited_entity():
     files = Rules(policy=Policy.UPSERT, configured=False)
     edited = replace(wants(5.0), entity=entity(user="bob"))
-    for documents, note in (((), NOTE_NOT_READ), ((edited,), NOTE_OTHER_ENTITY)):
+    for documents, note in (((), NOTE_NOT_READ), ((edited,), NOTE_EDITED)):
         new_plan = plan(*documents, live=5.0, owned=owns(applied(5.0)), rules=files)
         assert [finding.note for finding in new_plan.findings] == [note]
         assert [change.entity for change in new_plan.changes] == [

@@ -41,10 +41,7 @@ from reconciler.quota.state import NO_LIMITS, QuotaState
 
 NOTE_INCOMPLETE: Final = "not every document was read, so nothing is removed"
 NOTE_NOT_READ: Final = "its document is not among the files of this run; only a project has a complete list of documents"
-NOTE_OTHER_ENTITY: Final = (
-    "the document of this name was read and declares another entity; only a project shows that it is the same document,"
-    " so nothing is removed"
-)
+NOTE_EDITED: Final = "a document of its name has another entity; without a project the limit stays"
 NOTE_FROZEN: Final = "its document is suspended or invalid"
 NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
@@ -248,10 +245,9 @@ class _Comparison:
                 self._orphan(view)
                 self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
             case Action.REPORT:
-                is_undeclared = cause in {Cause.PRUNE, Cause.GONE}
-                self._report(
-                    view, cause, action, self._undeclared_note(view) if is_undeclared else note
-                )
+                if cause in {Cause.PRUNE, Cause.GONE}:
+                    note = self._undeclared_note(view)
+                self._report(view, cause, action, note)
             case _:
                 """Do nothing and report nothing."""
 
@@ -273,7 +269,7 @@ class _Comparison:
         if self._declaration_end(view) is not DeclarationEnd.NOT_READ:
             return ""
         was_read = view.owner is not None and view.owner.document in self.desired.documents
-        return NOTE_OTHER_ENTITY if was_read else NOTE_NOT_READ
+        return NOTE_EDITED if was_read else NOTE_NOT_READ
 
     def _write(
         self,
@@ -301,8 +297,7 @@ class _Comparison:
 
     def _note_in_sync(self, view: PairView) -> None:
         self.unfinished -= 1
-        is_orphaned = view.pair in self.owned.orphaned
-        if (is_orphaned or view.owner_changed()) and not view.unsettled:
+        if (view.pair in self.owned.orphaned or view.owner_changed()) and not view.unsettled:
             self._set_record(view, view.declared)
         elif view.pair in self.owned.drift_since:
             self._record(DriftObserved(entity=view.entity, key=view.key, at=None))
@@ -326,9 +321,7 @@ class _Comparison:
     def _report(
         self, view: PairView, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
     ) -> None:
-        since = None
-        if cause is Cause.DRIFT:
-            since = self.owned.drift_since.get(view.pair, self.now)
+        since = self.owned.drift_since.get(view.pair, self.now) if cause is Cause.DRIFT else None
         self.findings.append(
             Finding(
                 entity=view.entity,
