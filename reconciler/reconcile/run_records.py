@@ -1,5 +1,6 @@
 """Records of a run: settled intents of earlier runs, the outcome of a run that ends early, and the final outcome."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -83,6 +84,8 @@ async def record(
     The audit log is written before the records: a crash in between leaves an intent in the records, which the next run
     settles, and no change without an outcome in the log. Records may be files, git or Kubernetes objects with different
     errors; log and records are written independently of each other's failure.
+
+    A first request to stop does not end the write, and becomes part of the returned outcome; a second one ends it.
     """
     final_outcome = outcome
     # A pair whose earlier write may still take effect, and that was not sent again, stays open in the log.
@@ -99,14 +102,20 @@ async def record(
         final_outcome = replace(
             final_outcome, recorded=False, failure=final_outcome.failure or str(error)
         )
+    results = ownership_records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting)
+    writing = asyncio.ensure_future(
+        ports.inventory.write(outcome.cluster_id, (*results, *refused_overrides))
+    )
     try:
-        await ports.inventory.write(
-            outcome.cluster_id,
-            (
-                *ownership_records.results(outcome.pairs, now=outcome.ended_at, waiting=waiting),
-                *refused_overrides,
-            ),
-        )
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            if outcome.interrupted:
+                _ = writing.cancel()
+                _ = await asyncio.gather(writing, return_exceptions=True)
+                raise
+            final_outcome = replace(final_outcome, interrupted=True)
+            await writing
     except KquotaError as error:
         final_outcome = replace(
             final_outcome, recorded=False, failure=final_outcome.failure or str(error)

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import InventoryError
+from reconciler.inventory.memory import MemoryInventory
 from reconciler.quota.outcome import Unknown
-from reconciler.quota.ownership import Pair
+from reconciler.quota.ownership import Pair, RecordChange
 from reconciler.quota.results.report import Outcome
 from reconciler.reconcile.run_records import lost_outcome, record
 from tests.reconcile.scenarios import ALICE, BOB, RATE, World, documents
@@ -80,3 +81,57 @@ def test_a_run_without_a_recorded_result_may_have_written_its_intents() -> None:
         BOB: None,
     }
     assert (outcome.bookkeeping, outcome.digest, outcome.complete) == (3, plan.digest, False)
+
+
+class SlowInventory(MemoryInventory):
+    """Records whose write takes as long as ``begun`` is not followed by ``may_end``. Implements ``ports.Inventory``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+
+    async def write(self, cluster_id: str, changes: Sequence[RecordChange]) -> None:
+        self.begun.set()
+        _ = await self.may_end.wait()
+        await super().write(cluster_id, changes)
+
+
+@pytest.mark.parametrize("is_interrupted", [False, True], ids=["first", "second"])
+def test_only_a_second_request_to_stop_ends_the_write_of_the_results(
+    outcome: Outcome, is_interrupted: bool
+) -> None:
+    world, inventory = World(), SlowInventory()
+    ports = replace(world.ports, inventory=inventory)
+    before = replace(outcome, interrupted=is_interrupted)
+
+    async def stopped() -> Outcome:
+        recording = asyncio.ensure_future(record(ports, before, (), ()))
+        _ = await inventory.begun.wait()
+        _ = recording.cancel()
+        await asyncio.sleep(0)
+        inventory.may_end.set()
+        return await recording
+
+    if is_interrupted:
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(stopped())
+    else:
+        assert asyncio.run(stopped()) == replace(outcome, interrupted=True)
+    assert bool(inventory.written) is not is_interrupted
+
+
+def test_a_second_request_to_stop_during_the_write_of_the_results_ends_it(outcome: Outcome) -> None:
+    inventory = SlowInventory()
+    ports = replace(World().ports, inventory=inventory)
+
+    async def stopped() -> None:
+        recording = asyncio.ensure_future(record(ports, outcome, (), ()))
+        _ = await inventory.begun.wait()
+        for _ in range(2):
+            _ = recording.cancel()
+            await asyncio.sleep(0)
+        _ = await recording
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stopped())
+    assert inventory.written == []
