@@ -9,6 +9,7 @@ from reconciler.quota.ownership import Override
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Finding, Plan
+from reconciler.quota.planner.three_way_table import has_written
 from reconciler.quota.policy import Cause, Policy, Rules
 from reconciler.quota.results.report import (
     ExpiredOverride,
@@ -134,12 +135,13 @@ def _declared_value(
 ) -> float | None:
     """Return the declared value of a pair whose override applied another value.
 
-    After the end of the override, a live value that is neither the override's nor the declared one is drift from the
-    value applied last.
+    After the end of the override, a live value that is neither the declared one nor that of an override is drift from
+    the value applied last.
     """
     if override is None:
         return applied
-    key = override.key
-    live = observation.live.value(override.entity, key)
-    is_known = any(same_value(key, live, value) for value in (override.value, override.declared))
+    live = observation.live.value(*override.pair)
+    is_known = has_written(override, live, applied) or same_value(
+        override.key, live, override.declared
+    )
     return override.declared if observation.at < override.until or is_known else applied

@@ -1,13 +1,17 @@
 """Drift alone: live values against those applied last, with the time of the first observation."""
 
 import asyncio
+from dataclasses import replace
+
+import pytest
 
 from reconciler.errors import WrongCluster
 from reconciler.quota.planner.desired_state import merge
-from reconciler.quota.policy import DriftMode, Rules
+from reconciler.quota.policy import DriftMode, Policy, Rules
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import drift, note_drift, observe, prepare
-from reconciler.reconcile.drift import as_applied, observe_drift
+from reconciler.reconcile import NewOverride, drift, note_drift, observe, prepare
+from reconciler.reconcile.drift import as_applied, find_expired, observe_drift
+from tests.fakes.cluster import LOST
 from tests.reconcile.scenarios import ALICE, BOB, RATE, SHARE, World, declared, documents, state
 
 TWO = documents({ALICE: {RATE: 2048.0, SHARE: 50.0}, BOB: {RATE: 4096.0}})
@@ -82,6 +86,35 @@ def test_the_records_as_desired_state_equal_the_applied_values():
     assert dict(desired.limits) == {ALICE: (1.0, None, 2.0, None, None)}
     assert desired.conflicts == ()
     assert desired.documents == {"a/one", "a/two"}
+
+
+@pytest.mark.parametrize("declared_value", [100.0, None], ids=["declared", "suspended"])
+@pytest.mark.parametrize("lost_values", [(), (600.0,), (600.0, 700.0)])
+def test_the_records_end_overrides_whose_last_was_never_written(lost_values, declared_value):
+    """Without documents, as for a correction of drift, what was declared follows them or, if nothing was, what they replaced."""
+    world = World()
+    applied = declared(ALICE, {RATE: 100.0})
+    world.apply(merge([applied]))
+    desired = merge([replace(applied, suspended=declared_value is None)])
+    for value in (500.0, *lost_values):
+        if value in lost_values:
+            world.cluster.faults.unknown[ALICE] = LOST
+        until = world.cluster.clock.now() + 100.0
+        new_override = NewOverride(
+            entity=ALICE, key=RATE, value=value, until=until, principal="me", reason="incident"
+        )
+        world.apply(desired, overrides=(new_override,))
+        world.cluster.clock.advance(66.0)
+    world.cluster.faults.unknown.clear()
+    world.cluster.clock.advance(100.0)
+    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
+    observation = asyncio.run(observe(world.ports, world.orders))
+    (expired,) = find_expired(observation, world.orders.rules)
+    assert (expired.live, expired.expected) == (500.0, 100.0)
+    upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
+    world.apply(as_applied(observation), rules=upsert)
+    assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
+    assert world.owned().overrides == {}
 
 
 def looked(world: World, *, notes: bool = True) -> Reconciliation:
