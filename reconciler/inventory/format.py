@@ -21,7 +21,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from reconciler.base import bounded_json
 from reconciler.base.compact_json import compact
@@ -47,6 +47,7 @@ KIND: Final = "kquota-inventory"
 FORMAT: Final = 1
 
 _V = TypeVar("_V")
+_Records: TypeAlias = Mapping[Entity, OwnershipRecord]
 _ENCODE: Final = compact()
 _SECTIONS: Final = {
     "writers": 4,
@@ -207,13 +208,8 @@ def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
     return *values, intent.backing.applied, table.place(intent.backing.owner)
 
 
-def _override_values(
-    override: Override, records: Mapping[Entity, OwnershipRecord], table: _OwnerTable
-) -> tuple[object, ...]:
-    """Return seven values, and up to two more: the owner of the replaced value, and the values of earlier overrides.
-
-    The last is left out if there is none, the owner if it follows from the seven and the records.
-    """
+def _override_values(override: Override, records: _Records, table: _OwnerTable) -> Sequence[object]:
+    """Return seven values, and up to two more that do not follow from them and the records (``_with_implied``)."""
     values = (
         _number(override.value),
         override.until,
@@ -223,19 +219,24 @@ def _override_values(
         _number(override.declared),
         override.ends_with_document,
     )
-    owner = override.before_owner
-    place = None if owner is None else table.place(owner)
-    if override.earlier_values:
+    implied = _with_implied(override, records)
+    place = None if override.before_owner is None else table.place(override.before_owner)
+    if override.earlier_values != implied.earlier_values:
         return *values, place, [_number(value) for value in override.earlier_values]
-    return values if owner == _implied_owner(override, records) else (*values, place)
+    return values if override.before_owner == implied.before_owner else (*values, place)
 
 
-def _implied_owner(override: Override, records: Mapping[Entity, OwnershipRecord]) -> Owner | None:
-    """Return the owner of the replaced value that a row without it implies: that of the record, if it was declared."""
-    owner = records.get(override.entity, NO_RECORD).owners[COLUMN_OF[override.key]]
-    is_owned = owner is not None and bool(owner.document) and override.before is not None
+def _with_implied(override: Override, records: _Records) -> Override:
+    """Return an override with what a row without its last two values implies."""
+    # A recorded value that no document owns is that of an override. A declared value had the recorded owner.
+    record, column = records.get(override.entity, NO_RECORD), COLUMN_OF[override.key]
+    owner, applied = record.owners[column], record.applied[column]
+    if owner is not None and not owner.document:
+        earlier_values = () if applied == override.value else (applied,)
+        return replace(override, before_owner=None, earlier_values=earlier_values)
     is_declared = same_value(override.key, override.before, override.declared)
-    return owner if is_owned and is_declared else None
+    before_owner = owner if override.before is not None and is_declared else None
+    return replace(override, before_owner=before_owner, earlier_values=())
 
 
 def _number(value: float | None) -> float | str | None:
@@ -338,9 +339,7 @@ def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, l
         yield (read_slots(values[:3]), Key(str(values[3]))), values[4:]
 
 
-def _override(
-    row: object, records: Mapping[Entity, OwnershipRecord], owners: Sequence[Owner]
-) -> Override:
+def _override(row: object, records: _Records, owners: Sequence[Owner]) -> Override:
     ((pair, values),) = _pairs([row], 7, 8, 9)
     value, until, principal, reason, before, declared, ends, *more = values
     if not (isinstance(principal, str) and isinstance(reason, str) and isinstance(ends, bool)):
@@ -355,13 +354,13 @@ def _override(
         before=_read_number(before),
         declared=_read_number(declared),
         ends_with_document=ends,
-        earlier_values=tuple(_read_number(earlier) for earlier in _list(more[1]))
-        if len(more) > 1
-        else (),
     )
-    if not more:
-        return replace(override, before_owner=_implied_owner(override, records))
-    return replace(override, before_owner=None if more[0] is None else _at(owners, more[0]))
+    override = _with_implied(override, records)
+    if more:
+        override = replace(override, before_owner=None if more[0] is None else _at(owners, more[0]))
+    if len(more) > 1:
+        override = replace(override, earlier_values=tuple(map(_read_number, _list(more[1]))))
+    return override
 
 
 def _owner(row: object) -> Owner:

@@ -13,7 +13,14 @@ from reconciler.inventory.cluster_records import ClusterRecords
 from reconciler.inventory.format import decode, encode
 from reconciler.inventory.writers import InventoryWriter, RecordedWriter
 from reconciler.quota.keys import Key
-from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords
+from reconciler.quota.ownership import (
+    Override,
+    OverrideSet,
+    Owner,
+    OwnershipRecord,
+    OwnershipRecords,
+    Recorded,
+)
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 from tests.inventory.samples import ALICE, CHANGES, RECORD_CHANGES
 
@@ -238,6 +245,43 @@ def test_the_row_of_an_override_has_the_values_of_those_before_it():
         damaged = text.replace(f"{row}]", f"{row},1,{damage}]", 1).encode()
         with pytest.raises(InventoryError, match="damaged"):
             decode(damaged, location="inv.json")
+
+
+@pytest.mark.parametrize("document_name", ["", "team/alice"])
+def test_an_override_of_an_earlier_version_replaced_the_one_whose_value_no_document_owns(
+    document_name,
+):
+    """It is written as before, so that the earlier version reads it again."""
+    recorded = Recorded(
+        entity=ALICE,
+        key=Key.PRODUCER_BYTE_RATE,
+        value=20.0,
+        owner=Owner(document=document_name, since=1.0),
+    )
+
+    def count_items(value: float, *earlier_values: float | None) -> int:
+        override = Override(
+            entity=ALICE,
+            key=Key.PRODUCER_BYTE_RATE,
+            value=value,
+            until=9.0,
+            author="me",
+            reason="night",
+            earlier_values=earlier_values,
+        )
+        owned = OwnershipRecords(cluster_id="lkc").with_changes(
+            [recorded, OverrideSet(override=override)]
+        )
+        content = encode({"lkc": ClusterRecords(owned=owned)})
+        assert (
+            decode(content, location="inv.json")["lkc"].owned.overrides[override.pair] == override
+        )
+        (row,) = json.loads(content)["clusters"]["lkc"]["overrides"]
+        return len(row)
+
+    assert count_items(20.0) == 11
+    assert count_items(30.0, 20.0) == (13 if document_name else 11)
+    assert count_items(30.0, 20.0, None) == 13
 
 
 @given(st.integers(min_value=0), st.sampled_from([b"", b"x", b"\xff", b'"', b"{"]))
