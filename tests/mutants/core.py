@@ -131,8 +131,8 @@ FAULTS: tuple[Fault, ...] = (
         "planner/ended_overrides",
         (
             "a new declared value is compared with the value of the override that ended",
-            "        if not override.ends_with_document\n    )",
-            "        if override.ends_with_document\n    )",
+            "        if not (\n            override.ends_with_document\n",
+            "        if (\n            override.ends_with_document\n",
             ENDS,
         ),
         (

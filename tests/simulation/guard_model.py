@@ -54,7 +54,7 @@ def refusals(
             replaced = override.before
             if change.claim is None or change.after == replaced:
                 continue
-            if not override.ends_with_document:
+            if not (override.ends_with_document and before.get(change.pair) == override.value):
                 _ = before.pop(change.pair, None)
                 if replaced is not None:
                     before[change.pair] = replaced

@@ -26,7 +26,7 @@ def select_judged(
 
     Not judged are overrides, and ends of overrides that restore a value. A new declared value is compared with the
     value that the override replaced: compared with an override to a tenth it would look ten times too large. After a
-    rollback it is compared with the rolled-back value, which is in place of the declared one.
+    rollback it is compared with the rolled-back value, if that is live: it is in place of the declared one.
     """
     judged_changes = tuple(
         change
@@ -42,7 +42,10 @@ def select_judged(
     return judged_changes, live.with_values(
         (override.entity, override.key, override.before)
         for override in ended
-        if not override.ends_with_document
+        if not (
+            override.ends_with_document
+            and same_value(override.key, live.value(*override.pair), override.value)
+        )
     )
 
 

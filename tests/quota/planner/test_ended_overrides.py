@@ -36,11 +36,12 @@ def ended(
     declared: float | None,
     ends_with_document: bool = False,
     is_before_owned: bool = False,
+    value: float = 7.0,
 ) -> Override:
     return Override(
         entity=ALICE,
         key=RATE,
-        value=7.0,
+        value=value,
         until=1.0,
         author="me",
         reason="incident",
@@ -62,18 +63,28 @@ def change(cause: Cause, after: float | None, *, is_declared: bool = True) -> Qu
     )
 
 
-@given(VALUES, VALUES, VALUES, st.booleans(), st.booleans())
-@example(declared=1.0, before=2.0, after=1.0, is_declared=True, ends_with_document=False)
-@example(declared=None, before=2.0, after=2.0, is_declared=True, ends_with_document=False)
+@given(
+    declared=VALUES,
+    before=VALUES,
+    after=VALUES,
+    is_declared=st.booleans(),
+    is_rollback=st.booleans(),
+    value=st.sampled_from([7.0, 3.0]),
+)
+@example(declared=1.0, before=2.0, after=1.0, is_declared=True, is_rollback=False, value=7.0)
+@example(declared=1.0, before=2.0, after=1.0, is_declared=True, is_rollback=True, value=7.0)
+@example(declared=None, before=2.0, after=2.0, is_declared=True, is_rollback=False, value=7.0)
+# The rollback of an override was never written, so that the value of the override is live.
+@example(declared=1.0, before=2.0, after=1.0, is_declared=True, is_rollback=True, value=3.0)
 def test_an_end_is_judged_if_it_writes_another_value_than_the_override_replaced(
-    declared, before, after, is_declared, ends_with_document
+    *, declared, before, after, is_declared, is_rollback, value
 ):
     """A declared value that was not live when the override began may be one that guards refused."""
-    override = ended(before=before, declared=declared, ends_with_document=ends_with_document)
+    override = ended(before=before, declared=declared, ends_with_document=is_rollback, value=value)
     end = change(Cause.OVERRIDE_EXPIRED, after, is_declared=is_declared)
     changes, state = select_judged([end], LIVE, {(ALICE, RATE): override})
     assert changes == ((end,) if is_declared and after != before else ())
-    is_compared_as_live = not changes or ends_with_document
+    is_compared_as_live = not changes or (is_rollback and value == 7.0)
     assert state.value(ALICE, RATE) == (7.0 if is_compared_as_live else before)
 
 
