@@ -24,8 +24,10 @@ class InventoryWriter:
     # beside any other, and is not stored.
     manages: bool = True
     forgets: frozenset[str] = frozenset()  # ids of writers that no longer exist
-    # The command that applies its documents, to which `--forget-writer` is added. It is not stored.
+    # The command that applies its documents, to which `--forget-writer` is added, and the file that its project has to name
+    # as `inventory.file`; "" = it does. They are not stored.
     apply_command: str = field(default="kquota apply", compare=False)
+    unnamed_file: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,11 @@ def check_alone(
             f"--forget-writer {shlex.quote(recorded_writer.writer.id)}"
             for recorded_writer in overlapping_writers
         )
+        condition = (
+            f" with inventory.file: {writer.unnamed_file} in the project file, because a relative path names another file there"
+            if writer.unnamed_file
+            else ""
+        )
         raise PlanRefused(
             f"another writer manages the same entities: {first.id!r} ({first.description})",
             violations=tuple(
@@ -66,7 +73,7 @@ def check_alone(
                 for recorded_writer in overlapping_writers
             ),
             hint="use scopes that do not overlap; if the other writer no longer exists, for example because its cluster"
-            f" has another name now: {writer.apply_command} {forgetting}",
+            f" has another name now: {writer.apply_command} {forgetting}{condition}",
         )
 
 

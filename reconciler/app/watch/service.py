@@ -221,12 +221,16 @@ class ClusterSessions:
         audit = self._path_of(project_cluster.audit_log)
         # The same writer id as `kquota apply` and `kquota override` of this project: they take turns with the
         # records.
-        records_file = RecordsFile(self._path_of(str(project_cluster.inventory.file)))
+        named_file = str(project_cluster.inventory.file)
+        records_file = RecordsFile(self._path_of(named_file))
         writer = InventoryWriter(
             id=f"kquota:{name}",
             description="kquota watch",
             scope=project_cluster.cluster.scope,
             apply_command=shlex.join(["kquota", "apply", "--cluster", name]),
+            unnamed_file=""
+            if Path(named_file).is_absolute()
+            else str(records_file.path.absolute()),
         )
         inventory = FileInventory(records_file, clock=self._clock, writer=writer)
         events = ClientEvents(

@@ -104,7 +104,10 @@ def test_a_renamed_cluster_is_refused_with_the_command_that_continues(
     records = watch.state / ".kquota" / "inventory.json"
     records.write_text(records.read_text().replace("kquota:prod", "kquota:old name"))
     with watch:
-        watch.wait_for_log("kquota apply --cluster prod --forget-writer 'kquota:old name'")
+        watch.wait_for_log(
+            "kquota apply --cluster prod --forget-writer 'kquota:old name'"
+            f" with inventory.file: {records.absolute()} in the project file"
+        )
         watch.end()
 
 
