@@ -89,7 +89,8 @@ def test_ten_thousand_documents_are_applied_in_few_requests_and_verified(
                 sent["full describe" if is_full(request.frame) else "poll"] += 1
         assert sent["validate-only"] <= 16
         assert sent["alter"] <= 16
-        assert sent["full describe"] == 2
+        # One before the changes; a broker that shows them late is described again.
+        assert 2 <= sent["full describe"] <= 16
         again = kquota(tmp_path, "plan", "--detailed-exitcode")
         assert again.returncode == 0, again.stdout
         assert "Nothing to do: 30,000 declared limits in sync." in again.stdout
