@@ -40,6 +40,13 @@ class Observation:
     scram_users: frozenset[str] = frozenset()
     # When, in monotonic seconds. Older than anything if this process did not observe it.
     monotonic_at: float = -math.inf
+    # The intents that it settles.
+    settlement: Settlement = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Settle the intents once: thousands of overrides and changes refer to the settlement."""
+        settlement = settle_intents(self.owned, self.live, now=self.at)
+        object.__setattr__(self, "settlement", settlement)
 
     @property
     def principals(self) -> frozenset[Principal]:
@@ -59,11 +66,6 @@ class Observation:
             for pair, intent in self.owned.intents.items()
             if intent.may_still_land(now) and not has_landed(pair, intent, self.live)
         }
-
-    @property
-    def settlement(self) -> Settlement:
-        """The intents that this observation settles."""
-        return settle_intents(self.owned, self.live, now=self.at)
 
 
 async def observe(ports: ReconcilePorts, options: ReconcileOptions) -> Observation:

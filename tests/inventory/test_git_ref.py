@@ -42,7 +42,8 @@ class SlowRefs(MemoryRefs):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._loop = loop
-        self.write_begun = threading.Event()
+        self.write_begun, self.may_write = threading.Event(), threading.Event()
+        self.may_write.set()
 
     def read(self, ref):
         self._wait_for_the_loop()
@@ -51,6 +52,7 @@ class SlowRefs(MemoryRefs):
     def write(self, ref, content, *, expected, message):
         self.write_begun.set()
         self._wait_for_the_loop()
+        assert self.may_write.wait(60)
         return super().write(ref, content, expected=expected, message=message)
 
     def _wait_for_the_loop(self) -> None:
@@ -95,11 +97,13 @@ def test_a_write_that_was_cancelled_after_its_begin_is_followed_by_the_next_one(
         refs = SlowRefs(asyncio.get_running_loop())
         inventory = opened(refs)
         await inventory.load("lkc")
+        refs.may_write.clear()
         writing = asyncio.ensure_future(inventory.write("lkc", CHANGES[:1]))
         assert await asyncio.to_thread(refs.write_begun.wait, 30)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing
+        refs.may_write.set()
         await inventory.load("other")  # after the first write: both use the thread of git
         await inventory.write("lkc", CHANGES[1:2])
         assert len(refs.files["refs/kquota/lkc"]) == 2

@@ -322,11 +322,12 @@ async def test_a_deadline_without_an_attempt_names_the_last_known_cause() -> Non
     clock = FakeClock()
     async with ScriptedBroker() as broker:
         pass
-    async with client(broker, clock=clock) as our:
+    pauses = {"reconnect_backoff_ms": 600_000, "reconnect_backoff_max_ms": 600_000}
+    async with client(broker, clock=clock, **pauses) as our:
         with pytest.raises(ConnectionRefused):
-            await our.describe(timeout=0.001)
+            await our.describe(timeout=120)
         with pytest.raises(RequestTimeout, match="before a connection was made") as caught:
-            await our.describe(timeout=0.001)
+            await our.describe(timeout=120)
     assert caught.value.message.endswith(
         f"; last known cause: {broker.address}: Connection refused"
     )
