@@ -25,6 +25,7 @@ from reconciler.sandbox import (
 from reconciler.sandbox.settings import MECHANISMS
 from tests.cli.brokers import SandboxThread
 from tests.contract.raw import RawConnection
+from tests.servers import raw_quotas
 from tests.servers.properties import USERS
 
 T = TypeVar("T")
@@ -66,16 +67,7 @@ class Target:
 
     def clear(self) -> None:
         """Remove every quota and wait until the removal is visible."""
-        with self.connect() as connection:
-            present = connection.quotas()
-            entities = list(present)
-            for start in range(0, len(entities), 2_000):
-                chunk = entities[start : start + 2_000]
-                answer = connection.alter(
-                    *((names, tuple((key, None) for key in present[names])) for names in chunk)
-                )
-                assert {code for _, code, _ in answer.results} == {0}
-            connection.settled({})
+        raw_quotas.clear(self.port)
 
 
 def lines_of(version: str) -> tuple[str, ...]:

@@ -134,7 +134,12 @@ def set_quotas(
 
 
 def clear(port: int) -> None:
-    """Remove every quota, and wait until the broker at `port` shows none."""
+    """Remove every quota, and wait until the broker at `port` shows none.
+
+    Changes become visible in the order of the metadata log. So a new one is awaited first: acknowledged changes that the
+    broker does not show yet would come after the removal.
+    """
+    set_quotas(port, {entity(user="last"): {"producer_byte_rate": 1.0}})
     present = describe(port)
     for chunk in _chunks(present):
         alter(port, {owner: dict.fromkeys(present[owner]) for owner in chunk})
