@@ -403,6 +403,22 @@ def test_only_the_listed_modules_wait_without_an_event_loop(trees: Trees) -> Non
     assert waits == set(BLOCKING)
 
 
+def test_every_module_that_accepts_connections_on_an_event_loop_closes_its_listeners_without_a_leak() -> (
+    None
+):
+    """A socket that leaks fails the test in which Python removes it, long after the test that leaked it."""
+    opening = re.compile(r"asyncio\.start_server\(|get_running_loop\(\)\.create_server\(")
+    sources = {
+        relative(path): path.read_text(encoding="utf-8")
+        for folder in ("reconciler", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    modules = {name for name, source in sources.items() if opening.search(source)}
+    closing = {name for name in modules if re.search(r"close_listeners[(,]", sources[name])}
+    # Its only connection has been accepted when it ends.
+    assert modules - closing == {"tests/limits/test_webhook.py"}
+
+
 def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None:
     """Such a thread needs the interpreter after the end of the call, and aborts a process that ends meanwhile."""
     allowed = {

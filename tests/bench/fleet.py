@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler.base.listeners import close_listeners
 from reconciler.sandbox import Sandbox, SandboxSettings
 from tests.bench.harness import ROUNDS, Figures
 from tests.cli.projects import CLUSTER, PROJECT, quota
@@ -45,7 +46,7 @@ async def serve(folder: Path, number: int) -> None:
             cluster_id = f"fleet{index:05}AAAAAAAAAAAA"
             if index % HUNG_EVERY == HUNG_EVERY - 1:
                 server = await asyncio.start_server(_never, "127.0.0.1", 0)
-                stack.callback(server.close)
+                stack.push_async_callback(close_listeners, [server])
                 port = server.sockets[0].getsockname()[1]
             else:
                 sandbox = await stack.enter_async_context(

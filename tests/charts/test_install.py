@@ -77,9 +77,7 @@ def test_a_release_is_installed_upgraded_and_removed_and_only_the_objects_to_kee
     kube = fresh_kube
     kube.helm("install", RELEASE, str(CHART), "-n", home, *WAIT)
     kube.kubectl("-n", home, "rollout", "status", f"deployment/{FULLNAME}", "--timeout=240s")
-    kube.kubectl(
-        "wait", "--for=condition=Established", "crd/clientquotas.kafka-quotas.io", "--timeout=240s"
-    )
+    kube.wait_established("crd/clientquotas.kafka-quotas.io")
     stdout = kube.helm("get", "notes", RELEASE, "-n", home).stdout
     assert "watches all namespaces" in stdout
 

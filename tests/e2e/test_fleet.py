@@ -13,6 +13,7 @@ from typing import Self
 
 import pytest
 
+from reconciler.base.listeners import close_listeners
 from reconciler.sandbox import Sandbox, SandboxSettings
 from reconciler.sandbox.authorizer import READER, Authorizer
 from reconciler.sandbox.settings import Listener, ListenerProtocol
@@ -71,9 +72,8 @@ class FleetThread:
 
     async def _port(self, stack: AsyncExitStack, number: int) -> int:
         if number in HUNG:
-            server = await stack.enter_async_context(
-                await asyncio.start_server(self._until_stopped, "127.0.0.1", 0)
-            )
+            server = await asyncio.start_server(self._until_stopped, "127.0.0.1", 0)
+            stack.push_async_callback(close_listeners, [server])
             return server.sockets[0].getsockname()[1]
         refusing = number in REFUSING
         protocol = ListenerProtocol.SASL_PLAINTEXT if refusing else ListenerProtocol.PLAINTEXT

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from typing import Self
 
+from reconciler.base.listeners import close_listeners
+
 
 class Relay:
     """A relay as an async context manager; clients connect to `port`.
@@ -25,7 +27,7 @@ class Relay:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
+        await close_listeners([self._server])
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Self, TypeAlias
 
+from reconciler.base.listeners import close_listeners
 from reconciler.errors import AuthenticationError
 from reconciler.wire import frames
 from reconciler.wire.apis import (
@@ -237,7 +238,7 @@ class ScriptedBroker:
     async def stop(self) -> None:
         if self._server is None:
             return
-        self._server.close()
+        await close_listeners([self._server])
         self.cut()
         for task in list(self._tasks):
             task.cancel()

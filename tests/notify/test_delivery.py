@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.base.http.client import HttpClient
 from reconciler.base.http.retry import POLICIES, Peer
+from reconciler.base.listeners import close_listeners
 from reconciler.errors import ConfigError, NotifyError
 from reconciler.notify.delivery import deliver
 from reconciler.notify.endpoint import endpoint
@@ -109,8 +110,7 @@ def test_a_hung_receiver_costs_one_deadline_per_try():
                     policy=policy,
                 )
         over.set()
-        server.close()
-        await server.wait_closed()
+        await close_listeners([server])
 
     asyncio.run(story())
 

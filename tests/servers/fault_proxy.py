@@ -20,6 +20,7 @@ from tests.servers.kafka import KafkaCluster
 from tests.servers.properties import Listener
 
 LARGEST_FRAME = 256 * 1024 * 1024
+STEPS_TO_HANDLER = 3  # of the event loop, from an accepted connection to its handler
 BEFORE_FORWARDING = frozenset({Action.CUT_BEFORE, Action.HOLD_REQUEST})
 
 
@@ -138,7 +139,7 @@ class FaultProxy:
             return
         self._started.set_result(server.sockets[0].getsockname()[1])
         await self._stop.wait()
-        server.close()
+        await _close_listeners(server)
         self._cancel_all()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await server.wait_closed()
@@ -153,6 +154,8 @@ class FaultProxy:
         task = self._loop.create_task(self._serve(self.connections, reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        # A task that is cancelled before it starts closes nothing itself.
+        task.add_done_callback(lambda _: writer.close())
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
@@ -262,6 +265,15 @@ async def _read_frame(reader: asyncio.StreamReader) -> bytes:
 
 def _send(writer: asyncio.StreamWriter, frame: bytes) -> None:
     writer.write(struct.pack(">i", len(frame)) + frame)
+
+
+async def _close_listeners(server: asyncio.Server) -> None:
+    """Stop listening once each accepted connection has its handler; the event loop leaks the socket of one without."""
+    for listening in server.sockets:
+        asyncio.get_running_loop().remove_reader(listening)
+    for _ in range(STEPS_TO_HANDLER):
+        await asyncio.sleep(0)
+    server.close()
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

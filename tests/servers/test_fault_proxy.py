@@ -1,9 +1,11 @@
 """Tests of each fault, in front of a broker that responds to every frame."""
 
+import gc
 import socket
 import socketserver
 import struct
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -173,3 +175,18 @@ def test_a_stopped_broker_is_a_closed_connection(upstream: socketserver.Threadin
             ask(proxy)
         proxy.point_at(upstream.server_address[1])
         assert ask(proxy) == BODY
+
+
+def test_a_connection_during_the_end_of_a_proxy_is_closed() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        for _ in range(20):
+            clients = [socket.socket() for _ in range(5)]
+            with FaultProxy() as proxy:
+                for client in clients:
+                    client.setblocking(False)
+                    client.connect_ex(("127.0.0.1", proxy.port))
+            for client in clients:
+                client.close()
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []

@@ -52,7 +52,7 @@ def definition(world: World) -> Iterator[World]:
             eventually(lambda: not world.get(CRD, kind="customresourcedefinition"))
         if not world.get(CRD, kind="customresourcedefinition"):
             world.kube.kubectl("create", "-f", "-", input=json.dumps(crd))
-        world.kube.kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{CRD}")
+        world.kube.wait_established(f"crd/{CRD}")
 
 
 def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
@@ -80,7 +80,7 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     # From here on nothing is found by polling every two seconds: the watch must come back, too.
     world.cluster(**_sync(world), interval="1h")
     world.kube.kubectl("create", "-f", "-", input=json.dumps(crd))
-    world.kube.kubectl("wait", "--for=condition=Established", "--timeout=240s", f"crd/{CRD}")
+    world.kube.wait_established(f"crd/{CRD}")
     world.kube.apply(*(world.document(name) for name in names), namespace=world.team)
     world.becomes(names[0], "Synced")
     for name in names:

@@ -99,7 +99,7 @@ def test_new_crds_during_operation_lose_and_rewrite_nothing(world: World) -> Non
             written = sent(proxy)
             with world.counted() as writes:
                 kube.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRDS))
-                kube.kubectl("wait", "--for=condition=Established", "-f", str(CRDS))
+                kube.wait_established("-f", str(CRDS))
                 passes = operator.metric("kquota_passes_total")
                 eventually(lambda: operator.metric("kquota_passes_total") >= passes + 3)
             # Deletions come from the end of other tests' namespaces.

@@ -298,8 +298,12 @@ class KubeCluster:
     def install_crds(self, folder: Path = CRDS) -> None:
         """Apply the CRDs in `folder`; wait until they are established."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(folder))
+        self.wait_established("-f", str(folder))
+
+    def wait_established(self, *crds: str) -> None:
+        """Wait until CRDs, as arguments of kubectl, are established."""
         # A new CRD has no conditions yet, which is an error for `kubectl wait`.
-        wait = ("wait", "--for=condition=Established", "--timeout=240s", "-f", str(folder))
+        wait = ("wait", "--for=condition=Established", "--timeout=240s", *crds)
         self.wait_until(
             lambda: self.kubectl(*wait, check=False).returncode == 0,
             "establish the CRDs",
