@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
-from reconciler.quota.keys import COLUMNS, Key, same_value
-from reconciler.quota.ownership import Override
+from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.ownership import (
+    NO_RECORD,
+    Override,
+    OverrideEnded,
+    OwnershipRecords,
+    RecordChange,
+    RecordDropped,
+    Recorded,
+)
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, DesiredState, merge
 from reconciler.quota.planner.plan import Finding, Plan
@@ -43,6 +51,7 @@ def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverrid
 
 
 def _compare(observation: Observation, rules: Rules) -> Plan:
+    observation = settle_replaced_overrides(observation)
     return compare(
         desired=as_applied(observation),
         owned=observation.owned,
@@ -72,11 +81,8 @@ async def observe_drift(
     )
     try:
         observation = await observe(ports, observe_options)
-        prepared = preview(
-            observation,
-            as_applied(observation),
-            observe_options,
-            verdict=ValidationResult(source="none"),
+        prepared = preview_against_records(
+            observation, observe_options, verdict=ValidationResult(source="none")
         )
         if notes:
             await note_drift(ports, prepared)
@@ -104,17 +110,25 @@ async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
     )
 
 
+def preview_against_records(
+    observation: Observation, options: ReconcileOptions, *, verdict: ValidationResult
+) -> PreparedPlan:
+    """Return the plan with the records as the documents: differences from them are drift."""
+    observation = settle_replaced_overrides(observation)
+    return preview(observation, as_applied(observation), options, verdict=verdict)
+
+
 def as_applied(observation: Observation) -> DesiredState:
     """Return documents that declare what was applied last; under an override, what was declared when it began."""
     declarations: list[Declaration] = []
-    overrides = observation.owned.overrides
-    for subject, record in observation.owned.records.items():
+    owned = settle_replaced_overrides(observation).owned
+    for subject, record in owned.records.items():
         columns = [
             (key, declared, owner)
             for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
             if value is not None
             and owner is not None
-            and (declared := _declared_value(value, overrides.get((subject, key)), observation))
+            and (declared := _declared_value(value, owned.overrides.get((subject, key))))
             is not None
         ]
         for owner in dict.fromkeys(column_owner for _, _, column_owner in columns):
@@ -130,18 +144,44 @@ def as_applied(observation: Observation) -> DesiredState:
     return merge(declarations)
 
 
-def _declared_value(
-    applied: float, override: Override | None, observation: Observation
-) -> float | None:
-    """Return the declared value of a pair whose override applied another value.
+def _declared_value(applied: float, override: Override | None) -> float | None:
+    return applied if override is None else override.declared
 
-    After the end of the override, a live value that is neither the declared one nor that of an override is drift from
-    the value applied last.
+
+def settle_replaced_overrides(observation: Observation) -> Observation:
+    """Return the observation without overrides that have ended and whose value another writer replaced.
+
+    What was declared when such an override began counts as applied last or, if nothing was, what a document owned then.
+    Otherwise a correction of the drift would write the value of the override again, for good.
     """
-    if override is None:
-        return applied
-    live = observation.live.value(*override.pair)
-    is_known = has_written(override, live, applied) or same_value(
-        override.key, live, override.declared
+    settled = observation.settlement.owned
+    changes: list[RecordChange] = []
+    for pair, override in settled.overrides.items():
+        applied, live = settled.applied_value(pair), observation.live.value(*pair)
+        is_over = observation.at >= override.until and pair not in settled.intents
+        if not is_over or has_written(override, live, applied):
+            continue
+        changes.append(OverrideEnded(entity=override.entity, key=override.key))
+        if has_written(override, applied, applied):
+            changes.append(_record_before(override, settled))
+    if not changes:
+        return observation
+    before = observation.owned
+    # A change of a record clears its marks. This is the same drift, and of the same document.
+    owned = replace(
+        before.with_changes(changes), drift_since=before.drift_since, orphaned=before.orphaned
     )
-    return override.declared if observation.at < override.until or is_known else applied
+    return replace(observation, owned=owned)
+
+
+def _record_before(override: Override, owned: OwnershipRecords) -> RecordChange:
+    """Return the record of a pair as if its override had never been applied."""
+    record = owned.records.get(override.entity, NO_RECORD)
+    value, owner = override.declared, dict(record.pairs()).get(override.key)
+    if value is None and override.before_owner is not None:
+        value, owner = override.before, override.before_owner
+    return (
+        RecordDropped(entity=override.entity, key=override.key)
+        if value is None or owner is None
+        else Recorded(entity=override.entity, key=override.key, value=value, owner=owner)
+    )

@@ -117,6 +117,52 @@ def test_the_records_end_overrides_whose_last_was_never_written(lost_values, dec
     assert world.owned().overrides == {}
 
 
+@pytest.mark.parametrize("new_value", [None, 700.0, 100.0], ids=["removed", "changed", "restored"])
+@pytest.mark.parametrize("owner", ["declared", "suspended", "none"])
+def test_a_value_that_replaced_that_of_an_ended_override_drifts_from_what_was_declared_before(
+    new_value, owner
+):
+    world = World()
+    applied = declared(ALICE, {RATE: 100.0})
+    if owner == "none":
+        world.cluster.write(ALICE, RATE, 100.0)
+    else:
+        world.apply(merge([applied]))
+    desired = {
+        "declared": merge([applied]),
+        "suspended": merge([replace(applied, suspended=True)]),
+        "none": merge([]),
+    }[owner]
+    until = world.cluster.clock.now() + 100.0
+    new_override = NewOverride(
+        entity=ALICE, key=RATE, value=500.0, until=until, principal="me", reason="incident"
+    )
+    world.apply(desired, overrides=(new_override,))
+    assert world.cluster.truth == state({ALICE: {RATE: 500.0}})
+    world.cluster.write(ALICE, RATE, new_value)
+    world.cluster.clock.advance(101.0)
+    drifts = owner != "none" and new_value != 100.0
+    reconciliation = looked(world)
+    findings = [
+        (finding.applied, finding.live, finding.since)
+        for finding in reconciliation.preview.plan.drift
+    ]
+    first_seen = world.cluster.clock.now()
+    assert findings == ([(100.0, new_value, first_seen)] if drifts else [])
+    assert set(world.owned().drift_since) == ({(ALICE, RATE)} if drifts else set())
+    # A second observation sees the same drift.
+    world.cluster.clock.advance(10.0)
+    second = looked(world)
+    assert [finding.since for finding in second.preview.plan.drift] == [first_seen] * drifts
+    # The correction, whose options permit drift to be written.
+    upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
+    for _ in range(2):
+        world.apply(as_applied(asyncio.run(observe(world.ports, world.orders))), rules=upsert)
+    value = new_value if owner == "none" else 100.0
+    assert world.cluster.truth == state({} if value is None else {ALICE: {RATE: value}})
+    assert world.owned().overrides == {}
+
+
 def looked(world: World, *, notes: bool = True) -> Reconciliation:
     return asyncio.run(observe_drift(world.ports, world.orders, cluster="prod", notes=notes))
 

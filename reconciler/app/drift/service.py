@@ -31,8 +31,8 @@ from reconciler.quota.results.report import (
     ValidationResult,
     expired_overrides,
 )
-from reconciler.reconcile import PreparedPlan, note_drift, observe, preview
-from reconciler.reconcile.drift import as_applied
+from reconciler.reconcile import PreparedPlan, note_drift, observe
+from reconciler.reconcile.drift import preview_against_records
 from reconciler.render.units import count
 
 
@@ -190,9 +190,8 @@ async def observe_drift(
             unlocked = target.command("drift", "--read-only")
             error.hint += f"; `{unlocked}` shows drift meanwhile"
             raise
-        # The ownership records serve as the documents: differences from them are drift.
-        prepared = preview(
-            observation, as_applied(observation), options, verdict=ValidationResult(source="none")
+        prepared = preview_against_records(
+            observation, options, verdict=ValidationResult(source="none")
         )
         if not read_only:
             try:

@@ -17,8 +17,8 @@ from reconciler.inventory.audit_log import read_entries
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.quota.precedence import Principal
-from reconciler.reconcile import PreparedPlan, preview
-from reconciler.reconcile.drift import as_applied
+from reconciler.reconcile import PreparedPlan
+from reconciler.reconcile.drift import preview_against_records
 from reconciler.render.html.facts import ClusterPage
 
 
@@ -87,10 +87,7 @@ async def _without_documents(
     records = RecordOptions(none=request.sources.no_inventory)
     task = PlanTask(target=target, desired=DesiredState(), options=options, records=records)
     first = await _prepare(notices, task, request.snapshot)
-    # The ownership records serve as the documents: differences from them are drift.
-    return preview(
-        first.observation, as_applied(first.observation), options, verdict=first.preview.verdict
-    )
+    return preview_against_records(first.observation, options, verdict=first.preview.verdict)
 
 
 async def _prepare(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
