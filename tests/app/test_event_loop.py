@@ -21,6 +21,8 @@ def outer(_number: int, _frame: FrameType | None) -> None:
 def outer_handlers() -> Iterator[None]:
     """Handlers that a program set before the loop."""
     previous = {number: signal.signal(number, outer) for number in SIGNALS}
+    # An open Spark session has a handler of its own.
+    previous[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in previous.items():
         _ = signal.signal(number, handler)

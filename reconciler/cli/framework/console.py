@@ -280,6 +280,8 @@ class ProgressLine:
         pause = _BAR_EVERY_SECONDS if self._console.err_terminal else _LINE_EVERY_SECONDS
         if now - self._began < BAR_AFTER_SECONDS or now - self._shown < pause:
             return
+        if total and done >= total and self._shown < self._began:
+            return  # The phase has ended, and nothing of it was shown.
         self._shown = now
         if not self._console.err_terminal:
             self._console.note(f"{phase}: {done:,} of {total:,}{detail}")

@@ -223,6 +223,7 @@ class Webhook:
         self._bytes = 0
         self._idle_since: dict[asyncio.BaseProtocol, float] = {}
         self._runner: web.AppRunner | None = None
+        self._handler: web.Server | None = None
         self._server: asyncio.Server | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
@@ -234,7 +235,7 @@ class Webhook:
             application, access_log=None, shutdown_timeout=self._budget, lingering_time=0.0
         )
         handler = await set_up(runner)
-        self._runner = runner
+        self._runner, self._handler = runner, handler
         try:
             self._server = await asyncio.get_running_loop().create_server(
                 partial(self._connection, handler),
@@ -263,8 +264,13 @@ class Webhook:
             _ = await asyncio.wait({task})
         if self._server is not None:
             await close_listeners([self._server])
-        if self._runner is not None:
+        if self._runner is not None and self._handler is not None:
+            transports = [connection.transport for connection in self._handler.connections]
             await self._runner.cleanup()
+            # A TLS connection whose client does not confirm its end would stay open.
+            for transport in filter(None, transports):
+                transport.abort()
+            await asyncio.sleep(0)
 
     async def _renew(self) -> None:
         while True:

@@ -139,6 +139,16 @@ def test_short_work_shows_no_progress():
     assert screen.words == ""
 
 
+@pytest.mark.parametrize("err_terminal", [True, False])
+def test_the_end_of_work_of_which_nothing_was_shown_is_not_shown(err_terminal):
+    screen, clock = Screen(err_terminal=err_terminal), Ticking()
+    with ProgressLine(screen.console, monotonic=clock) as progress:
+        progress("validate", 0, 1)
+        clock.at += 60
+        progress("validate", 1, 1)
+    assert screen.words == ""
+
+
 def test_long_work_shows_a_bar_on_a_terminal_and_erases_it():
     screen, clock = Screen(err_terminal=True), Ticking()
     with ProgressLine(screen.console, monotonic=clock) as progress:

@@ -1,10 +1,13 @@
 """The webhook over HTTPS: responses, invalid requests, floods, hangs, renewed certificates; its faults never deny."""
 
 import asyncio
+import gc
 import io
 import json
 import shutil
+import socket
 import ssl
+import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -153,6 +156,30 @@ def test_the_socket_of_a_connection_that_is_being_accepted_is_closed_with_the_we
     certificate = Certificate(chain=files[0], key=files[1])
     server = Webhook(address("127.0.0.1:0"), certificate, FakeBroker())
     assert leaks(server, lambda running: running.port, steps=steps) == []
+
+
+def test_a_connection_whose_client_does_not_confirm_its_end_is_closed_with_the_webhook(
+    authority: Authority, files: tuple[Path, Path]
+) -> None:
+    certificate = Certificate(chain=files[0], key=files[1])
+
+    def connect(port: int) -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", port))
+        client = authority.client_context().wrap_socket(plain, server_hostname="localhost")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 404"
+        return client
+
+    async def run() -> ssl.SSLSocket:
+        async with Webhook(address("127.0.0.1:0"), certificate, FakeBroker()) as server:
+            return await asyncio.to_thread(connect, server.port)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        client = asyncio.run(run())
+        _ = gc.collect()
+    client.close()
+    assert [str(warning.message) for warning in caught] == []
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ configures Spark, and nothing is set here.
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -155,6 +158,15 @@ def stopped(spark: SparkSession) -> None:
         spark.stop()
     if not is_connect(spark):
         jvm.end()
+        _restore_interrupts()
+
+
+def _restore_interrupts() -> None:
+    """Remove the handler of Ctrl-C that PySpark leaves: without its session it fails."""
+    handler = signal.getsignal(signal.SIGINT)
+    is_left_behind = getattr(handler, "__module__", "") == SparkContext.__module__
+    if is_left_behind and threading.current_thread() is threading.main_thread():
+        _ = signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager

@@ -239,6 +239,7 @@ try:
                 SessionSettings(master="local[2]", memory="600m", brief=True), None)
 except Exception as error:
     print(type(error).__name__, error, error.hint)
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "PySpark's handler is left"
 """
 
 
