@@ -181,21 +181,13 @@ def test_late_time_is_the_time_during_which_a_record_is_late():
 def test_a_delay_may_be_off_by_what_the_machine_added_to_it() -> None:
     free = [
         *(Way(due_ms=at, took_ms=10) for at in range(0, 200_000, 1_000)),
-        Way(due_ms=0, took_ms=710),
+        Way(due_ms=0, took_ms=510),
+        Way(due_ms=300, took_ms=310),
+        Way(due_ms=5_000, took_ms=410),
     ]
     machine_ms = truth(free, free).machine_ms
-    assert machine_ms == 700
-    delay = Compared(told_ms=12_700, true_ms=10_000)
+    assert machine_ms == 400 + 100 + 300
+    delay = Compared(told_ms=12_800, true_ms=10_000)
     assert delay.within(DELAY_BOUND, machine_ms=machine_ms)
     assert not delay.within(DELAY_BOUND, machine_ms=machine_ms - 1)
     assert not delay.within(DELAY_BOUND)
-
-
-def test_a_delay_is_not_judged_if_the_machine_added_more_than_a_quarter_of_it() -> None:
-    delay = Compared(told_ms=14_500, true_ms=10_000)
-    assert delay.machine_problem(2_500) == ""
-    assert delay.machine_problem(2_501) == (
-        "the machine is too busy to judge the forecast: it delayed a record without limits by 2.5 s, more than 25% of the"
-        " longest delay with limits (10.0 s); run this test again with less load"
-    )
-    assert not Compared(told_ms=0, true_ms=10_000).within(DELAY_BOUND, machine_ms=2_500)

@@ -238,9 +238,9 @@ def test_the_forecast_of_a_plan_matches_the_later_behaviour_of_a_broker(tmp_path
         assert {row["bound"] for row in rows.values()} <= {"exact", "at_least"}
         truths = {name: truth(ways(unlimited, name), ways(late, name)) for name in rows}
         run_total = total(rows, truths)
-        assert run_total.throttled.within(TIME_BOUND), (run_total, truths)
-        # The same records, sent at the same time without limits, show what a busy machine adds to the longest delay.
-        machine_ms = max(group_truth.machine_ms for group_truth in truths.values())
-        problem = run_total.worst.machine_problem(machine_ms)
-        assert not problem, problem
+        # The same records, sent at the same time without limits, show what a busy machine adds. The bounds of a machine that
+        # adds nothing are tested with recorded runs, in test_real_brokers.py.
+        stalls = [group_truth.machine_ms for group_truth in truths.values()]
+        assert run_total.throttled.within(TIME_BOUND, machine_ms=sum(stalls)), (run_total, truths)
+        machine_ms = max(stalls)
         assert run_total.worst.within(DELAY_BOUND, machine_ms=machine_ms), (run_total, truths)

@@ -25,8 +25,8 @@ LATE_MS: Final = 1_000
 
 TIME_BOUND: Final = 0.15
 DELAY_BOUND: Final = 0.20
-MACHINE_BOUND: Final = 0.25
-"""The share of the longest delay that the machine may add to it. With more, a wrong forecast would pass."""
+STALL_MS: Final = 100
+"""A record without limits that takes longer than the median by this much waited for the machine."""
 
 Points = Sequence[tuple[int, float]]
 """Milliseconds since the epoch and value."""
@@ -52,9 +52,9 @@ class Truth:
     throttled_ms: int
     worst_ms: int  # the longest wait of a record, less the baseline
     baseline_ms: int  # the 99th percentile of delays without limits
-    machine_ms: (
-        int  # the longest delay without limits, less the median: what the machine adds to a delay
-    )
+    # Time in which a record without limits waited for the machine. A limited client uses no quota meanwhile, so that a
+    # later record may wait that much longer.
+    machine_ms: int
     # Whether a record had not arrived at the end of the half, so that the true figures are higher.
     is_cut: bool
 
@@ -75,16 +75,6 @@ class Compared:
             else float(self.told_ms > 0)
         )
 
-    def machine_problem(self, machine_ms: int) -> str:
-        """Why this delay cannot be judged on a machine that adds ``machine_ms`` to a delay; "" if it can."""
-        if machine_ms <= MACHINE_BOUND * self.true_ms:
-            return ""
-        return (
-            f"the machine is too busy to judge the forecast: it delayed a record without limits by {machine_ms / 1000:.1f} s,"
-            f" more than {MACHINE_BOUND:.0%} of the longest delay with limits ({self.true_ms / 1000:.1f} s);"
-            " run this test again with less load"
-        )
-
     def within(self, bound: float, *, machine_ms: int = 0) -> bool:
         """Whether the error is at most this share of the measured value, plus what the machine may have added to it."""
         return abs(self.told_ms - self.true_ms) <= bound * self.true_ms + machine_ms
@@ -95,23 +85,28 @@ def truth(free: Sequence[Way], limited: Sequence[Way]) -> Truth:
     took = sorted(record.took_ms for record in free)
     baseline = took[len(took) * 99 // 100]
     late = LATE_MS + baseline
-    spans = sorted(
-        (record.due_ms + late, record.due_ms + record.took_ms)
-        for record in limited
-        if record.took_ms > late
-    )
-    throttled, reached = 0, 0
-    for begin, end in spans:
-        throttled += max(0, end - max(begin, reached))
-        reached = max(reached, end)
     usual = statistics.median_low(took)
     return Truth(
-        throttled_ms=throttled,
+        throttled_ms=_late_ms(limited, late),
         worst_ms=max(record.took_ms for record in limited) - usual,
         baseline_ms=baseline,
-        machine_ms=took[-1] - usual,
+        machine_ms=_late_ms(free, usual + STALL_MS),
         is_cut=not all(record.arrived for record in limited),
     )
+
+
+def _late_ms(records: Sequence[Way], late: int) -> int:
+    """The time in which at least one record had been under way for longer than ``late``."""
+    spans = sorted(
+        (record.due_ms + late, record.due_ms + record.took_ms)
+        for record in records
+        if record.took_ms > late
+    )
+    total, reached = 0, 0
+    for begin, end in spans:
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
 
 
 def samples(
