@@ -403,9 +403,7 @@ def test_only_the_listed_modules_wait_without_an_event_loop(trees: Trees) -> Non
     assert waits == set(BLOCKING)
 
 
-def test_every_module_that_accepts_connections_on_an_event_loop_closes_its_listeners_without_a_leak() -> (
-    None
-):
+def test_every_module_that_listens_on_an_event_loop_closes_its_listeners_without_a_leak() -> None:
     """A socket that leaks fails the test in which Python removes it, long after the test that leaked it."""
     opening = re.compile(r"asyncio\.start_server\(|get_running_loop\(\)\.create_server\(")
     sources = {

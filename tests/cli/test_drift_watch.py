@@ -326,6 +326,16 @@ def test_an_expired_override_is_a_message_and_a_metric_until_it_is_reverted(
     assert rate(sandbox) == TEN
 
 
+def test_a_correction_does_not_write_the_value_of_an_override_that_has_ended(expired, sandbox):
+    seed(sandbox, 5000000.0)
+    with Watch(expired, "--correct-drift") as watch:
+        watch.waits_for(lambda: rate(sandbox) != 5000000.0, "correction")
+        assert rate(sandbox) == TEN
+        watch.drifted(0.0)
+        assert rate(sandbox) == TEN
+        assert watch.stop() == 0
+
+
 def test_a_watch_that_corrects_drift_reverts_expired_overrides(expired, sandbox):
     with Watch(expired, "--correct-drift") as watch:
         watch.waits_for(lambda: rate(sandbox) == TEN, "the declared value")

@@ -223,7 +223,6 @@ class Webhook:
         self._bytes = 0
         self._idle_since: dict[asyncio.BaseProtocol, float] = {}
         self._runner: web.AppRunner | None = None
-        self._handler: web.Server | None = None
         self._server: asyncio.Server | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
@@ -235,7 +234,7 @@ class Webhook:
             application, access_log=None, shutdown_timeout=self._budget, lingering_time=0.0
         )
         handler = await set_up(runner)
-        self._runner, self._handler = runner, handler
+        self._runner = runner
         try:
             self._server = await asyncio.get_running_loop().create_server(
                 partial(self._connection, handler),
@@ -264,8 +263,8 @@ class Webhook:
             _ = await asyncio.wait({task})
         if self._server is not None:
             await close_listeners([self._server])
-        if self._runner is not None and self._handler is not None:
-            transports = [connection.transport for connection in self._handler.connections]
+        if self._runner is not None and self._runner.server is not None:
+            transports = [connection.transport for connection in self._runner.server.connections]
             await self._runner.cleanup()
             # A TLS connection whose client does not confirm its end would stay open.
             for transport in filter(None, transports):
