@@ -10,7 +10,7 @@ from reconciler.kube.records.config_map_reader import read
 from reconciler.kube.records.stored_records import selector
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ownership import OwnershipRecords
-from tests.kube.e2e.world import Operator, World
+from tests.kube.e2e.world import Operator, World, eventually
 from tests.servers import ping, raw_quotas
 from tests.servers.fault_proxy import FaultProxy, in_front_of
 
@@ -70,14 +70,21 @@ def orphans(world: World) -> set[str]:
     return {f"{entity_text(entity)} {key}" for entity, key in records(world).orphaned}
 
 
-def cluster_events(world: World, name: str = "prod") -> dict[str, str]:
-    """Reason -> note of the events of a QuotaCluster; of this object only, not of earlier ones of its name."""
+def cluster_events(world: World, reason: str, name: str = "prod") -> dict[str, str]:
+    """Reason -> note of the events of a QuotaCluster, once it has the one with this reason.
+
+    An event is posted after the status and the finalizers of its reconciliation. Events of earlier objects of the same
+    name do not count.
+    """
     uid = world.get(name, kind="quotacluster")["metadata"]["uid"]
-    return {
-        event["reason"]: event["note"]
-        for event in world.events("default")
-        if event["regarding"].get("uid") == uid
-    }
+
+    def notes() -> dict[str, str]:
+        events = world.events("default")
+        of_this = [event for event in events if event["regarding"].get("uid") == uid]
+        return {event["reason"]: event["note"] for event in of_this}
+
+    eventually(lambda: reason in notes(), what=f"the event {reason} of {name}")
+    return notes()
 
 
 def audited(operator: Operator) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ def test_a_cluster_with_an_unexpected_id_is_never_written(world: World) -> None:
         "bob": MIB,
         "carol": MIB,
     }
-    assert "WrongCluster" in cluster_events(world)
+    assert cluster_events(world, "WrongCluster")
 
     # The orphaned quota of bob's document is recorded for the cluster in which it was applied.
     assert orphans(world) == {"user=bob producer_byte_rate"}
@@ -112,7 +112,7 @@ def test_only_one_quotacluster_manages_a_kafka_cluster_and_classes_are_separate(
     world.becomes("twin", "OtherWriter", kind="quotacluster")
     world.becomes("bob", "OtherWriter")
     assert world.reason("prod", kind="quotacluster") == "Synced"
-    assert "OtherWriter" in cluster_events(world, "twin")
+    assert cluster_events(world, "OtherWriter", "twin")
     # After the first one is deleted, the other one takes over.
     world.kube.kubectl("delete", "quotacluster", "prod")
     world.becomes("bob", "Synced")

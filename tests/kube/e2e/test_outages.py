@@ -45,7 +45,7 @@ def test_a_stopped_broker_delays_changes_and_deletions_end_at_their_timeout(outa
     assert has_finalizer(world.get("early")), "a deletion waits for the broker"
     eventually(lambda: not world.get("early"), what="the deletion to give up")
     assert orphans(world) == {"user=early producer_byte_rate"}
-    assert f"{world.team}/early" in cluster_events(world)["Released"]
+    assert f"{world.team}/early" in cluster_events(world, "Released")["Released"]
 
     # A process that starts during the outage has the same knowledge.
     first.kill()
