@@ -14,6 +14,7 @@ represents reaches the CEL of a decimal field as a float64, so only the project 
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from reconciler.errors import QuotaValueError
@@ -98,9 +99,16 @@ def _held(key: Any, value: int) -> bool:
     return True
 
 
-def dry_run(api: Api, document: Mapping[str, Any]) -> Answer:
-    """The API server's response to a dry run of creation with strict field validation."""
-    return api.call("POST", PATHS[document["kind"]], document, query=DRY_RUN)
+def dry_run(api: Api, document: Mapping[str, Any], *, attempts: int = 5) -> Answer:
+    """The API server's response to a dry run of creation with strict field validation.
+
+    The server ends a write after 34 seconds (`requestTimeoutUpperBound`, 1.36), which is no verdict: on a busy machine a
+    document of a megabyte can take longer. The request is repeated then.
+    """
+    answer = api.call("POST", PATHS[document["kind"]], document, query=DRY_RUN)
+    if answer.status == HTTPStatus.GATEWAY_TIMEOUT and attempts > 1:
+        return dry_run(api, document, attempts=attempts - 1)
+    return answer
 
 
 def judge(api: Api, document: Mapping[str, Any]) -> bool:
