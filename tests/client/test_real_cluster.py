@@ -1,6 +1,4 @@
-"""Three real brokers: visibility on each, a broker that is killed, one that hangs."""
-
-import time
+"""Three real brokers: visibility on each, a broker that is killed."""
 
 import pytest
 
@@ -47,29 +45,10 @@ async def test_after_the_failure_of_the_working_broker_another_one_is_used(
         port = int(recorder.of("connected")[0].node.rpartition(":")[2])
         dead = next(number for number in three.numbers if three.port(number) == port)
         three.kill(dead)
-        await our.describe(timeout=20)
+        await our.describe(timeout=60)
         changes = [setting(entity(user="three-dead"), 5.0)]
         results = await our.alter(changes)
         assert set(results.values()) == {Applied()}
-        visibility = await our.wait_visible(changes, timeout=20)
+        visibility = await our.wait_visible(changes, timeout=60)
         assert set(visibility.visible) == set(three.numbers) - {dead}
         assert visibility.everywhere
-
-
-@on_loop
-async def test_a_hung_broker_is_named(three: KafkaCluster) -> None:
-    changes = [setting(entity(user="three-hangs"), 5.0)]
-    async with QuotaClient(ClientConfig.from_mapping(three.client_properties())) as our:
-        await our.alter(changes)
-        await our.wait_visible(changes)
-        controller = three.active_controller()
-        hangs = next(number for number in three.numbers if number != controller)
-        three.pause(hangs)
-        try:
-            started = time.monotonic()
-            visibility = await our.wait_visible(changes, timeout=8)
-            assert time.monotonic() - started < 30  # a hang ends; how soon depends on the machine
-        finally:
-            three.resume(hangs)
-        assert set(visibility.visible) == set(three.numbers) - {hangs}
-        assert list(visibility.unreachable) == [hangs]

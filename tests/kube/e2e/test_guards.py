@@ -62,8 +62,8 @@ def test_a_deleted_crd_under_sync_removes_no_quota(definition: World) -> None:
     operator = world.start("--deletion-timeout=8s")
     names = _many(world, 12)
     world.kube.kubectl("delete", "crd", CRD, "--wait=false")
-    world.becomes("prod", "GuardRefused", kind="quotacluster")
-    message = world.condition("prod", "Ready", kind="quotacluster")["message"]
+    conditions = world.becomes("prod", "GuardRefused", kind="quotacluster")["status"]["conditions"]
+    (message,) = (condition["message"] for condition in conditions if condition["type"] == "Ready")
     assert f"the definition {CRD} is being deleted" in message
     assert set(world.live()) == set(names)
     # A deletion is held for a limited time; the limits stay.
