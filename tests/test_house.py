@@ -417,6 +417,28 @@ def test_every_module_that_listens_on_an_event_loop_closes_its_listeners_without
     assert modules - closing == {"tests/limits/test_webhook.py"}
 
 
+def test_a_test_waits_for_a_process_until_it_hangs_whatever_the_speed_of_the_machine() -> None:
+    named = {"HANG_SECONDS", "BUILD_SECONDS", "seconds"}
+    measured = (ROOT / "tests" / "bench", ROOT / "tests" / "mutants")
+    own_limits = [
+        f"{relative(path)}:{limit.lineno}: {ast.unparse(limit)}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if not any(path.is_relative_to(folder) for folder in measured)
+        for limit in process_limits(nodes_of(path))
+        if ast.unparse(limit) not in named
+    ]
+    assert own_limits == [], "write timeout=HANG_SECONDS (tests/servers/processes.py)"
+
+
+def process_limits(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
+    """The time limits of calls that wait for the end of another process."""
+    waits = re.compile(r"subprocess\.(run|check_output|check_call)|.*\.communicate|.*process\.wait")
+    for node in nodes:
+        if isinstance(node, ast.Call) and waits.fullmatch(ast.unparse(node.func)):
+            yield from node.args if ast.unparse(node.func).endswith("process.wait") else ()
+            yield from (word.value for word in node.keywords if word.arg == "timeout")
+
+
 def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None:
     """Such a thread needs the interpreter after the end of the call, and aborts a process that ends meanwhile."""
     allowed = {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import kafka
+from tests.servers.processes import HANG_SECONDS
 from tools import library_api
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +25,7 @@ def loaded() -> list[str]:
         cwd=ROOT,
         text=True,
         check=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
         capture_output=True,
     )
     names: list[str] = json.loads(answer.stdout)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.base.regular_files import boundary_of, check_inside, read_regular
+from tests.servers.processes import HANG_SECONDS
 
 
 def test_a_regular_file_is_read_to_its_end_and_not_beyond_the_limit(tmp_path: Path):
@@ -79,7 +80,7 @@ def test_a_pipe_of_a_shells_process_substitution_is_read(tmp_path: Path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     assert done.stdout.strip() == "b'abc'"
 

@@ -9,13 +9,13 @@ from typing import Any
 import yaml
 
 from tests.servers.kube import programs
+from tests.servers.processes import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "kafka-quota-reconciler"
 VALUES = {path.stem: path for path in sorted((Path(__file__).parent / "values").glob("*.yaml"))}
 RELEASE = "quotas"
 NAMESPACE = "kqr-operator"
-HELM_SECONDS = 600
 
 Manifest = dict[str, Any]
 
@@ -27,7 +27,7 @@ def helm(*arguments: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=HELM_SECONDS,
+        timeout=HANG_SECONDS,
         env={"HOME": "/nonexistent", "HELM_NO_PLUGINS": "1"},
     )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import HANG_SECONDS
 
 SUMS = Path(__file__).with_name("foreign.sum")
 FILES = {
@@ -24,7 +25,6 @@ FILES = {
         "deploy/crds/cert-manager.io_issuers.yaml",
     ),
 }
-DOWNLOAD_SECONDS = 300
 
 
 def pins() -> dict[str, tuple[str, str]]:
@@ -59,7 +59,7 @@ def _download(module: str) -> dict[str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=DOWNLOAD_SECONDS,
+        timeout=HANG_SECONDS,
         cwd="/",
         env={**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off"},
     )

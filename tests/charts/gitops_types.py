@@ -9,11 +9,10 @@ from typing import Any
 
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import HANG_SECONDS
 
 SOURCES = Path(__file__).parent / "gitops"
 FILES = ("package.json", "package-lock.json", "judge.mjs")
-INSTALL_SECONDS = 300
-JUDGE_SECONDS = 600
 NEEDED = "Node.js with npm (for example the packages nodejs and npm)"
 
 
@@ -32,7 +31,7 @@ def errors(objects: Sequence[Mapping[str, Any]]) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=JUDGE_SECONDS,
+        timeout=HANG_SECONDS,
     )
     sentences: list[str] = json.loads(answer.stdout)
     return sentences
@@ -54,7 +53,7 @@ def _install(folder: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=INSTALL_SECONDS,
+        timeout=HANG_SECONDS,
     )
     if answer.returncode != 0:
         raise ServersUnavailable(f"npm could not install the types: {answer.stderr[-300:]}")

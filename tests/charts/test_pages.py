@@ -26,11 +26,10 @@ from tests.servers.kafka import StartKafka
 from tests.servers.kube import programs
 from tests.servers.kube.cluster import KubeCluster
 from tests.servers.ports import free_ports
-from tests.servers.processes import Child
+from tests.servers.processes import HANG_SECONDS, Child
 from tests.servers.tools import kafka_configs
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-SECONDS = 120
 KQUOTA = Path(sys.executable).parent / "kquota"
 RELEASE = "kafka-quota-reconciler"
 NAMESPACE = "kafka-quotas"
@@ -58,7 +57,7 @@ def followed(step: Step, kube: KubeCluster, folder: Path, bootstrap: str) -> Non
         cwd=folder,
         env=environment,
         text=True,
-        timeout=SECONDS,
+        timeout=HANG_SECONDS,
         check=False,
         capture_output=True,
         stdin=subprocess.DEVNULL,

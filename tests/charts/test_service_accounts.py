@@ -14,12 +14,12 @@ from tests.charts.chart_renderer import Manifest, only, with_values
 from tests.charts.release import FULLNAME, Placed, list_text, placed
 from tests.servers.kube.api import MERGE_PATCH
 from tests.servers.kube.cluster import KubeCluster
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
 KQUOTA = Path(sys.executable).parent / "kquota"
 FINALIZER = "kafka-quotas.io/release"
-SECONDS = 120
 
 
 def arguments(objects: Sequence[Manifest], kind: str) -> list[str]:
@@ -39,7 +39,7 @@ def typed(
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=HANG_SECONDS,
         env={"PATH": os.environ["PATH"], "HOME": str(release.kube.folder), "NO_COLOR": "1"},
     )
 

@@ -11,6 +11,7 @@ import pytest
 from tests.cli.conftest import Run
 from tests.cli.projects import CLUSTER, PROJECT, project, quota
 from tests.git.commits import git
+from tests.servers.processes import HANG_SECONDS
 
 TREE = str(Path(__file__).parents[2])
 
@@ -143,6 +144,6 @@ def test_in_bash_the_completion_replaces_the_part_after_the_word_break(prod, kqu
         capture_output=True,
         text=True,
         check=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     assert ran.stdout.splitlines() == list(REPLIES.values())

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.processes import HANG_SECONDS
+
 DEMO = Path(__file__).parents[2] / "examples/demo.py"
 
 
@@ -17,7 +19,7 @@ def test_the_demo_runs_every_command_with_its_expected_output(broker):
         [sys.executable, str(DEMO), "--broker", broker],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
@@ -41,7 +43,7 @@ def test_the_demo_fails_when_a_step_has_unexpected_output(tmp_path):
         [sys.executable, str(broken / "demo.py")],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert done.returncode == 1

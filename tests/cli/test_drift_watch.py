@@ -18,11 +18,11 @@ from reconciler.sandbox.faults import Refuse
 from tests.cli.projects import project, quota
 from tests.servers.inbox import Inbox
 from tests.servers.ports import free_ports
+from tests.servers.processes import HANG_SECONDS
 from tests.servers.prometheus import until
 
 USER_A = (("user", "a"),)
 TEN = 10485760.0
-SECONDS = 120.0
 STARTED = "watching prod: drift is printed when it begins and ends; Ctrl-C stops\n"
 TREE = Path(__file__).parents[2]
 
@@ -74,7 +74,7 @@ class Watch:
         return values[0] if values else None
 
     def waits_for(self, true, doing: str) -> None:
-        until(true, seconds=SECONDS, doing=doing, details=self.story)
+        until(true, seconds=HANG_SECONDS, doing=doing, details=self.story)
 
     def story(self) -> str:
         series = [
@@ -93,7 +93,7 @@ class Watch:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(SECONDS)
+        return self.process.wait(HANG_SECONDS)
 
 
 def environment() -> dict[str, str]:
@@ -130,7 +130,9 @@ def test_drift_is_observed_reported_and_ended_and_the_process_exits_0(
             watch.drifted(0.0)
             seed(sandbox, 5000.0)
             watch.drifted(1.0)
-            inbox.wait(lambda post: post.json["event"] == "began", seconds=SECONDS, doing="drift")
+            inbox.wait(
+                lambda post: post.json["event"] == "began", seconds=HANG_SECONDS, doing="drift"
+            )
             assert watch.metric('kquota_interval_seconds{cluster="prod"}') == 0.2
             assert (
                 watch.metric(
@@ -142,7 +144,7 @@ def test_drift_is_observed_reported_and_ended_and_the_process_exits_0(
             seed(sandbox, TEN)
             watch.drifted(0.0)
             inbox.wait(
-                lambda post: post.json["event"] == "ended", seconds=SECONDS, doing="recovery"
+                lambda post: post.json["event"] == "ended", seconds=HANG_SECONDS, doing="recovery"
             )
             assert watch.stop() == 0
         assert [post.json["event"] for post in inbox.posts] == ["began", "ended"]
@@ -246,7 +248,7 @@ def test_a_concurrent_apply_and_the_watch_both_succeed(applied, sandbox, kquota)
         watch.waits_for(lambda: watch.ask("/readyz")[0] == 200, "ready")
         for value in (11, 12, 13):
             project(applied, sandbox.bootstrap, quota("a", f"{{producerByteRate: {value}Mi}}"))
-            until(lambda: kquota("apply", "--yes").code == 0, seconds=SECONDS, doing="apply")
+            until(lambda: kquota("apply", "--yes").code == 0, seconds=HANG_SECONDS, doing="apply")
         failed = [
             line for line in watch.ask("/metrics")[1].splitlines() if 'result="failed"' in line
         ]
@@ -289,7 +291,7 @@ def test_a_closed_reader_ends_the_watch_without_a_message(applied, sandbox):
         assert "1 quota changed" in running.stdout.readline()
         running.stdout.close()
         seed(sandbox, 6000.0)
-        assert running.wait(SECONDS) == 1
+        assert running.wait(HANG_SECONDS) == 1
         assert running.stderr.read() == STARTED
 
 
@@ -313,7 +315,9 @@ def test_an_expired_override_is_a_message_and_a_metric_until_it_is_reverted(
         monkeypatch.setenv("HOOK", inbox.url("/hook"))
         with Watch(expired, "--notify", "webhook=env:HOOK", "--format", "json") as watch:
             watch.waits_for(lambda: watch.metric(EXPIRED) == 1.0, "an expired override")
-            inbox.wait(lambda post: post.json["event"] == "began", seconds=SECONDS, doing="expiry")
+            inbox.wait(
+                lambda post: post.json["event"] == "began", seconds=HANG_SECONDS, doing="expiry"
+            )
             (pair,) = inbox.posts[0].json["pairs"]
             assert (pair["expiredOverride"], pair["expected"], pair["live"]) == (True, TEN, 5 * TEN)
             watch.drifted(0.0)
@@ -322,7 +326,9 @@ def test_an_expired_override_is_a_message_and_a_metric_until_it_is_reverted(
                 lambda: kquota("override", "end", "--expired", "--yes").code == 0, "the records"
             )
             watch.waits_for(lambda: watch.metric(EXPIRED) == 0.0, "no expired override")
-            inbox.wait(lambda post: post.json["event"] == "ended", seconds=SECONDS, doing="the end")
+            inbox.wait(
+                lambda post: post.json["event"] == "ended", seconds=HANG_SECONDS, doing="the end"
+            )
     assert rate(sandbox) == TEN
 
 

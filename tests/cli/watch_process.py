@@ -13,8 +13,8 @@ from typing import Self
 
 from tests.cli.projects import CLUSTER, PROJECT
 from tests.git.commits import commit, repository
+from tests.servers.processes import HANG_SECONDS
 
-PATIENCE_SECONDS = 120.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
     "PYTHONPATH": str(Path(__file__).parents[2])
 }
@@ -23,7 +23,7 @@ SERVED = "metrics and probes on 127.0.0.1:"
 
 def until(claim: Callable[[], object], what: Callable[[], str] = str) -> None:
     """Poll until a deadline; a timeout shows `what`."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while not claim():
         assert time.monotonic() < deadline, what()
         time.sleep(0.02)  # another process has no event to wait for
@@ -67,7 +67,7 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-            self.process.wait(PATIENCE_SECONDS)
+            self.process.wait(HANG_SECONDS)
 
     def _file(self) -> Path:
         return self.folder / f"watch-{self.runs}.log"
@@ -95,7 +95,7 @@ class Watch:
         """Send a signal; return the exit code."""
         self.send(number)
         assert self.process is not None
-        return self.process.wait(PATIENCE_SECONDS)
+        return self.process.wait(HANG_SECONDS)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of `/metrics`, `/readyz` or `/healthz`."""

@@ -18,12 +18,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.processes import HANG_SECONDS
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"<!-- tested -->\n```(console|python)\n(.*?)```", re.DOTALL)
 EXIT = re.compile(r"^\[exit (\d+)\]\n?\Z", re.MULTILINE)
 CHECKER = doctest.OutputChecker()
-SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
             cwd=folder,
             env=environment,
             text=True,
-            timeout=SECONDS,
+            timeout=HANG_SECONDS,
             check=False,
             capture_output=True,
             stdin=subprocess.DEVNULL,
@@ -116,7 +117,7 @@ def test_every_example_of_a_document_has_the_described_effect(path: Path, tmp_pa
                     [sys.executable, "-W", "error", "-c", block],
                     cwd=tmp_path,
                     check=True,
-                    timeout=SECONDS,
+                    timeout=HANG_SECONDS,
                     env=environment,
                 )
 

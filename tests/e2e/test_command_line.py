@@ -12,6 +12,7 @@ import pytest
 from tests.bench import documents
 from tests.servers import raw_quotas
 from tests.servers.fault_proxy import in_front_of
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -57,7 +58,7 @@ def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
         stdin=subprocess.DEVNULL,
         env=environment | {"NO_COLOR": "1"},
     )

@@ -13,6 +13,7 @@ from reconciler.client import QuotaClient
 from reconciler.inventory.file import FileInventory, RecordsFile
 from tests.e2e.crash_run import ENTITIES, MOMENTS, desired
 from tests.e2e.runs import config, settled
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -22,7 +23,7 @@ def run(bootstrap: str, inventory: Path, moment: str) -> "subprocess.CompletedPr
         [sys.executable, "-m", "tests.e2e.crash_run", bootstrap, str(inventory), moment],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
         check=False,
         cwd=Path(__file__).parents[2],
     )

@@ -19,6 +19,7 @@ from reconciler.sandbox.authorizer import READER, Authorizer
 from reconciler.sandbox.settings import Listener, ListenerProtocol
 from tests.cli.projects import CLUSTER, PROJECT, manifests, quota
 from tests.fakes.relay import Relay
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -136,7 +137,7 @@ def kquota(folder: Path, *words: str) -> tuple[int, str, str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
         check=False,
     )
     return ran.returncode, ran.stdout, ran.stderr

@@ -17,6 +17,7 @@ from tests.cli.projects import project, quota
 from tests.servers import raw_quotas
 from tests.servers.fault_proxy import in_front_of
 from tests.servers.faults import Action, Fault
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +29,6 @@ FULL = MAX_OPERATIONS // KEYS
 
 DOCUMENTS = 2 * FULL + 25
 CHANGES = KEYS * DOCUMENTS
-PATIENCE_SECONDS = 240.0
 KQUOTA = [sys.executable, "-m", "reconciler"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "CI"} | {
     "PYTHONPATH": str(Path(__file__).parents[2]),
@@ -43,14 +43,14 @@ def kquota(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
         stdin=subprocess.DEVNULL,
         env=ENVIRONMENT,
     )
 
 
 def until(claim: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + HANG_SECONDS
     while not claim():
         assert time.monotonic() < deadline
         time.sleep(0.05)  # another process has no event to wait for
@@ -111,7 +111,7 @@ def test_a_command_that_is_terminated_during_an_apply_loses_no_record(
             assert counts["INTENDED"] == CHANGES
             assert json.loads(outcome_of(tmp_path).read_text())["counts"]["UNKNOWN"] == CHANGES
             process.send_signal(number)
-            code = process.wait(PATIENCE_SECONDS)
+            code = process.wait(HANG_SECONDS)
         assert code == (-signal.SIGKILL if number is signal.SIGKILL else 130)
         proxy.heal()
         if number is not signal.SIGKILL:
@@ -146,7 +146,7 @@ def test_a_broker_that_is_killed_during_an_apply_leaves_a_summary(
             until(lambda: sum(request.writes for request in proxy.requests) >= 2)
             cluster.kill(node)
             proxy.refuse()
-            code = process.wait(PATIENCE_SECONDS)
+            code = process.wait(HANG_SECONDS)
         try:
             counts = json.loads(outcome_of(tmp_path).read_text())["counts"]
             assert (code, counts["APPLIED"]) == (1, KEYS * FULL)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.projects import project, quota
 from tests.servers import raw_quotas
+from tests.servers.processes import HANG_SECONDS
 from tests.servers.terminal import screenshot
 
 pytestmark = pytest.mark.integration
@@ -42,7 +43,7 @@ def piped(folder: Path, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
         stdin=subprocess.DEVNULL,
         env=environment | {"PYTHONPATH": TREE},
     ).stdout

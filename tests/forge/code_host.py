@@ -23,10 +23,10 @@ from click.testing import CliRunner
 from reconciler.cli import main
 from tests.forge.github_api import GitHubApi, Pull, zipped
 from tests.forge.tools import go_program
+from tests.servers.processes import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "github"
-SECONDS = 240
 
 PINS = {
     "actions/checkout": "11bd71901bbe5b1630ceea73d27597364c9af683",
@@ -225,7 +225,7 @@ class Workbench:
             pass  # Linux reports the end of a terminal with this error
         finally:
             os.close(terminal)
-        return process.wait(SECONDS), text.decode("utf-8", "replace")
+        return process.wait(HANG_SECONDS), text.decode("utf-8", "replace")
 
     # ---- events --------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ class Workbench:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=HANG_SECONDS,
             env=self._environment(folder),
         )
         return Ran(

@@ -18,6 +18,7 @@ from tests.forge.code_host import ROOT, release_files
 from tests.forge.hostile_checkout import plant
 from tests.forge.test_workflows import PROJECT
 from tests.git.commits import git, repository
+from tests.servers.processes import HANG_SECONDS
 
 ACTIONS = ROOT / ".github" / "actions"
 SECRET = "planted-password"  # noqa: S105 - a planted secret
@@ -92,7 +93,7 @@ class Checkout:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=HANG_SECONDS,
         )
 
 
@@ -302,7 +303,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Checko
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout.startswith("kquota ")

@@ -12,6 +12,7 @@ import tarfile
 from pathlib import Path
 
 from tests.servers.jars import ServersUnavailable, cached, digest, program
+from tests.servers.processes import HANG_SECONDS
 
 GO = Path(__file__).parent / "go"
 PROGRAMS = {
@@ -76,7 +77,7 @@ def _download(folder: Path) -> None:
         text=True,
         check=False,
         cwd=folder,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     packed = next(folder.glob("*.tgz"), None)
     if process.returncode != 0 or packed is None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.servers.kube.cluster import KubeCluster
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -79,7 +80,7 @@ def test_the_chart_grants_every_right_that_the_operator_uses(
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=HANG_SECONDS,
         )
     finally:
         kube.kubectl("delete", "-f", "-", input=json.dumps(list_of(objects)))

@@ -19,6 +19,7 @@ from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from tests.cli.brokers import SandboxThread
 from tests.kube.reviews import quota
 from tests.servers.kube.cluster import KubeCluster
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +33,7 @@ def kquota(*arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]"
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
     return done

@@ -15,6 +15,7 @@ from reconciler import __version__
 from reconciler.base.installation import WHEEL, install_commands, install_hint
 from tests.packaging import wheels
 from tests.servers import jars
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +30,6 @@ SOURCES = (
     ".ci",
     "reconciler",
 )
-SECONDS = 300
 EPOCH = "1700000000"
 PROXY = "proxy.url=socks5://127.0.0.1:1\n"
 
@@ -172,7 +172,7 @@ def built(folder: Path, tools: Path, *, umask: int) -> Path:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=HANG_SECONDS,
             env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
         )
     finally:
@@ -230,7 +230,7 @@ class Environment:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=HANG_SECONDS,
             stdin=subprocess.DEVNULL,
         )
 

@@ -17,13 +17,12 @@ import reconciler
 from tests.charts.chart_renderer import container, rendered
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
-from tests.servers.processes import ScratchFolder
+from tests.servers.processes import HANG_SECONDS, ScratchFolder
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "image.md").read_text(encoding="utf-8")
-SECONDS = 900
 USER = "65532:65532"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 """A commit, in the form of the page's first section."""
@@ -46,7 +45,7 @@ def typed(script: str, folder: Path, **environment: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=SECONDS,
+        timeout=HANG_SECONDS,
         env={**os.environ, **environment},
     )
     assert answer.returncode == 0, f"{script}\n{answer.stdout[-2000:]}{answer.stderr[-2000:]}"
@@ -65,7 +64,7 @@ def base_image() -> Path:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS,
+            timeout=HANG_SECONDS,
         )
         if answer.returncode != 0:
             raise ServersUnavailable(f"mmdebstrap failed: {answer.stderr[-400:]}")
@@ -107,7 +106,7 @@ class Layout:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=HANG_SECONDS,
             env=variables,
         )
         assert answer.returncode == 0, answer.stderr

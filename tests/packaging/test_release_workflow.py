@@ -12,6 +12,7 @@ import yaml
 
 import reconciler
 from tests.servers.kube import programs
+from tests.servers.processes import HANG_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / ".github" / "workflows" / "release.yml"
@@ -54,7 +55,7 @@ def executed(
         text=True,
         check=False,
         capture_output=True,
-        timeout=600,
+        timeout=HANG_SECONDS,
         env={
             "PATH": path,
             "HOME": str(folder),

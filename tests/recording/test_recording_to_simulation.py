@@ -21,6 +21,7 @@ from tests.recording.runs import Group, Run
 from tests.recording.truth import DELAY_BOUND, TIME_BOUND, Compared, Truth, Way, truth
 from tests.servers import exporter
 from tests.servers.kafka import KafkaCluster
+from tests.servers.processes import HANG_SECONDS
 from tests.servers.prometheus import Prometheus
 from tests.servers.properties import Listener
 
@@ -107,7 +108,7 @@ def kquota(folder: Path, *words: str, codes: tuple[int, ...] = (0,)) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANG_SECONDS,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode in codes, done.stdout + done.stderr

@@ -9,10 +9,10 @@ from typing import Any
 
 from tests.servers import jars
 from tests.servers.chromium import Browser
+from tests.servers.processes import HANG_SECONDS
 
 VERSION = "4.14.1"
 INTEGRITY = "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
-PACK_SECONDS = 120
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
@@ -49,7 +49,7 @@ def _download(folder: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PACK_SECONDS,
+        timeout=HANG_SECONDS,
     )
     packed = next(folder.glob("axe-core-*.tgz"), None)
     if answer.returncode != 0 or packed is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers import jars
+from tests.servers.processes import HANG_SECONDS
 
 try:
     from selenium import webdriver
@@ -36,7 +37,6 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
 )
 SIZE = (1280, 900)
-SCRIPT_SECONDS = 120
 
 
 class Browser:
@@ -120,7 +120,7 @@ def chromium(size: tuple[int, int] = SIZE) -> Iterator[Browser]:
         service = webdriver.ChromeService(executable_path=driver)
         running = webdriver.Chrome(options=options, service=service)
         try:
-            running.set_script_timeout(SCRIPT_SECONDS)
+            running.set_script_timeout(HANG_SECONDS)
             yield Browser(running)
         finally:
             running.quit()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import HANG_SECONDS
 
 ARTIFACT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
 SHA256 = "7d61f737fd661610ccc14aea79764faa1ea94a340cbc8f0029b3d2edea3d80c1"
@@ -83,7 +84,7 @@ def _download(folder: Path) -> None:
     words = [maven, "-B", "-q", COPY, f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}"]
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, check=False, timeout=jars.MAVEN_SECONDS
+            words, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
         )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable("Maven did not finish: check its repository.") from late

@@ -17,11 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.servers.processes import HANG_SECONDS
+
 VERSIONS = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
 NEWEST = VERSIONS[-1]
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 SLF4J = "1.7.36"
-MAVEN_SECONDS = 600
 
 # 4.4.0's pom depends on kafka-tools-api, which was not published at that version.
 EXCLUDED = {"4.4.0": ("kafka-tools-api",)}
@@ -187,11 +188,11 @@ def _download(text: str, folder: Path) -> None:
     ]
     try:
         answer = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=MAVEN_SECONDS
+            command, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
         )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(
-            f"Maven did not finish within {MAVEN_SECONDS} s: check that it can reach a repository."
+            f"Maven did not finish within {HANG_SECONDS:g} s: check that it can reach a repository."
         ) from late
     if answer.returncode != 0 or not any(folder.glob("kafka-clients-*.jar")):
         reason = next((line for line in answer.stdout.splitlines() if "ERROR" in line), "no reason")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.servers import jars, ping
-from tests.servers.processes import Child
+from tests.servers.processes import HANG_SECONDS, Child
 from tests.servers.properties import (
     Listener,
     NodeSettings,
@@ -23,7 +23,6 @@ from tests.servers.properties import (
 # A test broker runs for seconds: a short start is more important than speed.
 QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-FORMAT_SECONDS = 60.0
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -132,7 +131,7 @@ class Node:
                 ),
                 log=folder / "format.log",
             )
-            if not child.ended_within(FORMAT_SECONDS):
+            if not child.ended_within(HANG_SECONDS):
                 child.kill()
             if child.process.returncode != 0:
                 raise ServerFailed(f"kafka-storage format failed:\n{child.log_text()}")

@@ -18,7 +18,10 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Final, Self
+
+HANG_SECONDS: Final = 1200.0
+"""A process that takes longer is taken for hung. A busy machine may take many times longer than a quiet one."""
 
 GUARDIAN = """
 import os, shutil, signal, sys

@@ -21,9 +21,8 @@ from typing import Any, Self
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
 from tests.servers.ports import free_ports
-from tests.servers.processes import Child, ScratchFolder
+from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder
 
-DOWNLOAD_SECONDS = 300
 START_SECONDS = 240.0
 PAUSE = 0.1
 
@@ -95,7 +94,7 @@ def amtool(*arguments: str) -> str:
 
 def _checked(command: Sequence[str], stdin: str) -> str:
     done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, check=False, timeout=600
+        command, input=stdin, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )
     stdout = done.stdout + done.stderr
     if done.returncode != 0:
@@ -141,7 +140,7 @@ def _run(command: Sequence[str], *, inside: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=DOWNLOAD_SECONDS,
+            timeout=HANG_SECONDS,
         )
     except subprocess.TimeoutExpired as late:
         raise ServersUnavailable(f"{command[0]} did not end in time") from late

@@ -13,12 +13,11 @@ from typing import Final, Self
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
 from tests.servers.ports import free_ports
-from tests.servers.processes import Child, ScratchFolder
+from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder
 
 PINS: Final = ("moto[server]==5.2.5", "werkzeug==3.1.9", "boto3==1.44.5", "flask==3.1.3")
 """moto and its dependencies, independent of the project's."""
 
-INSTALL_SECONDS: Final = 300
 START_SECONDS: Final = 240.0
 KEY: Final = "a-key"
 
@@ -47,7 +46,7 @@ def _install(folder: Path) -> None:
     ]
     try:
         _ = subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS
+            command, check=True, capture_output=True, text=True, timeout=HANG_SECONDS
         )
     except (OSError, subprocess.SubprocessError) as error:
         message = getattr(error, "stderr", "") or str(error)

@@ -19,11 +19,10 @@ from pyspark.sql import SparkSession
 from reconciler.evidence.spark.runtime import class_archive, jvm, session
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from tests.servers.ports import free_ports
-from tests.servers.processes import Child, ScratchFolder, guardian
+from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder, guardian
 from tests.servers.prometheus import until
 
 START_SECONDS = 240.0
-JOB_SECONDS = 480
 LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1"}
 QUICK = session.QUICK
 DRIVER = {
@@ -78,7 +77,7 @@ def wheel(into: Path) -> Path:
             str(TREE),
         ],
         check=True,
-        timeout=JOB_SECONDS,
+        timeout=HANG_SECONDS,
         capture_output=True,
     )
     (path,) = into.glob("*.whl")
@@ -204,7 +203,7 @@ def submit(
             capture_output=True,
             text=True,
             check=False,
-            timeout=JOB_SECONDS,
+            timeout=HANG_SECONDS,
         )
 
 
@@ -294,7 +293,7 @@ class ConnectServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=verb == "start",
-            timeout=600,
+            timeout=HANG_SECONDS,
         )
 
     def _listens(self) -> bool:

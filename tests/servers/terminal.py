@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.servers import jars
+from tests.servers.processes import HANG_SECONDS
 
 ROWS = 400
 """Rows of the terminal, enough that nothing scrolls."""
-
-ANSWER_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -68,5 +67,5 @@ def _lines(text: str) -> tuple[str, ...]:
 
 def _run(command: list[str]) -> str:
     return subprocess.run(
-        command, check=True, capture_output=True, text=True, timeout=ANSWER_SECONDS
+        command, check=True, capture_output=True, text=True, timeout=HANG_SECONDS
     ).stdout

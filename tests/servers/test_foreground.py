@@ -9,6 +9,7 @@ import pytest
 
 from tests.servers import foreground, ping
 from tests.servers.kafka import GRANTS
+from tests.servers.processes import HANG_SECONDS
 
 COMMAND = [sys.executable, "-m", "tests.servers.kafka"]
 
@@ -42,7 +43,7 @@ def test_the_command_stops_when_stdin_closes() -> None:
         assert document["listeners"]["PLAINTEXT"]["bootstrap.servers"] == document["bootstrap"]
         assert ping.visible_grants(port_of(line)) == set(GRANTS)
         process.stdin.close()
-        assert process.wait(120) == 0
+        assert process.wait(HANG_SECONDS) == 0
         assert not ping.answers(port_of(line))
 
 
@@ -52,14 +53,14 @@ def test_the_command_stops_on_a_signal() -> None:
         line = process.stdout.readline()
         assert ping.answers(port_of(line))
         process.send_signal(signal.SIGINT)
-        assert process.wait(120) == 0
+        assert process.wait(HANG_SECONDS) == 0
         assert process.stderr.read() == ""
 
 
 @pytest.mark.integration
 def test_a_broker_that_cannot_start_gives_a_sentence_and_exit_code_1() -> None:
     with start("4.3.1", "--property", "quota.window.num=none") as process:
-        assert process.wait(120) == 1
+        assert process.wait(HANG_SECONDS) == 1
         message = process.stderr.read()
     assert "Invalid value none for configuration quota.window.num" in message
     assert "Traceback" not in message

@@ -15,10 +15,8 @@ from typing import Any, Self
 
 from tests.servers import jars
 from tests.servers.node import QUICK_JVM, shared_classes
-from tests.servers.processes import Child, ScratchFolder
+from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder
 
-TOOL_SECONDS = 120
-ANSWER_SECONDS = 60.0
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
 # From 4.4 on, ConfigCommand is in the tools module, whose jars are incomplete on Maven Central.
@@ -108,7 +106,7 @@ def kafka_configs(
 
 def _run(words: Sequence[str], stdin: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        words, input=stdin, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS
+        words, input=stdin, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )
 
 
@@ -127,7 +125,7 @@ class Conversation:
         """Send a request; return the program's response.
 
         Raises:
-            JavaFailed: The program ended, did not respond within `ANSWER_SECONDS`, or responded with `{"failure":
+            JavaFailed: The program ended, did not respond within `HANG_SECONDS`, or responded with `{"failure":
                 ...}`.
         """
         with self._lock:
@@ -143,7 +141,7 @@ class Conversation:
         process = self._child.process
         if process.stdin is None or process.stdout is None:
             raise AssertionError("a conversation is started with pipes")
-        alarm = threading.Timer(ANSWER_SECONDS, process.kill)
+        alarm = threading.Timer(HANG_SECONDS, process.kill)
         alarm.start()
         try:
             process.stdin.write(line)

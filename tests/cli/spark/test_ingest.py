@@ -29,6 +29,7 @@ from tests.cli.recorded_project import BEGIN, SERIES, SETTINGS
 from tests.evidence.ingest import recorded_use
 from tests.fakes.clock import FakeClock
 from tests.fakes.prometheus import FakePrometheus, Fault
+from tests.servers.processes import HANG_SECONDS
 
 WINDOW = ("--from", "2023-11-14T00:00:00Z", "--to", "2023-11-15T06:00:00Z")
 
@@ -297,7 +298,7 @@ def test_two_concurrent_ingests_keep_the_union(project, folder):
         command = [sys.executable, "-m", "reconciler", *words]
         running.append(subprocess.Popen(command, cwd=folder, stdout=PIPE, stderr=PIPE, text=True))
     for process in running:
-        _, err = process.communicate(timeout=600)
+        _, err = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == 0, err
     (folder / "all.om").write_text(recorded_use.openmetrics(SERIES))
     lakes = {

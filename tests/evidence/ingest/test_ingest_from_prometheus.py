@@ -23,6 +23,7 @@ from tests.evidence.ingest import recorded_use
 from tests.evidence.ingest.test_with_prometheus import Stored
 from tests.fakes.clock import FakeClock
 from tests.servers import prometheus
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -77,7 +78,7 @@ def kquota(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
 
 

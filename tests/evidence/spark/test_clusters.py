@@ -13,6 +13,7 @@ from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark import __main__ as main_file
 from tests.evidence.spark import lakes
 from tests.servers import spark as servers
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -48,7 +49,7 @@ def test_an_error_through_spark_connect_is_one_sentence(
         cwd=servers.TREE,
         capture_output=True,
         text=True,
-        timeout=servers.JOB_SECONDS,
+        timeout=HANG_SECONDS,
         check=False,
     )
     messages = [line for line in done.stderr.splitlines() if not line.startswith("[")]

@@ -21,6 +21,7 @@ from reconciler.usage.kernel.throttling import delay_ms
 from reconciler.usage.tables import TABLES
 from tests.evidence.spark import every_job, lakes, replays, report_lake
 from tests.servers import spark as servers
+from tests.servers.processes import HANG_SECONDS
 from tests.usage import whatif_cases
 
 pytestmark = pytest.mark.integration
@@ -127,7 +128,7 @@ def test_every_job_runs_through_a_connect_server_on_two_executors(
         cwd=servers.TREE,
         capture_output=True,
         text=True,
-        timeout=servers.JOB_SECONDS,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:] + connect.log()

@@ -8,6 +8,7 @@ import pytest
 from tests.kube.e2e.seeing import cluster_events, orphans
 from tests.kube.e2e.world import KQUOTA, World, eventually
 from tests.servers import raw_quotas
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +21,7 @@ def _reconcile(world: World, *arguments: str) -> "subprocess.CompletedProcess[st
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
 
 

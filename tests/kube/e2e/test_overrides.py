@@ -7,6 +7,7 @@ import pytest
 
 from tests.kube.e2e.seeing import audited
 from tests.kube.e2e.world import KQUOTA, World, eventually
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +29,7 @@ def kquota(world: World, *arguments: str, code: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -10,6 +10,7 @@ from tests.kube.e2e.seeing import audited, has_finalizer, orphans, sent, through
 from tests.kube.e2e.world import KQUOTA, World, eventually
 from tests.servers import raw_quotas
 from tests.servers.kube.cluster import CRDS
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +31,7 @@ def kquota(world: World, *arguments: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 RELEASE = "kquota"
 CHART = ROOT / "charts" / "kafka-quota-reconciler"
 KQUOTA = ROOT / ".venv" / "bin" / "kquota"
-SECONDS = 120.0
+SECONDS = 300.0
 """Maximum time of any wait in a test."""
 
 Obj = dict[str, Any]

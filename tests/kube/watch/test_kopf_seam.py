@@ -20,6 +20,7 @@ from reconciler.kube.watch.kopf_seam import (
     watch_end,
 )
 from reconciler.kube.watch.kopf_watcher import settings
+from tests.servers.processes import HANG_SECONDS
 
 BODY = kopf.Body({"metadata": {"name": "a", "annotations": {"x": "y"}}, "spec": {"z": 1}})
 
@@ -60,7 +61,11 @@ print(importlib.util.find_spec("kubernetes").name)
 
 def test_the_official_client_is_not_imported_and_remains_importable() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True, timeout=600
+        [sys.executable, "-c", CODE],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_SECONDS,
     )
     assert done.stdout.splitlines() == ["True False", "kubernetes"]
 

@@ -25,12 +25,11 @@ from tests.servers.kube.counts import Request, request_counts
 from tests.servers.kube.pods import PodsBecomeReady
 from tests.servers.node import ServerFailed
 from tests.servers.ports import free_ports
-from tests.servers.processes import Child, ScratchFolder
+from tests.servers.processes import HANG_SECONDS, Child, ScratchFolder
 
 READY_SECONDS = 240.0
 STOP_SECONDS = 2.0  # an API server waits a minute for open watches
 PACE_SECONDS = 0.02
-TOOL_SECONDS = 180.0
 TOKEN_SECONDS = 3600
 START_ATTEMPTS = 3  # another process may bind a chosen port first
 IN_STARTING_ORDER = ("etcd", "apiserver", "controller-manager")
@@ -282,7 +281,7 @@ class KubeCluster:
             capture_output=True,
             text=True,
             check=False,
-            timeout=TOOL_SECONDS,
+            timeout=HANG_SECONDS,
             env=environment,
         )
         if check and answer.returncode != 0:

@@ -5,8 +5,8 @@ import subprocess
 from typing import Any
 
 from tests.servers.kube import programs
+from tests.servers.processes import HANG_SECONDS
 
-ANSWER_SECONDS = 60.0
 KSTATUS = programs.GoModule(
     name="kstatus", folder=programs.HERE / "go" / "kstatus", packages=(".",)
 )
@@ -33,7 +33,7 @@ def ask(tool: programs.GoModule, question: object) -> Any:
         capture_output=True,
         text=True,
         check=False,
-        timeout=ANSWER_SECONDS,
+        timeout=HANG_SECONDS,
     )
     if answer.returncode != 0:
         raise GoToolFailed(answer.stderr.strip())

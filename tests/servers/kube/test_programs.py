@@ -7,6 +7,7 @@ import pytest
 
 from tests.servers.jars import ServersUnavailable
 from tests.servers.kube import programs
+from tests.servers.processes import HANG_SECONDS
 
 
 def executable(folder: Path, name: str, script: str) -> None:
@@ -79,6 +80,6 @@ def test_another_pin_has_another_folder(tmp_path: Path) -> None:
 )
 def test_the_programs_are_the_pinned_ones(program, arguments: list[str], text: str) -> None:
     answer = subprocess.run(
-        [program(), *arguments], capture_output=True, text=True, check=True, timeout=600
+        [program(), *arguments], capture_output=True, text=True, check=True, timeout=HANG_SECONDS
     )
     assert answer.stdout.startswith(text)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers.kube import programs
+from tests.servers.processes import HANG_SECONDS
 
-SECONDS = 60
 CONFTEST = programs.GoModule(
     name="conftest",
     folder=Path(__file__).parent,
@@ -35,7 +35,7 @@ def verdicts(policy: Path, document: str) -> dict[str, list[str]]:
         "-",
     ]
     answer = subprocess.run(
-        words, input=document, capture_output=True, text=True, check=False, timeout=SECONDS
+        words, input=document, capture_output=True, text=True, check=False, timeout=HANG_SECONDS
     )
     assert answer.returncode in {0, 1}, answer.stderr
     (answer_document,) = _json(answer)

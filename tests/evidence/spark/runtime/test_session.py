@@ -16,10 +16,9 @@ from reconciler.evidence.spark.runtime import class_archive, jvm, masters, sessi
 from reconciler.evidence.spark.runtime.session_settings import SessionSettings
 from reconciler.spark.__main__ import main
 from tests.evidence.spark import lakes
-from tests.servers.processes import Child
+from tests.servers.processes import HANG_SECONDS, Child
 
 TREE = Path(__file__).parents[4]
-DEADLINE = 120.0
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_a_job_prints_results_on_stdout_progress_on_stderr_and_no_warning_about_
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=HANG_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -252,7 +251,7 @@ def test_a_jvm_that_dies_is_reported_with_a_hint(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(TREE)},
         capture_output=True,
         text=True,
-        timeout=DEADLINE,
+        timeout=HANG_SECONDS,
         check=True,
     )
     assert done.stdout.startswith("SparkError lost: the JVM of Spark ended while it worked")
@@ -279,7 +278,7 @@ def test_ctrl_c_ends_the_job_and_the_jvm(tmp_path: Path) -> None:
         assert child.process.stdout is not None
         pid = int(child.process.stdout.readline())
         child.signal(signal.SIGINT)
-        child.process.wait(timeout=120)
+        child.process.wait(timeout=HANG_SECONDS)
     finally:
         child.process.kill()
         child.process.stdout.close()
