@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -146,16 +145,14 @@ def test_a_second_signal_ends_immediately_and_the_next_start_settles_the_open_wr
     folder: Path, sandbox, watched: Watched
 ):
     watched.commit(quota("alice"))
-    sandbox.fail(Fault(effect=Delay(seconds=60), api=49, skip=1))  # validated, then sent
+    sandbox.fail(Fault(effect=Delay(seconds=3600), api=49, skip=1))  # validated, then sent
     watch = Watch(folder)
     with watch:
         records = watch.state / ".kquota" / "inventory.json"
         until(lambda: records.exists() and '"intents":[[' in records.read_text().replace("\n", ""))
         watch.send(signal.SIGTERM)
         watch.wait_for_log("SIGTERM: ending after the request under way")
-        began = time.monotonic()
         assert watch.end() == 130
-        assert time.monotonic() - began < 30
         assert "Traceback" not in watch.log
     with watch:
         watch.wait_for_log("is in force, as before")
