@@ -106,7 +106,9 @@ def chromium(size: tuple[int, int] = SIZE) -> Iterator[Browser]:
     Raises:
         ServersUnavailable: Chromium, its driver or selenium is missing.
     """
-    browser = jars.program("chromium", "Chromium (Debian: apt-get install chromium chromium-driver)")
+    browser = jars.program(
+        "chromium", "Chromium (Debian: apt-get install chromium chromium-driver)"
+    )
     driver = jars.program("chromedriver", "its driver (Debian: apt-get install chromium-driver)")
     if webdriver is None:
         raise jars.ServersUnavailable("`selenium` was not found: pip install selenium.")
