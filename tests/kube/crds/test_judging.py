@@ -1,10 +1,9 @@
 """A verdict of the API server: which responses are none."""
 
 import ssl
-from collections.abc import Mapping
 
 from tests.kube.crds.judging import dry_run
-from tests.servers.kube.api import JSON, Answer, Api
+from tests.servers.kube.api import Answer, Api
 
 
 class ScriptedApi(Api):
@@ -14,15 +13,7 @@ class ScriptedApi(Api):
         super().__init__("https://127.0.0.1:1", ssl.create_default_context())
         self.statuses = list(statuses)
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        kind: str = JSON,
-        query: Mapping[str, str] | None = None,
-    ) -> Answer:
+    def call(self, *_: object, **__: object) -> Answer:
         return Answer(status=self.statuses.pop(0), text="")
 
 
