@@ -3,7 +3,7 @@
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -417,17 +417,18 @@ def test_every_module_that_listens_on_an_event_loop_closes_its_listeners_without
     assert modules - closing == {"tests/limits/test_webhook.py"}
 
 
-def test_a_test_waits_for_a_process_until_it_hangs_whatever_the_speed_of_the_machine() -> None:
+def test_a_test_waits_until_something_hangs_whatever_the_speed_of_the_machine() -> None:
     named = {"HANG_SECONDS", "BUILD_SECONDS", "seconds"}
     measured = (ROOT / "tests" / "bench", ROOT / "tests" / "mutants")
     own_limits = [
         f"{relative(path)}:{limit.lineno}: {ast.unparse(limit)}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
         if not any(path.is_relative_to(folder) for folder in measured)
-        for limit in process_limits(nodes_of(path))
+        for nodes in (nodes_of(path),)
+        for limit in (*process_limits(nodes), *thread_limits(nodes))
         if ast.unparse(limit) not in named
     ]
-    assert own_limits == [], "write timeout=HANG_SECONDS (tests/servers/processes.py)"
+    assert own_limits == [], "write HANG_SECONDS (tests/servers/processes.py)"
 
 
 def process_limits(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
@@ -437,6 +438,21 @@ def process_limits(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
         if isinstance(node, ast.Call) and waits.fullmatch(ast.unparse(node.func)):
             yield from node.args if ast.unparse(node.func).endswith("process.wait") else ()
             yield from (word.value for word in node.keywords if word.arg == "timeout")
+
+
+def thread_limits(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
+    """Numbers that limit the wait for a thread, a task or an event. In the condition of a loop they are an interval."""
+    conditions = [node.test for node in nodes if isinstance(node, ast.While)]
+    intervals = {id(part) for condition in conditions for part in ast.walk(condition)}
+    waits = re.compile(r"asyncio\.wait_for|.*\.(wait|join|result)")
+    for node in nodes:
+        if not isinstance(node, ast.Call) or id(node) in intervals:
+            continue
+        for value in (*node.args, *(word.value for word in node.keywords)):
+            number = value.value if isinstance(value, ast.Constant) else None
+            is_limit = isinstance(number, int | float) and number > 1
+            if is_limit and waits.fullmatch(ast.unparse(node.func)):
+                yield value
 
 
 def test_no_thread_of_arrow_uses_memory_or_files_of_python(trees: Trees) -> None:

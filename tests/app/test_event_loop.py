@@ -9,6 +9,7 @@ from types import FrameType
 import pytest
 
 from reconciler.app.event_loop import run, signals_handled
+from tests.servers.processes import HANG_SECONDS
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -60,7 +61,7 @@ def test_a_signal_calls_its_function_in_the_loop() -> None:
         received = asyncio.Event()
         with signals_handled({signal.SIGHUP: received.set}):
             os.kill(os.getpid(), signal.SIGHUP)
-            await asyncio.wait_for(received.wait(), 60)
+            await asyncio.wait_for(received.wait(), HANG_SECONDS)
         assert signal.getsignal(signal.SIGHUP) is not outer, "the handler of the command"
 
     run(work())

@@ -4,6 +4,8 @@ import socket
 import threading
 from typing import Self
 
+from tests.servers.processes import HANG_SECONDS
+
 
 class Listener:
     """Listens between `__enter__` and `__exit__`."""
@@ -20,7 +22,7 @@ class Listener:
     def __exit__(self, *error: object) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join(60)
+        self._thread.join(HANG_SECONDS)
 
     @property
     def address(self) -> str:

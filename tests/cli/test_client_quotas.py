@@ -11,6 +11,7 @@ from reconciler.quota.outcome import Alteration, Applied
 from reconciler.sandbox import SandboxSettings, profile_named
 from tests.cli.brokers import SandboxThread
 from tests.cli.kip_examples import ALTER, EXAMPLES
+from tests.servers.processes import HANG_SECONDS
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -28,7 +29,7 @@ def put(bootstrap: str, values) -> None:
             alterations = [Alteration(from_parts(p), tuple(limits.items())) for p, limits in values]
             results = await client.alter(alterations)
             assert set(results.values()) == {Applied()}
-            await client.wait_visible(alterations, timeout=10)
+            await client.wait_visible(alterations, timeout=HANG_SECONDS)
 
     asyncio.run(work())
 

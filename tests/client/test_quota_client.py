@@ -20,10 +20,20 @@ from reconciler.wire.apis import (
     METADATA,
 )
 from reconciler.wire.messages.describe_user_scram_credentials import CredentialInfo
-from tests.client.support import ALICE, BOB, PAUSES, RATE, client, on_loop, setting
+from tests.client.support import ALICE, BOB, RATE, client, on_loop, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.clock import FakeClock
 from tests.fakes.scripted_broker import ScriptedBroker
+
+
+def answers_at_the_deadline(clock: FakeClock) -> acts.Act:
+    """An act after which no time is left, so that no later request has a real timeout of the last milliseconds."""
+
+    async def act(turn: acts.Turn) -> None:
+        await acts.answer(turn)
+        clock.advance(3600)
+
+    return act
 
 
 @on_loop
@@ -195,12 +205,19 @@ async def test_a_broker_that_shows_a_change_late_is_awaited() -> None:
 
 @on_loop
 async def test_a_lagging_broker_is_named() -> None:
+    clock = FakeClock()
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers, second.other_brokers = [second], [first]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         second.quotas = {(("user", "alice"),): {RATE: 7.0}}
-        async with client(first, clock=FakeClock()) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=10)
+
+        async def answers_after_first(turn: acts.Turn) -> None:
+            await first.until(DESCRIBE_CLIENT_QUOTAS, 1)
+            await acts.answer(turn)
+
+        second.on(DESCRIBE_CLIENT_QUOTAS, answers_after_first, answers_at_the_deadline(clock))
+        async with client(first, clock=clock) as our:
+            visibility = await our.wait_visible([setting(ALICE)], timeout=60)
     assert (visibility.visible, visibility.lagging, visibility.unreachable) == ((1,), (2,), {})
     assert not visibility.everywhere
 
@@ -211,8 +228,8 @@ async def test_an_unreachable_broker_is_named_with_the_reason() -> None:
         first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
         await second.stop()
-        async with client(first, clock=FakeClock(), **PAUSES) as our:
-            visibility = await our.wait_visible([setting(ALICE)], timeout=1)
+        async with client(first, clock=FakeClock()) as our:
+            visibility = await our.wait_visible([setting(ALICE)], timeout=60)
     assert visibility.visible == (1,)
     assert "Connection refused" in visibility.unreachable[2]
     assert visibility.everywhere
@@ -239,20 +256,32 @@ async def test_a_broker_that_left_the_cluster_is_not_awaited() -> None:
 
 
 @on_loop
-async def test_a_hung_broker_does_not_delay_calls_to_the_others() -> None:
+async def test_a_hung_broker_does_not_delay_calls_to_the_others_and_is_named_at_the_deadline() -> (
+    None
+):
+    clock = FakeClock()
+    deadline_passes = asyncio.Event()
+
+    async def hangs(turn: acts.Turn) -> None:
+        await deadline_passes.wait()
+        clock.advance(3600)
+        await acts.close(turn)
+
     async with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
         first.other_brokers = [second]
         first.quotas = {(("user", "alice"),): {RATE: 1024.0}}
-        second.on(API_VERSIONS, *[acts.silence] * 99)
-        async with client(first) as our:
-            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=5))
+        second.on(API_VERSIONS, *[hangs] * 99)
+        async with client(first, clock=clock) as our:
+            waiting = asyncio.create_task(our.wait_visible([setting(ALICE)], timeout=60))
             await second.until(API_VERSIONS, 1)
             await our.describe()
             await our.describe(node=1)
+            await first.until(DESCRIBE_CLIENT_QUOTAS, 3)
             assert not waiting.done()
+            deadline_passes.set()
             visibility = await waiting
     assert visibility.visible == (1,)
-    assert "no usable connection" in visibility.unreachable[2]
+    assert "closed the connection (1 attempt in 3600.0 s)" in visibility.unreachable[2]
 
 
 @on_loop
@@ -272,13 +301,16 @@ async def test_callers_that_wait_for_one_connection_have_their_own_deadlines() -
 @on_loop
 async def test_many_expected_changes_are_compared_in_one_describe() -> None:
     many = [setting(entity(user=f"u{n}"), 5.0) for n in range(50)]
-    async with ScriptedBroker() as broker, client(broker) as our:
+    clock = FakeClock()
+    async with ScriptedBroker() as broker, client(broker, clock=clock) as our:
         broker.quotas = {(("user", f"u{n}"),): {RATE: 5.0} for n in range(50)}
         assert (await our.wait_visible(many)).everywhere
         assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 2
         broker.quotas[(("user", "u3"),)] = {RATE: 6.0}
-        visibility = await our.wait_visible(many, timeout=2.0)
+        broker.on(DESCRIBE_CLIENT_QUOTAS, acts.answer, answers_at_the_deadline(clock))
+        visibility = await our.wait_visible(many, timeout=60)
         assert visibility.lagging == (1,)
+        assert broker.count(DESCRIBE_CLIENT_QUOTAS) == 4
 
 
 @on_loop

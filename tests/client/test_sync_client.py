@@ -23,6 +23,7 @@ from reconciler.wire.apis import ALTER_CLIENT_QUOTAS
 from tests.client.support import ALICE, BOB, RATE, config, setting
 from tests.fakes import scripted_broker as acts
 from tests.fakes.scripted_broker import ScriptedBroker
+from tests.servers.processes import HANG_SECONDS
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def broker_in_a_thread() -> Iterator[ScriptedBroker]:
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
-    assert ready.wait(60)
+    assert ready.wait(HANG_SECONDS)
     try:
         yield brokers[0]
     finally:
@@ -162,6 +163,6 @@ def test_two_threads_may_close_while_others_call() -> None:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(60)
+                thread.join(HANG_SECONDS)
             assert not any(thread.is_alive() for thread in threads)
             assert faults == []

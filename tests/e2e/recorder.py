@@ -21,6 +21,7 @@ from reconciler.quota.filters import ALL
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result
 from tests.histories.register import Read, RegisterHistory, Write, WriteOutcome
+from tests.servers.processes import HANG_SECONDS
 
 Limits = Mapping[tuple[object, ...], tuple[float | None, ...]]
 CLIENT_KEYS = range(4)
@@ -201,9 +202,9 @@ def recording(bootstrap: Mapping[int, str]) -> Iterator[Recording]:
     for thread in threads:
         thread.start()
     try:
-        _ = started.wait(60)
+        _ = started.wait(HANG_SECONDS)
         yield new_recording
     finally:
         stop.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(HANG_SECONDS)

@@ -15,6 +15,7 @@ from reconciler.quota.outcome import Alteration, Applied
 from reconciler.reconcile import apply, prepare
 from tests.e2e.runs import EVERYTHING, addresses, config, desired_state, ports, reconciled, settled
 from tests.servers.kafka import KafkaCluster
+from tests.servers.processes import HANG_SECONDS
 from tests.servers.properties import Listener
 
 pytestmark = pytest.mark.integration
@@ -46,10 +47,10 @@ def test_a_stopped_broker_is_named_and_shows_the_missed_changes_after_its_restar
                 alterations = [Alteration(entity(user="alice"), ((str(RATE), 2048.0),))]
                 results = await client.alter(alterations)
                 assert isinstance(results[alterations[0].entity], Applied)
-                visibility = await client.wait_visible(alterations, timeout=4)
+                visibility = await client.wait_visible(alterations, timeout=10)
                 assert asleep in visibility.unreachable
                 cluster.resume(asleep)
-                visibility = await client.wait_visible(alterations, timeout=60)
+                visibility = await client.wait_visible(alterations, timeout=HANG_SECONDS)
                 assert visibility.everywhere
                 assert {asleep, awake} <= set(visibility.visible)
                 outcome = await reconciled(
@@ -118,7 +119,7 @@ def test_the_planner_may_read_only_and_the_applier_may_read_and_write(kafka) -> 
                 Applied,
             )
             assert isinstance((await applier.alter(alterations))[alterations[0].entity], Applied)
-            assert (await applier.wait_visible(alterations, timeout=30)).everywhere
+            assert (await applier.wait_visible(alterations, timeout=HANG_SECONDS)).everywhere
             _ = await applier.alter([Alteration(alterations[0].entity, ((str(RATE), None),))])
         async with login("alice") as stranger:
             with pytest.raises(AuthorizationError, match="DescribeConfigs"):
@@ -145,7 +146,7 @@ def test_a_throttled_client_waits_for_the_throttle_time_and_finishes(empty_kafka
         ) as client:
             brake = [Alteration(entity(client_id=own), (("request_percentage", 0.01),))]
             _ = await client.alter(brake)
-            _ = await client.wait_visible(brake, timeout=30)
+            _ = await client.wait_visible(brake, timeout=HANG_SECONDS)
             outcome = await reconciled(client, MemoryInventory(), desired_state(users(5)))
             assert outcome.count("APPLIED") == 5
             _ = await client.alter([Alteration(brake[0].entity, (("request_percentage", None),))])

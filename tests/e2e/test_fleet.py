@@ -55,12 +55,12 @@ class FleetThread:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(60)
+        assert self._ready.wait(HANG_SECONDS)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(30)
+        self._thread.join(HANG_SECONDS)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()

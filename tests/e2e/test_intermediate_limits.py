@@ -30,6 +30,7 @@ from tests.e2e.runs import (
     settled,
 )
 from tests.servers.kafka import KafkaCluster
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -160,7 +161,7 @@ def test_the_recorder_detects_a_client_without_a_limit_in_a_plan_that_removes_fi
         async with QuotaClient(config(cluster.bootstrap())) as client:
             await client.alter([Alteration(pair, (("producer_byte_rate", 1024.0),))])
             await client.wait_visible(
-                [Alteration(pair, (("producer_byte_rate", 1024.0),))], timeout=30
+                [Alteration(pair, (("producer_byte_rate", 1024.0),))], timeout=HANG_SECONDS
             )
             before = await settled(client)
             with recording(addresses(cluster)) as recordings:
@@ -169,7 +170,7 @@ def test_the_recorder_detects_a_client_without_a_limit_in_a_plan_that_removes_fi
                     Alteration(user, (("producer_byte_rate", 2048.0),)),
                 ):
                     await client.alter([alteration])
-                    await client.wait_visible([alteration], timeout=30)
+                    await client.wait_visible([alteration], timeout=HANG_SECONDS)
             assert recordings.unlawful(before, await settled(client))
 
     asyncio.run(story())

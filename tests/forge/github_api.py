@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from tests.forge.git_store import GitStore
 from tests.forge.github_git import ApiRequest, Refusal, git_answer, pull_answer
 from tests.forge.openapi import Description
+from tests.servers.processes import HANG_SECONDS
 
 LONGEST = 65_536
 WHEN = "2026-11-21T12:00:00Z"
@@ -127,7 +128,7 @@ class GitHubApi:
     def __exit__(self, *error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(60)
+        self._thread.join(HANG_SECONDS)
 
     @property
     def url(self) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote, urlencode
 
 from tests.forge.git_store import GitStore
 from tests.forge.github_api import ApiRequest, Refusal, handler
+from tests.servers.processes import HANG_SECONDS
 
 LONGEST = 1_000_000
 PAGE_PARAMETERS = {"per_page", "page"}
@@ -103,7 +104,7 @@ class GitLabApi:
     def __exit__(self, *error: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(60)
+        self._thread.join(HANG_SECONDS)
 
     @property
     def url(self) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.errors import GitError
 from reconciler.git.remote_command import fetch, variables
+from tests.servers.processes import HANG_SECONDS
 
 
 def stuck_ssh(folder: Path) -> tuple[Path, Path]:
@@ -86,7 +87,7 @@ def test_cancellation_during_the_start_ends_the_command(tmp_path: Path):
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(task, 60)
+            await asyncio.wait_for(task, HANG_SECONDS)
 
     for turns in range(8):
         asyncio.run(run(turns))

@@ -12,6 +12,7 @@ from reconciler.inventory.writers import InventoryWriter
 from reconciler.quota.ownership import OwnershipRecords
 from tests.fakes.clock import FakeClock
 from tests.inventory.samples import CHANGES
+from tests.servers.processes import HANG_SECONDS
 
 ME = InventoryWriter(id="me", description="kquota apply")
 
@@ -52,13 +53,13 @@ class SlowRefs(MemoryRefs):
     def write(self, ref, content, *, expected, message):
         self.write_begun.set()
         self._wait_for_the_loop()
-        assert self.may_write.wait(60)
+        assert self.may_write.wait(HANG_SECONDS)
         return super().write(ref, content, expected=expected, message=message)
 
     def _wait_for_the_loop(self) -> None:
         answered = threading.Event()
         self._loop.call_soon_threadsafe(answered.set)
-        assert answered.wait(30), "the event loop waits for git"
+        assert answered.wait(HANG_SECONDS), "the event loop waits for git"
 
 
 def opened(refs: MemoryRefs, writer: InventoryWriter | None = ME) -> RefInventory:

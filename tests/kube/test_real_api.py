@@ -16,6 +16,7 @@ from reconciler.kube.status.events import ResourceEvent
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.kube.watch.resource_cache import ResourceCache
 from tests.servers.kube.cluster import KubeCluster
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -182,7 +183,7 @@ async def test_a_lease_passes_from_one_holder_to_the_next(api, kube, namespace):
     ]
     resigns = [asyncio.Event(), asyncio.Event()]
     first = asyncio.create_task(both[0].run(resigns[0]))
-    await asyncio.wait_for(both[0].elected.wait(), 60)
+    await asyncio.wait_for(both[0].elected.wait(), HANG_SECONDS)
     second = asyncio.create_task(both[1].run(resigns[1]))
     renewals: set[str] = set()
     while len(renewals) < 4:  # the second candidate reads the Lease as often as the first renews it
@@ -192,7 +193,7 @@ async def test_a_lease_passes_from_one_holder_to_the_next(api, kube, namespace):
     assert not both[1].leading
     resigns[0].set()
     await first
-    await asyncio.wait_for(both[1].elected.wait(), 60)
+    await asyncio.wait_for(both[1].elected.wait(), HANG_SECONDS)
     assert both[1].fence_seconds
     resigns[1].set()
     await second

@@ -20,6 +20,7 @@ from reconciler.sandbox.faults import FOREVER, Fault, Refuse
 from reconciler.sandbox.server import Sandbox
 from tests.kube.reviews import quota
 from tests.servers.kube.cluster import KubeCluster
+from tests.servers.processes import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +43,7 @@ class Running:
         self.loop.call_soon_threadsafe(self.sandbox.fail, fault)
 
     def stop_broker(self) -> None:
-        asyncio.run_coroutine_threadsafe(self.sandbox.stop(1), self.loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.sandbox.stop(1), self.loop).result(HANG_SECONDS)
 
 
 @pytest.fixture
@@ -75,11 +76,11 @@ def webhook(kube: KubeCluster, tmp_path: Path) -> Iterator[Running]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(HANG_SECONDS)
         yield started[0]
     finally:
         stop.set()
-        thread.join(60)
+        thread.join(HANG_SECONDS)
 
 
 @pytest.fixture

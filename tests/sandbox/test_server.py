@@ -47,6 +47,7 @@ from reconciler.wire.messages import (
 from tests.contract.raw import Closed, RawConnection, described
 from tests.contract.targets import running
 from tests.leaked_sockets import STEPS, leaks
+from tests.servers.processes import HANG_SECONDS
 
 PRODUCER = "producer_byte_rate"
 ALICE, BOB = (("user", "alice"),), (("user", "bob"),)
@@ -78,7 +79,7 @@ def test_every_broker_shows_a_write_to_one_of_them(sandbox: Sandbox) -> None:
 
 
 def test_metadata_lists_the_running_brokers(sandbox: Sandbox) -> None:
-    asyncio.run_coroutine_threadsafe(sandbox.stop(3), loop_of(sandbox)).result(5)
+    asyncio.run_coroutine_threadsafe(sandbox.stop(3), loop_of(sandbox)).result(HANG_SECONDS)
     with connect(sandbox) as connection:
         body = metadata.encode_request(12, metadata.MetadataRequest(topics=()))
         answer = metadata.decode_response(12, connection.ask(METADATA, 12, body))
@@ -87,7 +88,7 @@ def test_metadata_lists_the_running_brokers(sandbox: Sandbox) -> None:
     ]
     assert sandbox.bootstrap() == f"127.0.0.1:{sandbox.port(1)},127.0.0.1:{sandbox.port(2)}"
     port = sandbox.port(3)
-    asyncio.run_coroutine_threadsafe(sandbox.start(3), loop_of(sandbox)).result(5)
+    asyncio.run_coroutine_threadsafe(sandbox.start(3), loop_of(sandbox)).result(HANG_SECONDS)
     assert sandbox.port(3) == port
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.servers import ping
 from tests.servers.fault_proxy import FaultProxy
 from tests.servers.faults import DESCRIBE_CLIENT_QUOTAS, Action, Fault, shift_correlation, throttle
+from tests.servers.processes import HANG_SECONDS
 
 BODY = struct.pack(">ih", 0, 0) + b"the answer"
 
@@ -128,7 +129,7 @@ def test_a_held_request_does_not_reach_the_broker(
         planted.wait_reached()
         assert upstream.frames == []
         planted.release()
-        assert upstream.told.wait(60)
+        assert upstream.told.wait(HANG_SECONDS)
 
 
 def test_a_hanging_call_times_out(proxy: FaultProxy) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import jars
+from tests.servers.processes import HANG_SECONDS
 
 
 @pytest.fixture
@@ -67,13 +68,13 @@ def test_a_second_process_waits_for_the_first(cache: Path) -> None:
 
     def slow(folder: Path) -> None:
         started.set()
-        go_on.wait(60)
+        go_on.wait(HANG_SECONDS)
         order.append("first")
 
     first = threading.Thread(target=jars.cached, args=("it", slow))
     second = threading.Thread(target=jars.cached, args=("it", lambda _: order.append("second")))
     first.start()
-    assert started.wait(60)
+    assert started.wait(HANG_SECONDS)
     second.start()
     go_on.set()
     first.join()

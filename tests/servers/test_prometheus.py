@@ -10,6 +10,7 @@ import pytest
 from tests.servers import prometheus
 from tests.servers.inbox import Inbox
 from tests.servers.jars import ServersUnavailable
+from tests.servers.processes import HANG_SECONDS
 from tests.servers.prometheus import Alertmanager, CheckFailed, Prometheus, until
 
 NOBODY = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
@@ -48,7 +49,10 @@ def test_an_inbox_stores_requests_and_gives_the_configured_responses():
         inbox.status = 200
         later = threading.Timer(0.05, posted, (inbox,))
         later.start()
-        assert inbox.wait(lambda _: len(inbox.posts) == 2, seconds=5, doing="the second") < 5
+        waited = inbox.wait(
+            lambda _: len(inbox.posts) == 2, seconds=HANG_SECONDS, doing="the second"
+        )
+        assert waited < HANG_SECONDS
         later.join()
     assert {(post.path, post.json["a"]) for post in inbox.posts} == {("/here", 1)}
 

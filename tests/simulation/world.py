@@ -54,6 +54,9 @@ HEALED_INTERVAL, LONG_INTERVAL = 300.0, 1_800.0
 CALM_INTERVALS = 2.5
 """Time after convergence without any write, in intervals of the loop."""
 
+END_SECONDS = 60.0
+"""Simulated time of cancelled tasks at the end of a world."""
+
 
 class LoopClock:
     """The loop's time as a clock."""
@@ -502,7 +505,7 @@ class World:
                 break
             for task in tasks:
                 task.cancel()
-            self.loop.run_until_complete(asyncio.wait(tasks, timeout=60.0))
+            self.loop.run_until_complete(asyncio.wait(tasks, timeout=END_SECONDS))
         for task in asyncio.all_tasks(self.loop):
             task._log_destroy_pending = False
         asyncio.set_event_loop(None)

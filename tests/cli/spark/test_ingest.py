@@ -56,13 +56,13 @@ class Served:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.server.__aenter__(), self._loop).result(HANG_SECONDS)
         return self.server
 
     def __exit__(self, *_):
-        asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self.server.__aexit__(), self._loop).result(HANG_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
+        self._thread.join(HANG_SECONDS)
         self._loop.close()
 
 

@@ -99,7 +99,7 @@ async def test_a_describe_that_is_never_answered_ends_with_the_deadline() -> Non
     async with ScriptedBroker() as broker, client(broker) as our:
         broker.on(DESCRIBE_CLIENT_QUOTAS, acts.silence)
         with pytest.raises(RequestTimeout, match="DescribeClientQuotas"):
-            await our.observe(timeout=1)
+            await our.observe(timeout=5)
 
 
 @on_loop

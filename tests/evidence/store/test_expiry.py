@@ -13,6 +13,7 @@ from reconciler.evidence.store.manifest import Manifest, Unit
 from reconciler.usage.samples import DAY_MS
 from reconciler.usage.tables import TABLES, TARGET_UP, USAGE_5M, USAGE_SAMPLE, Table
 from tests.evidence.store import rows
+from tests.servers.processes import HANG_SECONDS
 
 NOW = rows.at(100)
 OLD = 3 * DAY_MS
@@ -215,7 +216,7 @@ class Together(rows.Watched):
 
     def find(self, path: str, *, max_bytes: int | None = None) -> bytes | None:
         if "_units" in path:
-            self.both.wait(60)
+            self.both.wait(HANG_SECONDS)
         return super().find(path, max_bytes=max_bytes)
 
 

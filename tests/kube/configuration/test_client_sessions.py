@@ -26,6 +26,7 @@ from reconciler.sandbox.server import Sandbox
 from reconciler.sandbox.settings import Listener, ListenerProtocol, SandboxSettings
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube_api import FakeKubeApi
+from tests.servers.processes import HANG_SECONDS
 
 USERS = {"alice": "first-planted", "bob": "second-planted"}
 SETTINGS = OperatorSettings(identity="pod-1", operator_namespace="kafka")
@@ -262,7 +263,7 @@ def test_a_secret_that_no_longer_names_the_cluster_ends_its_session_and_earlier_
             assert caught.value.reason == "SecretInvalid"
         assert world.keeper.current("prod") is None
         assert world.keeper.state("prod").version == ""
-        _, still_open = await asyncio.wait(connections, timeout=60)
+        _, still_open = await asyncio.wait(connections, timeout=HANG_SECONDS)
         assert still_open == set()
         world.write("bob", "second-planted")
         assert await world.answering() == world.sandbox.cluster_id

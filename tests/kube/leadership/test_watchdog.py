@@ -4,6 +4,7 @@ import threading
 
 from reconciler.kube.leadership.watchdog import Watchdog
 from tests.fakes.clock import FakeClock
+from tests.servers.processes import HANG_SECONDS
 
 
 def watchdog(clock: FakeClock, until: float | None) -> Watchdog:
@@ -31,7 +32,7 @@ def test_the_thread_ends_the_process_while_the_loop_is_blocked() -> None:
     clock, ended = FakeClock(), threading.Event()
     dog = Watchdog(lambda: clock.monotonic() - 4, clock=clock, grace=3.0, end=ended.set)
     with dog:
-        assert ended.wait(60)
+        assert ended.wait(HANG_SECONDS)
 
 
 def test_a_closed_watchdog_does_not_end_the_process() -> None:
