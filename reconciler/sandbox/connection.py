@@ -19,6 +19,7 @@ from reconciler.sandbox.faults import (
     Delay,
     Effect,
     Faults,
+    Hold,
     Slow,
     Throttle,
     Truncate,
@@ -152,6 +153,8 @@ class ServerConnection:
         for effect in effects:
             if isinstance(effect, Delay):
                 await asyncio.sleep(effect.seconds)
+            if isinstance(effect, Hold) and not effect.executed:
+                _ = await effect.until.wait()
         if any(isinstance(effect, CutBefore) for effect in effects):
             raise _ConnectionClosed
         if session is not None:
@@ -244,6 +247,8 @@ class ServerConnection:
         if any(isinstance(effect, CutAfter) for effect in effects):
             raise _ConnectionClosed
         for effect in effects:
+            if isinstance(effect, Hold) and effect.executed:
+                _ = await effect.until.wait()
             if isinstance(effect, Truncate):
                 self.writer.write(frame[: effect.keep])
                 await self.writer.drain()

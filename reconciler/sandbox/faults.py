@@ -4,6 +4,7 @@ A broker takes the faults that match a request once it has read the request's he
 own point: before the request is processed, to the response's content, or to its bytes.
 """
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -16,6 +17,14 @@ class Delay:
     """Waits before the request is processed; seconds."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Waits for an event before the request is processed, or, if ``executed``, before the response is sent."""
+
+    until: asyncio.Event
+    executed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +86,16 @@ class Slow:
 
 
 Effect: TypeAlias = (
-    Delay | CutBefore | CutAfter | Truncate | Throttle | Refuse | Stale | WrongCorrelation | Slow
+    Delay
+    | Hold
+    | CutBefore
+    | CutAfter
+    | Truncate
+    | Throttle
+    | Refuse
+    | Stale
+    | WrongCorrelation
+    | Slow
 )
 
 FOREVER: Final = -1

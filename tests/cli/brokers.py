@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from typing import Any, Self
 
 from reconciler.sandbox import Fault, Sandbox, SandboxSettings
+from reconciler.sandbox.faults import Hold
 
 READY_SECONDS = 120
 ONE_BROKER = SandboxSettings(cluster_id="AAAAAAAAAAAAAAAAAAAAAA")
@@ -64,6 +65,12 @@ class SandboxThread:
             self.sandbox.fail(fault)
 
         self._call(work)
+
+    def hold(self, *, api: int, skip: int = 0, executed: bool = False) -> Callable[[], object]:
+        """Hold a request, or, if executed, its response; the result releases it."""
+        until = asyncio.Event()
+        self.fail(Fault(effect=Hold(until=until, executed=executed), api=api, skip=skip))
+        return lambda: self._loop.call_soon_threadsafe(until.set)
 
     def values(self) -> dict[Any, dict[str, float]]:
         """The stored quotas."""

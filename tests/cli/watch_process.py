@@ -94,6 +94,10 @@ class Watch:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal; return the exit code."""
         self.send(number)
+        return self.exit_code()
+
+    def exit_code(self) -> int:
+        """Wait for the end."""
         assert self.process is not None
         return self.process.wait(HANG_SECONDS)
 

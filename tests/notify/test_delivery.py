@@ -28,7 +28,7 @@ def delivered(*answers: Answer):
 
     async def story():
         clock = FakeClock(NOW)
-        async with Receiver(*answers) as receiver, HttpClient(seconds=5) as client:
+        async with Receiver(*answers) as receiver, HttpClient(seconds=60) as client:
             to = endpoint("webhook=env:HOOK", receiver.url, key=KEY)
             request = request_of(MessageShape.WEBHOOK, message(ALICE), to, at=NOW)
             try:
@@ -97,7 +97,7 @@ def test_a_hung_receiver_costs_one_deadline_per_try():
         port = server.sockets[0].getsockname()[1]
         to = endpoint("hook", f"http://127.0.0.1:{port}{PATH}")
         policy = replace(RETRY, tries=2, total_seconds=0.6)
-        async with HttpClient(seconds=5) as client:
+        async with HttpClient(seconds=60) as client:
             with pytest.raises(
                 NotifyError, match=r"could not be reached \(no answer within 0\.1 s\) after 2 tries"
             ):
@@ -118,7 +118,7 @@ def test_a_hung_receiver_costs_one_deadline_per_try():
 def refused(url: str) -> NotifyError:
     async def story():
         to = endpoint("hook", url)
-        async with HttpClient(seconds=5) as client:
+        async with HttpClient(seconds=60) as client:
             await deliver(
                 client,
                 to,

@@ -5,6 +5,7 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from reconciler.sandbox.faults import (
     Delay,
     Effect,
     Fault,
+    Hold,
     Refuse,
     Slow,
     Stale,
@@ -172,6 +174,21 @@ def test_a_delayed_request_is_answered_later(sandbox: Sandbox) -> None:
         started = time.monotonic()
         assert connection.verdicts(SET) == {ALICE: (0, None)}
         assert time.monotonic() - started >= 0.05
+
+
+@pytest.mark.parametrize("executed", [True, False])
+def test_a_held_request_waits_for_an_event(sandbox: Sandbox, *, executed: bool) -> None:
+    until = asyncio.Event()
+    plan(sandbox, Hold(until=until, executed=executed), ALTER)
+    with connect(sandbox) as connection, ThreadPoolExecutor(1) as pool:
+        verdicts = pool.submit(connection.verdicts, SET)
+        while sandbox.faults._armed or (executed and not sandbox.values()):
+            time.sleep(0.001)  # the sandbox runs in another thread
+        assert not verdicts.done()
+        assert sandbox.values() == (KEPT if executed else {})
+        loop_of(sandbox).call_soon_threadsafe(until.set)
+        assert verdicts.result(HANG_SECONDS) == {ALICE: (0, None)}
+    assert sandbox.values() == KEPT
 
 
 def test_a_slow_response_arrives_completely(sandbox: Sandbox) -> None:
