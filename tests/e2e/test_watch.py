@@ -1,9 +1,7 @@
 """`kquota watch` with a real broker: commits, an invalid commit, drift, kill -9, removals, a broker outage."""
 
 import json
-import math
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,10 +199,8 @@ def test_a_broker_that_returns_after_an_outage_gets_every_declared_value(
         new = watched.commit(quota("alice"), quota("bob"))
         watch.wait_for_log(f"{new[:12]} is in force")
         assert watch.get("/healthz")[0] == 200
-        began = time.monotonic()
         own_broker.start(1)
         until(lambda: rate(own_broker, "bob") == 10 * MIB, lambda: watch.log)
-        assert math.isfinite(time.monotonic() - began)
         until(lambda: watch.metric(IN_ORDER) >= 2)
         assert rate(own_broker, "alice") == 10 * MIB
         assert watch.end() == 0
