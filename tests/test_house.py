@@ -451,7 +451,9 @@ def thread_limits(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
         for value in (*node.args, *(word.value for word in node.keywords)):
             number = value.value if isinstance(value, ast.Constant) else None
             is_limit = isinstance(number, int | float) and number > 1
-            if is_limit and waits.fullmatch(ast.unparse(node.func)):
+            # `asyncio.to_thread(event.wait, 30)` has the wait as its first argument.
+            called = node.args[0] if ast.unparse(node.func) == "asyncio.to_thread" else node.func
+            if is_limit and waits.fullmatch(ast.unparse(called)):
                 yield value
 
 

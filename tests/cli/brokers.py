@@ -66,7 +66,9 @@ class SandboxThread:
 
         self._call(work)
 
-    def hold(self, *, api: int, skip: int = 0, executed: bool = False) -> Callable[[], object]:
+    def hold_request(
+        self, *, api: int, skip: int = 0, executed: bool = False
+    ) -> Callable[[], object]:
         """Hold a request, or, if executed, its response; the result releases it."""
         until = asyncio.Event()
         self.fail(Fault(effect=Hold(until=until, executed=executed), api=api, skip=skip))

@@ -51,7 +51,7 @@ def until(claim) -> None:
 
 def stopped_during_first_request(folder, sandbox, number: int) -> tuple[int, str, str]:
     """An apply that gets a signal while it waits for the response to its first request, which was carried out."""
-    release = sandbox.hold(api=49, executed=True)
+    release = sandbox.hold_request(api=49, executed=True)
     words = ("apply", "--yes", "--validate", "none")
     with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
         process = start(folder, *words, stdout=file, stderr=err)
@@ -89,7 +89,7 @@ def test_a_second_signal_ends_an_apply_at_once_and_the_command_that_undoes_it_is
     folder, sandbox, kquota, number
 ):
     project(folder, sandbox.bootstrap, quota("a"))
-    _ = sandbox.hold(api=49)
+    _ = sandbox.hold_request(api=49)
     errors = folder / "err"
     with errors.open("w") as err:
         process = start(folder, "apply", "--yes", "--validate", "none", stderr=err)
@@ -122,7 +122,7 @@ def test_after_kill_9_the_next_run_owns_the_applied_values_and_applies_the_rest(
 
 def killed_broker(folder, sandbox) -> tuple[int, str, str]:
     """An apply whose broker ends during its second request."""
-    _ = sandbox.hold(api=49, skip=1)
+    _ = sandbox.hold_request(api=49, skip=1)
     words = ("apply", "--yes", "--validate", "none", "--timeout", "5s")
     with (folder / "out").open("w") as file, (folder / "err").open("w") as err:
         process = start(folder, *words, stdout=file, stderr=err)
@@ -151,7 +151,7 @@ def test_a_broker_that_stops_during_an_apply_leaves_a_summary_and_the_next_comma
 
 def test_ctrl_c_while_reading_exits_130_with_one_line(folder, sandbox):
     project(folder, sandbox.bootstrap, quota("a"))
-    _ = sandbox.hold(api=48)
+    _ = sandbox.hold_request(api=48)
     process = start(folder, "plan", stdin=subprocess.DEVNULL)
     until(lambda: not sandbox.sandbox.faults._armed)
     process.send_signal(signal.SIGINT)
@@ -282,7 +282,7 @@ def test_an_outcome_that_cannot_be_replaced_is_a_warning_beside_the_command_that
     folder, sandbox
 ):
     project(folder, sandbox.bootstrap, quota("a"))
-    release = sandbox.hold(api=49)
+    release = sandbox.hold_request(api=49)
     with start(folder, "apply", "--yes", "--validate", "none") as process:
         until(lambda: not sandbox.sandbox.faults._armed)
         (path,) = (folder / ".kquota/outcomes").glob("*.json")
@@ -301,7 +301,7 @@ def test_an_outcome_that_cannot_be_replaced_is_a_warning_beside_the_command_that
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_an_outcome_that_standard_output_does_not_take_is_a_message(folder, sandbox, output):
     project(folder, sandbox.bootstrap, quota("a"))
-    release = sandbox.hold(api=49, skip=1)  # validated, then sent
+    release = sandbox.hold_request(api=49, skip=1)  # validated, then sent
     read, write = os.pipe()
     with start(folder, "apply", "--yes", "--format", output, stdout=write) as process:
         os.close(write)

@@ -100,7 +100,7 @@ def test_a_write_that_was_cancelled_after_its_begin_is_followed_by_the_next_one(
         await inventory.load("lkc")
         refs.may_write.clear()
         writing = asyncio.ensure_future(inventory.write("lkc", CHANGES[:1]))
-        assert await asyncio.to_thread(refs.write_begun.wait, 30)
+        assert await asyncio.to_thread(refs.write_begun.wait, HANG_SECONDS)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 HANG_SECONDS: Final = 1200.0
-"""A process that takes longer is taken for hung. A busy machine may take many times longer than a quiet one."""
+"""What takes longer is taken for hung: a process, a thread, an event. A busy machine may take many times longer than a quiet one."""
 
 GUARDIAN = """
 import os, shutil, signal, sys

@@ -115,7 +115,7 @@ def test_sigterm_ends_after_the_request_under_way_and_the_next_run_continues(
     documents = [quota(f"u{number:04}") for number in range(MANY)]
     watched.commit(*documents)
     # Two requests are validated; the next one was carried out, and its response is still missing at the signal.
-    release = sandbox.hold(api=49, skip=2, executed=True)
+    release = sandbox.hold_request(api=49, skip=2, executed=True)
     watch = Watch(folder)
     with watch:
         until(lambda: 0 < len(sandbox.values()) < MANY, lambda: watch.log)
@@ -147,7 +147,7 @@ def test_a_second_signal_ends_immediately_and_the_next_start_settles_the_open_wr
     folder: Path, sandbox, watched: Watched
 ):
     watched.commit(quota("alice"))
-    _ = sandbox.hold(api=49, skip=1)  # validated, then sent
+    _ = sandbox.hold_request(api=49, skip=1)  # validated, then sent
     watch = Watch(folder)
     with watch:
         records = watch.state / ".kquota" / "inventory.json"
