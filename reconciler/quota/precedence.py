@@ -124,6 +124,23 @@ def precedence_levels(users: tuple[Slot, ...], client_ids: tuple[Slot, ...]) -> 
     return tuple(candidates)
 
 
+def common_entities(first: Entity, second: Entity) -> tuple[Entity, ...]:
+    """Return the entities that apply to every client of both, closest first; both must have a client in common.
+
+    Every client has a user, if only ``ANONYMOUS``, but not every client has a client-id or matches a name.
+    """
+    pairs = zip(first, second, strict=True)
+    user, client_id, ip = (next((s for s in slots if isinstance(s, str)), None) for slots in pairs)
+    if first[2] is not ABSENT:
+        return ip_candidates(ip) if ip is not None else ip_candidates("")[1:]
+    clients = () if client_id is None else (client_id,)
+    has_client_id = first[1] is not ABSENT or second[1] is not ABSENT
+    return precedence_levels(
+        (DEFAULT,) if user is None else (user, DEFAULT),
+        (*clients, DEFAULT) if has_client_id else (),
+    )
+
+
 def ip_candidates(ip: str) -> tuple[Entity, ...]:
     """Return the two entities that can apply to an address, closest first."""
     return Entity((ABSENT, ABSENT, ip)), Entity((ABSENT, ABSENT, DEFAULT))

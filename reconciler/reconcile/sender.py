@@ -16,7 +16,7 @@ from reconciler.quota.outcome import Alteration, Applied, Held, Result, Unknown
 from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
-from reconciler.quota.state import Visibility
+from reconciler.quota.state import QuotaState, Visibility
 from reconciler.reconcile.options import ReconcilePorts
 from reconciler.reconcile.visibility import VisibilityProbes, deadline_seconds
 
@@ -37,6 +37,7 @@ class PlanSender:
     Args:
         obstacles: Writes of an earlier run without a known outcome, with their results: they hold others from the start.
         withheld: Changes that are withheld; the plan may have the end of an override in place of one.
+        live: The limits before the plan.
         pace: Whether each request waits until the one before is visible.
         grace: Maximum seconds for the response to the current request after a request to stop.
     """
@@ -46,22 +47,23 @@ class PlanSender:
         ports: ReconcilePorts,
         changes: Sequence[QuotaChange],
         *,
+        live: QuotaState,
         obstacles: Iterable[tuple[Alteration, Result]] = (),
         withheld: Iterable[QuotaChange] = (),
         pace: bool = False,
         grace: float = STOP_GRACE_SECONDS,
     ) -> None:
         self._store, self._progress = ports.store, ports.progress
-        self._schedule = SendSchedule(changes)
+        self._schedule = SendSchedule(changes, live=live)
         self._pace = pace or len(changes) > PACED_FROM_KEYS
         self._grace = grace
         self._seconds = deadline_seconds(len(changes))
-        self._total = sum(len(batch.alterations) for batch in self._schedule.batches)
+        self._total = len(changes)
         self._done = 0
         for alteration, result in obstacles:
             self._schedule.settle(alteration, result)
         for change in withheld:
-            self._schedule.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
+            self._schedule.withhold(change)
         self.probes = VisibilityProbes(ports, changes)
         self.results: dict[Pair, Result] = {}
         self.acknowledged_keys = 0
@@ -93,17 +95,28 @@ class PlanSender:
                 self._schedule.mark_visible()
         if not self._may_continue():
             return
-        obstacles = self._schedule.find_held_entities(batch)
-        sendable: list[Alteration] = []
-        for alteration in batch.alterations:
-            if alteration.entity in obstacles:
-                self._settle(alteration, Held(waits_for=obstacles[alteration.entity]))
-            else:
-                sendable.append(alteration)
-        for chunk in chunks(sendable):
+        for chunk in chunks(self._sendable(batch)):
             if not self._may_continue():
                 return
             await self._send_chunk(chunk)
+
+    def _sendable(self, batch: SendBatch) -> Sequence[Alteration]:
+        """Return the operations of a batch that may be sent now; the others are held."""
+        waits_by_pair = self._schedule.find_held(batch)
+        if not waits_by_pair:
+            return batch.alterations
+        sendable: list[Alteration] = []
+        for subject, operations in ((item.entity, item.operations) for item in batch.alterations):
+            free = tuple(
+                item for item in operations if (subject, Key(item[0])) not in waits_by_pair
+            )
+            for item in operations:
+                if item not in free:
+                    waits_for = waits_by_pair[subject, Key(item[0])]
+                    self._settle(Alteration(subject, (item,)), Held(waits_for=waits_for))
+            if free:
+                sendable.append(Alteration(subject, free))
+        return sendable
 
     async def _wait_until_visible(self) -> Visibility | None:
         """Wait until every live broker shows the acknowledged operations; ``None`` after a request to stop."""
@@ -136,7 +149,7 @@ class PlanSender:
         if isinstance(result, Applied):
             self.probes.add(alteration)
             self.acknowledged_keys += len(alteration.operations)
-        self._done += 1
+        self._done += len(alteration.operations)
         self._progress("apply", self._done, self._total)
 
     async def _until_stopped(self, work: Awaitable[_T]) -> _T | None:

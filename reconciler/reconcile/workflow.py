@@ -161,6 +161,7 @@ async def apply(
     sender = PlanSender(
         ports,
         plan.changes,
+        live=observation.live,
         obstacles=_unsettled_results(prepared, started),
         withheld=withheld,
         pace=options.pace,

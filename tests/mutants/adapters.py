@@ -48,8 +48,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         what="a held entity is sent",
         file="reconciler/reconcile/sender.py",
-        old="            else:\n                sendable.append(alteration)\n",
-        new="            sendable.append(alteration)\n",
+        old="(item for item in operations if (subject, Key(item[0])) not in waits_by_pair)",
+        new="operations",
         tests=("tests/reconcile/test_workflow.py",),
     ),
     Fault(

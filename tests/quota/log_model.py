@@ -5,6 +5,7 @@ few, so that entities overlap; among them are always the literal ``<default>``, 
 ASCII.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -15,7 +16,7 @@ from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import COLUMNS, RULES, Key
 from reconciler.quota.outcome import Alteration, Applied, Held, Rejected, Result, Unknown
 from reconciler.quota.planner.plan import QuotaChange
-from reconciler.quota.planner.send_order import SendSchedule, chunks
+from reconciler.quota.planner.send_order import SendBatch, SendSchedule, chunks
 from reconciler.quota.policy import Cause
 from reconciler.quota.state import Limits, QuotaState, limits_of
 
@@ -119,6 +120,8 @@ class Log:
     chances: Chances
     applied: set[tuple[Entity, Key]] = field(default_factory=set)
     late: list[tuple[Entity, Key, float | None]] = field(default_factory=list)
+    held_states: list[tuple[Alteration, Values]] = field(default_factory=list)
+    """Each operation that was held, with the state at that time."""
 
     def __post_init__(self) -> None:
         self._fates = iter(self.chances.fates)
@@ -163,12 +166,15 @@ def drive(
     changes: Sequence[QuotaChange],
     chances: Chances = ALL_WELL,
     *,
-    schedule: Callable[[Sequence[QuotaChange]], SendSchedule] = SendSchedule,
+    schedule: Callable[..., SendSchedule] = SendSchedule,
+    withheld: Sequence[QuotaChange] = (),
 ) -> tuple[Log, Results]:
     """Send a plan like the use case: wait until visible, hold, send chunk by chunk, settle."""
     log = Log([{(subject, key): value for subject, key, value in before.pairs()}], chances)
     results: dict[tuple[Entity, Key], Result] = {}
-    plan = schedule(changes)
+    plan = schedule(changes, live=before)
+    for change in withheld:
+        plan.withhold(change)
 
     def settle(alteration: Alteration, result: Result) -> None:
         plan.settle(alteration, result)
@@ -177,15 +183,60 @@ def drive(
     for batch in plan.batches:
         if plan.not_yet_visible(batch):
             plan.mark_visible()
-        entities = plan.find_held_entities(batch)
-        for alteration in batch.alterations:
-            if alteration.entity in entities:
-                settle(alteration, Held(waits_for=entities[alteration.entity]))
-        for chunk in chunks([item for item in batch.alterations if item.entity not in entities]):
+        waiting, free = split(batch, plan.find_held(batch))
+        for alteration, result in waiting:
+            settle(alteration, result)
+            log.held_states.append((alteration, log.states[-1]))
+        for chunk in chunks(free):
             for alteration in chunk:
                 settle(alteration, log.send(alteration))
     log.land(everything=True)
     return log, results
+
+
+def split(
+    batch: SendBatch, waits_by_pair: Mapping[tuple[Entity, Key], tuple[Entity, ...]]
+) -> tuple[list[tuple[Alteration, Held]], list[Alteration]]:
+    """Return the held operations of a batch with their results, and what is left to send."""
+    operations = [
+        (alteration.entity, operation)
+        for alteration in batch.alterations
+        for operation in alteration.operations
+    ]
+    waiting = [
+        (
+            Alteration(subject, (operation,)),
+            Held(waits_for=waits_by_pair[subject, Key(operation[0])]),
+        )
+        for subject, operation in operations
+        if (subject, Key(operation[0])) in waits_by_pair
+    ]
+    free: dict[Entity, list[tuple[str, float | None]]] = {}
+    for subject, operation in operations:
+        if (subject, Key(operation[0])) not in waits_by_pair:
+            free.setdefault(subject, []).append(operation)
+    return waiting, [Alteration(subject, tuple(items)) for subject, items in free.items()]
+
+
+def is_harmless(
+    alteration: Alteration, values: Values, before: QuotaState, after: QuotaState
+) -> bool:
+    """Whether an operation gives no client a limit that is neither from before nor from after the plan."""
+    ((key, value),) = alteration.operations
+    keys = frozenset({Key(key)})
+    pairs = [
+        {(subject, key): value for subject, key, value in state.pairs()}
+        for state in (before, after)
+    ]
+    old, new = (limits_of_all(values, keys) for values in pairs)
+    sent = dict(values)
+    if value is None:
+        _ = sent.pop((alteration.entity, Key(key)), None)
+    else:
+        sent[alteration.entity, Key(key)] = value
+    return all(
+        limit in {old[client], new[client]} for client, limit in limits_of_all(sent, keys).items()
+    )
 
 
 def breaches(
@@ -266,6 +317,20 @@ def states(draw: st.DrawFn, among: Sequence[Entity] = ENTITIES) -> QuotaState:
     """Possible quota states of a cluster."""
     subjects = draw(st.lists(st.sampled_from(among), unique=True, max_size=8))
     return QuotaState(limits={subject: draw(limits_for(subject)) for subject in subjects})
+
+
+def with_distinct_values(before: QuotaState, after: QuotaState) -> tuple[QuotaState, QuotaState]:
+    """Return the states with the same changes, in which no two limits are equal by chance."""
+    numbers = itertools.count(10.0)
+    old = {(subject, key): next(numbers) for subject, key, _ in before.pairs()}
+    new = {
+        (subject, key): old[subject, key] if before.value(subject, key) == value else next(numbers)
+        for subject, key, value in after.pairs()
+    }
+    return tuple(
+        QuotaState().with_values((*pair, value) for pair, value in values.items())
+        for values in (old, new)
+    )
 
 
 PLANS = st.tuples(states(), states()) | st.tuples(states(CROWD), states(CROWD))

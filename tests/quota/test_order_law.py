@@ -5,7 +5,7 @@ tested too: a plan exists that detects a schedule with swapped phases, and one f
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
-from reconciler.quota.outcome import Alteration, Applied, Held
+from reconciler.quota.outcome import Applied, Held
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner import send_order
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import SendBatch, SendSchedule
@@ -34,6 +35,9 @@ from tests.quota.log_model import (
     changes_between,
     drive,
     ends_of,
+    is_harmless,
+    split,
+    with_distinct_values,
 )
 
 RATE = Key.PRODUCER_BYTE_RATE
@@ -60,6 +64,54 @@ def test_every_change_has_exactly_one_result(plan, chances, random):
     changes = as_ends(changes_between(*plan), random)
     _, results = drive(plan[0], changes, chances)
     assert set(results) == {(change.entity, change.key) for change in changes}
+
+
+# -- progress -----------------------------------------------------------------------------------------
+
+REFUSALS = st.lists(st.sampled_from(("applied", "rejected")), max_size=16)
+PLANS_OF_CLIENTS = PLANS.map(lambda plan: with_distinct_values(*map(without_empty_names, plan)))
+
+
+def without_empty_names(state: QuotaState) -> QuotaState:
+    """Entities with an empty name apply to no client, so no limit tells whether they had to wait."""
+    return QuotaState(limits={name: row for name, row in state.limits.items() if "" not in name})
+
+
+@settings(max_examples=count_examples(600))
+@given(PLANS_OF_CLIENTS, REFUSALS, st.randoms())
+def test_whatever_is_withheld_or_rejected_all_is_sent_that_breaks_no_limit(plan, fates, random):
+    before, after = plan
+    changes = changes_between(before, after)
+    withheld = [change for change in changes if random.random() < 0.3]
+    sent = [change for change in changes if change not in withheld]
+    log, _ = drive(before, sent, Chances(fates), withheld=withheld)
+    assert [
+        waiting
+        for waiting, values in log.held_states
+        if is_harmless(waiting, values, before, after)
+    ] == []
+    assert breaches(changes, log) == []
+
+
+def test_a_refused_default_holds_no_closer_limit():
+    """A guard that protects defaults may refuse one for years."""
+    before, after = having({USER: 5.0}), having({USER: 6.0, EVERY_USER: 1.0})
+    changes = changes_between(before, after)
+    withheld = [change for change in changes if change.entity == EVERY_USER]
+    sent = [change for change in changes if change.entity == USER]
+    assert drive(before, sent, withheld=withheld)[1] == {(USER, RATE): Applied()}
+
+
+def test_a_held_key_holds_no_other_key_of_its_entity():
+    other_key = Key.CONSUMER_BYTE_RATE
+    changes = [
+        QuotaChange(entity=PAIR, key=RATE, before=None, after=3.0, cause=Cause.SPEC),
+        QuotaChange(entity=USER, key=RATE, before=None, after=4.0, cause=Cause.SPEC),
+        QuotaChange(entity=USER, key=other_key, before=None, after=4.0, cause=Cause.SPEC),
+    ]
+    _, results = drive(having({}), changes, Chances(["rejected"]))
+    assert results[USER, RATE] == Held(waits_for=(PAIR,))
+    assert results[USER, other_key] == Applied()
 
 
 # -- ends of overrides ------------------------------------------------------------------------------
@@ -104,6 +156,19 @@ def test_a_refused_closer_limit_leaves_its_clients_the_declared_limit_that_ends_
     assert breaches(changes, drive(before, changes)[0]) == []
 
 
+def test_a_limit_that_the_end_of_an_override_removes_hides_no_refused_limit():
+    """Its removal does not wait, so a wider limit that is not hidden any more would apply."""
+    app = entity(client_id="app")
+    before, after = having({PAIR: 1.0}), having({USER: 4.0, app: 2.0})
+    changes = tuple(
+        replace(change, cause=Cause.OVERRIDE_EXPIRED) if change.removes else change
+        for change in changes_between(before, after)
+    )
+    log, results = drive(before, changes, Chances(["rejected"]))
+    assert results[app, RATE] == Held(waits_for=(USER,))
+    assert breaches(changes, log, ends=ends_of(changes)) == []
+
+
 @given(PLANS, st.randoms())
 def test_if_all_succeeds_ends_of_overrides_keep_the_order_of_all_changes(plan, random):
     changes = as_ends(changes_between(*plan), random)
@@ -122,19 +187,18 @@ def test_no_refused_change_holds_the_end_of_an_override(plan, random):
         for change in changes
         if change.cause is not Cause.OVERRIDE_EXPIRED and random.random() < 0.3
     ]
-    schedule = SendSchedule([change for change in changes if change not in withheld])
+    schedule = SendSchedule([c for c in changes if c not in withheld], live=plan[0])
     for change in withheld:
-        schedule.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
+        schedule.withhold(change)
     for batch in schedule.batches:
         schedule.mark_visible()
-        entities = schedule.find_held_entities(batch)
-        assert not (batch.ends_overrides and entities)
-        for alteration in batch.alterations:
-            is_refused = not batch.ends_overrides and random.random() < 0.3
-            result = REFUSED if is_refused else Applied()
-            if alteration.entity in entities:
-                result = Held(waits_for=entities[alteration.entity])
+        waiting, free = split(batch, schedule.find_held(batch))
+        assert not (batch.ends_overrides and waiting)
+        for alteration, result in waiting:
             schedule.settle(alteration, result)
+        for alteration in free:
+            is_refused = not batch.ends_overrides and random.random() < 0.3
+            schedule.settle(alteration, REFUSED if is_refused else Applied())
 
 
 @given(PLANS, CHANCES)
@@ -198,13 +262,13 @@ def test_another_order_breaks_the_law_without_any_failure(monkeypatch, turn, pla
 
 
 class HoldsNoSets(SendSchedule):
-    def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
-        return super().find_held_entities(batch) if batch.removes else {}
+    def find_held(self, batch: SendBatch) -> Mapping[Pair, tuple[Entity, ...]]:
+        return super().find_held(batch) if batch.removes else {}
 
 
 class HoldsNoRemovals(SendSchedule):
-    def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
-        return {} if batch.removes else super().find_held_entities(batch)
+    def find_held(self, batch: SendBatch) -> Mapping[Pair, tuple[Entity, ...]]:
+        return {} if batch.removes else super().find_held(batch)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +284,7 @@ class HoldsNoRemovals(SendSchedule):
 def test_without_waiting_the_law_is_broken(careless, plan):
     changes = changes_between(*plan)
 
-    def broken(schedule: Callable[[Sequence[QuotaChange]], SendSchedule]) -> bool:
+    def broken(schedule: Callable[..., SendSchedule]) -> bool:
         return any(
             breaches(changes, drive(plan[0], changes, Chances(fates), schedule=schedule)[0])
             for fates in itertools.product(FATES, repeat=len(changes))
@@ -247,15 +311,15 @@ def test_changes_that_match_no_common_client_do_not_wait():
 
 
 def test_a_removal_waits_until_the_limits_that_it_relies_on_are_visible():
-    schedule = SendSchedule(changes_between(*NEW_USER_RULE))
+    schedule = SendSchedule(changes_between(*NEW_USER_RULE), live=NEW_USER_RULE[0])
     sets, removals = schedule.batches
     (creation,) = sets.alterations
     schedule.settle(creation, Applied())
     assert schedule.not_yet_visible(removals) == (creation,)
-    assert schedule.find_held_entities(removals) == {USER: (EVERY_USER,)}
+    assert schedule.find_held(removals) == {(USER, RATE): (EVERY_USER,)}
     schedule.mark_visible()
     assert schedule.not_yet_visible(removals) == ()
-    assert schedule.find_held_entities(removals) == {}
+    assert schedule.find_held(removals) == {}
 
 
 def test_sets_are_sent_closest_level_first_and_removals_widest_level_first():

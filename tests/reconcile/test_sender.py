@@ -8,6 +8,7 @@ import pytest
 from reconciler.errors import Interrupted
 from reconciler.quota.outcome import Applied, Unknown
 from reconciler.quota.results.report import Outcome, PairVisibility
+from reconciler.quota.state import QuotaState
 from reconciler.reconcile import prepare
 from reconciler.reconcile.sender import PlanSender
 from tests.reconcile.scenarios import ALICE, ALICE_SHOP, ANYONE, RATE, World, documents
@@ -132,7 +133,10 @@ def test_a_response_that_never_arrives_makes_the_request_unknown():
                 await asyncio.Event().wait()
 
         sender = PlanSender(
-            replace(world.ports, store=Silent()), prepared.plan.changes, grace=0.001
+            replace(world.ports, store=Silent()),
+            prepared.plan.changes,
+            live=QuotaState(),
+            grace=0.001,
         )
         task = asyncio.ensure_future(sender.run())
         await waiting.wait()
@@ -164,7 +168,7 @@ def test_results_are_of_single_keys_because_an_entity_may_be_in_several_batches(
     world = World()
     world.apply(documents({ALICE: {RATE: 5.0}}))
     changes = world.plan(documents({ALICE: {type(RATE).REQUEST_PERCENTAGE: 5.0}})).plan.changes
-    sender = PlanSender(world.ports, changes)
+    sender = PlanSender(world.ports, changes, live=QuotaState())
     asyncio.run(sender.run())
     share = type(RATE).REQUEST_PERCENTAGE
     assert sender.results == {(ALICE, share): Applied(), (ALICE, RATE): Applied()}

@@ -7,6 +7,7 @@ from reconciler.quota.outcome import Alteration, Applied, Held, Unknown
 from reconciler.quota.ownership import Intent, Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.results.report import PairOutcome
+from reconciler.quota.state import QuotaState
 
 Clients = dict[Entity, tuple[str, ...]]
 Levels = dict[str, tuple[Entity, ...]]
@@ -39,6 +40,7 @@ class HoldModel:
         self,
         outcomes: Collection[PairOutcome],
         *,
+        live: QuotaState,
         open_writes: Collection[tuple[Pair, Intent]],
         withheld: Collection[QuotaChange],
         sent: Sequence[Alteration] = (),
@@ -47,6 +49,7 @@ class HoldModel:
 
         Args:
             outcomes: The result of each change.
+            live: The limits before the first of them.
             open_writes: Earlier writes that may still take effect.
             withheld: Changes that a guard withheld; in place of one an override may have ended.
             sent: All alterations in the order of sending.
@@ -60,21 +63,18 @@ class HoldModel:
             for pair, intent in open_writes
             if pair not in planned or planned[pair] != intent.value
         ]
-        waiting: dict[tuple[tuple[bool, bool], Entity], list[bool]] = {}
         for outcome in outcomes:
             change, result = outcome.change, outcome.result
             if result is None:
                 continue
-            reasons = self._reasons(change, outcomes, obstacles, withheld)
+            reasons = self._reasons(change, outcomes, obstacles, withheld, live)
             must_wait = next(reasons, "")
             if must_wait and not isinstance(result, Held):
                 return f"{change.entity} {change.key} -> {change.after} was sent and had to wait for {must_wait}"
-            if isinstance(result, Held):
-                may_wait = bool(must_wait) or self._may_wait(change, outcomes, withheld)
-                waiting.setdefault((_turn(change), change.entity), []).append(may_wait)
-        for (_, entity), reasons in waiting.items():
-            if not any(reasons):
-                return f"{entity} waits for nothing"
+            if isinstance(result, Held) and not (
+                must_wait or self._may_wait(change, outcomes, withheld)
+            ):
+                return f"{change.entity} {change.key} waits for nothing"
         return ""
 
     def _wrong_turn(self, outcomes: Collection[PairOutcome], sent: Sequence[Alteration]) -> str:
@@ -102,9 +102,13 @@ class HoldModel:
         outcomes: Collection[PairOutcome],
         obstacles: Collection[Pair],
         withheld: Collection[QuotaChange],
+        live: QuotaState,
     ) -> Iterator[str]:
+        limited = self._limited(change, outcomes, live)
         for entity, key in obstacles:
-            if entity == change.entity or (key == change.key and self.meets(entity, change.entity)):
+            if entity == change.entity or (
+                key == change.key and self._concerns(entity, change, limited)
+            ):
                 yield f"an earlier write to {entity}"
         for outcome in outcomes:
             earlier = outcome.change
@@ -117,11 +121,40 @@ class HoldModel:
             goes_on = _ends_override(change) and not (
                 _ends_override(earlier) or isinstance(outcome.result, Unknown)
             )
-            if self._precedes(earlier, change) and not goes_on:
+            is_concerned = self._concerns(earlier.entity, change, limited)
+            if self._precedes(earlier, change) and is_concerned and not goes_on:
                 yield f"{earlier.entity} -> {earlier.after}"
         for earlier in () if _ends_override(change) else withheld:
-            if self._precedes(earlier, change):
+            if self._precedes(earlier, change) and self._concerns(earlier.entity, change, limited):
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
+
+    def _limited(
+        self, change: QuotaChange, outcomes: Collection[PairOutcome], live: QuotaState
+    ) -> frozenset[Entity]:
+        """Return the entities that certainly have a limit of the key when the change is sent."""
+        limited = {
+            subject
+            for entities in self._clients.values()
+            for subject in entities
+            if live.value(subject, change.key) is not None
+        }
+        for outcome in outcomes:
+            earlier = outcome.change
+            if earlier.key is change.key and self._precedes(earlier, change):
+                if earlier.removes and isinstance(outcome.result, Applied | Unknown):
+                    limited.discard(earlier.entity)
+                elif isinstance(outcome.result, Applied) and not earlier.removes:
+                    limited.add(earlier.entity)
+        return frozenset(limited - ({change.entity} if change.removes else set()))
+
+    def _concerns(self, entity: Entity, change: QuotaChange, limited: Collection[Entity]) -> bool:
+        """Whether a client of both has no limit that wins over the wider of the two."""
+        for entities in self._clients.values():
+            if entity in entities and change.entity in entities:
+                wider = max(entities.index(entity), entities.index(change.entity))
+                if not any(closer in limited for closer in entities[:wider]):
+                    return True
+        return False
 
     def _precedes(self, earlier: QuotaChange, change: QuotaChange) -> bool:
         """Whether a change relies on an earlier one."""
@@ -139,17 +172,21 @@ class HoldModel:
         outcomes: Collection[PairOutcome],
         withheld: Collection[QuotaChange],
     ) -> bool:
-        """Whether it may wait until an acknowledged change is visible, or for a withheld set at any level."""
-        acknowledged = [
-            outcome.change for outcome in outcomes if isinstance(outcome.result, Applied)
+        """Whether a client that is none of these may have to wait, or a removal until an acknowledged change is visible."""
+        ends = _ends_override(change)
+        waited_for = [
+            item.change
+            for item in outcomes
+            if (change.removes or not isinstance(item.result, Applied))
+            and (
+                not ends
+                or _ends_override(item.change)
+                or isinstance(item.result, Applied | Unknown)
+            )
         ]
-        if change.removes and any(self._precedes(earlier, change) for earlier in acknowledged):
-            return True
-        return not _ends_override(change) and any(
-            not earlier.removes
-            and earlier.key is change.key
-            and self.meets(earlier.entity, change.entity)
-            for earlier in withheld
+        return any(
+            self._precedes(earlier, change)
+            for earlier in (*waited_for, *(() if ends else withheld))
         )
 
 

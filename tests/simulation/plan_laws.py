@@ -101,6 +101,7 @@ class PlanLaws:
         ]
         problem = self._holds.contradiction(
             outcome.pairs,
+            live=inputs.live,
             open_writes=open_writes,
             withheld=[withheld_change.change for withheld_change in withheld],
             sent=sent,

@@ -227,7 +227,7 @@ def test_order_and_model_agree(before, after, chances, random):
     outcomes = [
         PairOutcome(change=change, result=results[change.entity, change.key]) for change in changes
     ]
-    assert HOLDS.contradiction(outcomes, open_writes=(), withheld=()) == ""
+    assert HOLDS.contradiction(outcomes, live=before, open_writes=(), withheld=()) == ""
 
 
 def outcome(
@@ -258,8 +258,16 @@ EARLIER = Intent(value=9.0, owner=Owner(document="team/a"), at=NOW)
 def test_a_change_that_is_sent_before_one_that_it_relies_on_is_seen(first, second):
     outcomes = [outcome(subject, after, DONE) for subject, after in (first, second)]
     sent = [Alteration(subject, ((str(KEYS[0]), after),)) for subject, after in (first, second)]
-    assert HOLDS.contradiction(outcomes, open_writes=(), withheld=(), sent=sent[::-1]) == ""
-    assert HOLDS.contradiction(outcomes, open_writes=(), withheld=(), sent=sent) != ""
+    assert (
+        HOLDS.contradiction(
+            outcomes, live=QuotaState(), open_writes=(), withheld=(), sent=sent[::-1]
+        )
+        == ""
+    )
+    assert (
+        HOLDS.contradiction(outcomes, live=QuotaState(), open_writes=(), withheld=(), sent=sent)
+        != ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -296,4 +304,7 @@ def test_a_change_that_is_sent_before_one_that_it_relies_on_is_seen(first, secon
     ],
 )
 def test_a_plan_that_is_sent_against_the_order_is_seen(outcomes, open_writes, withheld):
-    assert HOLDS.contradiction(outcomes, open_writes=open_writes, withheld=withheld) != ""
+    assert (
+        HOLDS.contradiction(outcomes, live=QuotaState(), open_writes=open_writes, withheld=withheld)
+        != ""
+    )

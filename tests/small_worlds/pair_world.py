@@ -202,11 +202,11 @@ class Product:
         self, changes: tuple[QuotaChange, ...], waiting: Mapping[tuple[Entity, Key], Intent]
     ) -> bool:
         """Whether the change waits for an earlier write."""
-        schedule = SendSchedule(changes)
+        schedule = SendSchedule(changes, live=QuotaState())
         for (subject, key), intent in waiting.items():
             if changes[0].after != intent.value:
                 schedule.settle(Alteration(subject, ((str(key), intent.value),)), LOST)
-        return bool(schedule.find_held_entities(schedule.batches[0]))
+        return bool(schedule.find_held(schedule.batches[0]))
 
     def results(
         self, pairs: tuple[PairOutcome, ...], waiting: Mapping[tuple[Entity, Key], Intent]

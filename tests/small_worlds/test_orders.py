@@ -81,19 +81,19 @@ def test_two_entities_with_two_keys_keep_the_law_with_every_outcome():
 
 
 class HoldsNothing(SendSchedule):
-    def find_held_entities(self, batch: SendBatch):
+    def find_held(self, batch: SendBatch):
         return {}
 
 
 class RemovesFirst(SendSchedule):
-    def __init__(self, changes: Sequence[QuotaChange]) -> None:
-        super().__init__(changes)
+    def __init__(self, changes: Sequence[QuotaChange], *, live: QuotaState) -> None:
+        super().__init__(changes, live=live)
         self.batches = tuple(sorted(self.batches, key=lambda batch: not batch.removes))
 
 
 class WidestFirst(SendSchedule):
-    def __init__(self, changes: Sequence[QuotaChange]) -> None:
-        super().__init__(changes)
+    def __init__(self, changes: Sequence[QuotaChange], *, live: QuotaState) -> None:
+        super().__init__(changes, live=live)
         self.batches = tuple(reversed(batches(changes)))
 
 

@@ -7,63 +7,86 @@ value after it. The invariant follows from the order
     1. every set, closest level first (1 .. 8, ip, default ip)
     2. every removal, widest level first (8 .. 1, default ip, ip)
 
-and from two rules for operations that did not succeed:
+and from one rule: an operation waits while one at an earlier place that can match one of its clients for that key is
+not acknowledged, and a removal until it is also *visible on every live broker*. Otherwise the client would get a limit that is
+neither its value before nor its value after: this one instead of a closer one, or the one behind a removed one.
 
-- a set waits while an earlier set (hence at a closer level) that can match one of its clients for that key is not
-  acknowledged: otherwise the client would get this value instead of the closer one;
-- a removal waits while any set, or an earlier removal (hence at a wider level), that can match one of its clients for
-  that key is not acknowledged *and visible on every live broker*: otherwise the client would fall back to a limit
-  that is neither its value before nor its value after.
+An operation never waits for another at a later place, nor where a limit hides the wider of the two from all
+clients of both. So all that the invariant permits is sent: the law of progress.
 
 The write that ends an override undoes what kquota did, so no declaration may delay it. It waits only for other such
 writes, for writes of unknown outcome and for what is not visible yet; an operation that a broker refuses, that a guard
 withholds or that is held does not hold it. Until that operation succeeds, the client has the limit that the end of the
 override alone gives it, which is the limit from before the override, or the one that was declared since for the same
-entity. Ends are in batches of their own, because an entity that is held is held with all operations of its batch.
+entity. Ends are in batches of their own.
 
 Two entities of one level never match the same client, so the order inside a batch does not matter.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.quota.entity import ABSENT, Entity, level, sort_key
+from reconciler.quota.keys import Key
 from reconciler.quota.outcome import MAX_OPERATIONS, Alteration, Applied, Result, Unknown
+from reconciler.quota.ownership import Pair
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
+from reconciler.quota.precedence import common_entities
+from reconciler.quota.state import QuotaState
 
 NAMED_OBSTACLES: Final = 8
 """Maximum number of entities that are listed for a held operation."""
 
+Position: TypeAlias = tuple[bool, int, bool]
+"""A place in the order: whether it removes, its level (negative for removals), whether it ends an override."""
+
+BEFORE_ALL: Final[Position] = (False, 0, False)
+"""The place of writes whose outcome is unknown: they may take effect at any time."""
+
+
+def position_of(subject: Entity, value: float | None, *, ends_override: bool = False) -> Position:
+    """Return the place of an operation in the order; ``None`` removes."""
+    number = level(subject)
+    return value is None, -number if value is None else number, ends_override
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendBatch:
-    """The changes of one phase at one level, entity by entity; those that end overrides are a batch of their own."""
+    """The changes at one place in the order, entity by entity; those that end overrides are a batch of their own."""
 
-    removes: bool  # whether the batch is part of the second phase
-    level: int  # 1 to 10, see `level`
-    ends_overrides: bool = False  # whether its changes end overrides
-    alterations: tuple[Alteration, ...]  # one per entity, sorted; an entity is never split
+    position: Position
+    alterations: tuple[Alteration, ...]  # one per entity, sorted; a request never splits an entity
 
     @property
-    def name(self) -> str:
-        """Name for progress and logs."""
-        return f"{'remove' if self.removes else 'set'} at level {self.level}"
+    def removes(self) -> bool:
+        """Whether the batch is part of the second phase."""
+        return self.position[0]
+
+    @property
+    def level(self) -> int:
+        """1 to 10, see ``level``."""
+        return abs(self.position[1])
+
+    @property
+    def ends_overrides(self) -> bool:
+        """Whether its changes end overrides."""
+        return self.position[2]
 
 
 def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
     """Return the batches of both phases, in the order in which they must be sent."""
-    grouped: dict[tuple[bool, int, bool], dict[Entity, list[tuple[str, float | None]]]] = {}
+    grouped: dict[Position, dict[Entity, list[tuple[str, float | None]]]] = {}
     for change in changes:
         ends_override = change.cause is Cause.OVERRIDE_EXPIRED
-        batch = grouped.setdefault((change.removes, level(change.entity), ends_override), {})
+        position = position_of(change.entity, change.after, ends_override=ends_override)
+        batch = grouped.setdefault(position, {})
         batch.setdefault(change.entity, []).append((str(change.key), change.after))
     return tuple(
         SendBatch(
-            removes=removes,
-            level=number,
-            ends_overrides=ends_overrides,
+            position=position,
             alterations=tuple(
                 Alteration(subject, tuple(operations))
                 for subject, operations in sorted(
@@ -71,15 +94,8 @@ def batches(changes: Iterable[QuotaChange]) -> tuple[SendBatch, ...]:
                 )
             ),
         )
-        for (removes, number, ends_overrides), by_entity in sorted(
-            grouped.items(), key=_sending_position
-        )
+        for position, by_entity in sorted(grouped.items())
     )
-
-
-def _sending_position(item: tuple[tuple[bool, int, bool], object]) -> tuple[bool, int, bool]:
-    removes, number, ends_overrides = item[0]
-    return removes, -number if removes else number, ends_overrides
 
 
 def chunks(alterations: Sequence[Alteration]) -> Iterator[tuple[Alteration, ...]]:
@@ -103,58 +119,105 @@ class SendSchedule:
     """Which operations must wait while a plan is sent. No I/O: the sender reports each result.
 
     Use: for each batch of :attr:`batches`, in order: if :meth:`not_yet_visible` is not empty, wait until it is visible and call
-    :meth:`mark_visible`; send everything except :meth:`find_held_entities`; :meth:`settle` each entity with its result.
+    :meth:`mark_visible`; send everything except :meth:`find_held`; :meth:`settle` each operation with its result.
     Operations of an earlier batch without a result count as failed, so an incomplete sender cannot break the invariant.
+
+    Args:
+        live: The limits before the plan. A limit between two entities can make their operations independent.
     """
 
-    def __init__(self, changes: Iterable[QuotaChange]) -> None:
+    def __init__(self, changes: Iterable[QuotaChange], *, live: QuotaState) -> None:
+        changes = tuple(changes)
         self.batches = batches(changes)
-        self._ends = frozenset(
-            alteration
-            for batch in self.batches
-            if batch.ends_overrides
-            for alteration in batch.alterations
-        )
-        # What holds the ends of overrides is also part of what holds all other changes.
-        self._failed, self._failed_for_ends = _FailedOperations(), _FailedOperations()
-        self._acknowledged = _Obstacles()
+        self._live = live
+        self._set: set[Pair] = set()
+        self._removed: set[Pair] = set()
+        ends = [change for change in changes if change.cause is Cause.OVERRIDE_EXPIRED]
+        self._ends = frozenset(change.pair for change in ends)
+        # These removals do not wait for what a guard or a broker refuses, so these limits hide nothing.
+        self._passing = frozenset(change.pair for change in ends if change.removes)
+        self._undone, self._acknowledged = _Obstacles(), _Obstacles()
         self._awaiting: list[Alteration] = []
         self._entities_unknown: set[Entity] = set()
-        self._settled: set[Alteration] = set()
+        self._settled: set[Pair] = set()
         self._batches_begun = 0
 
-    def find_held_entities(self, batch: SendBatch) -> Mapping[Entity, tuple[Entity, ...]]:
-        """Return the entities of a batch that must not be sent now, each with the entities that it waits for.
+    def find_held(self, batch: SendBatch) -> Mapping[Pair, tuple[Entity, ...]]:
+        """Return the operations of a batch that must not be sent now, each with the entities that it waits for.
 
         At most :data:`NAMED_OBSTACLES` are listed, sorted. An entity that waits for itself had a write of unknown
         outcome, after which no other write to it is sent.
         """
         self._fail_unsettled_before(batch)
-        failed = self._failed_for_ends if batch.ends_overrides else self._failed
-        obstacles: dict[Entity, tuple[Entity, ...]] = {}
+        waits_by_pair: dict[Pair, tuple[Entity, ...]] = {}
         for alteration in batch.alterations:
-            waits = failed.blocking_entities(alteration, batch)
-            if batch.removes:
-                waits |= self._acknowledged.blocking_entities(alteration)
-            if alteration.entity in self._entities_unknown:
-                waits.add(alteration.entity)
-            if waits:
-                obstacles[alteration.entity] = tuple(sorted(waits, key=sort_key)[:NAMED_OBSTACLES])
-        return obstacles
+            subject = alteration.entity
+            for key, _ in alteration.operations:
+                undone = self._undone_before(subject, Key(key), batch)
+                waits = set(itertools.islice(undone, NAMED_OBSTACLES))
+                if batch.removes:
+                    not_visible = self._not_visible_before(subject, Key(key), batch)
+                    waits.update(itertools.islice(not_visible, NAMED_OBSTACLES))
+                if subject in self._entities_unknown:
+                    waits.add(subject)
+                if waits:
+                    waits_by_pair[subject, Key(key)] = tuple(
+                        sorted(waits, key=sort_key)[:NAMED_OBSTACLES]
+                    )
+        return waits_by_pair
 
     def _fail_unsettled_before(self, batch: SendBatch) -> None:
         """Mark the unsettled operations of earlier batches as failed: they were not sent."""
         position = self.batches.index(batch)
         for earlier_batch in self.batches[self._batches_begun : position]:
             for alteration in earlier_batch.alterations:
-                if alteration not in self._settled:
-                    self._fail(alteration)
+                for operation in alteration.operations:
+                    if (alteration.entity, Key(operation[0])) not in self._settled:
+                        self._fail(alteration.entity, *operation)
         self._batches_begun = max(self._batches_begun, position)
+
+    def _undone_before(self, subject: Entity, key: Key, batch: SendBatch) -> Iterator[Entity]:
+        """Yield the entities whose undone operations come earlier in the order and concern a client of this one."""
+        for obstacle in self._undone.matching(subject, key):
+            is_earlier = obstacle.position < batch.position
+            is_waited_for = obstacle.holds_ends or not batch.ends_overrides
+            if is_earlier and is_waited_for and not self._is_hidden(obstacle, subject, batch):
+                yield obstacle.entity
+
+    def _not_visible_before(self, subject: Entity, key: Key, batch: SendBatch) -> Iterator[Entity]:
+        """Yield the entities whose acknowledged operations a removal relies on."""
+        for obstacle in self._acknowledged.matching(subject, key):
+            if not self._is_hidden(obstacle, subject, batch):
+                yield obstacle.entity
+
+    def _is_hidden(self, obstacle: "_Obstacle", subject: Entity, batch: SendBatch) -> bool:
+        """Whether a limit wins over the wider of two entities for every client of both, also after the operation on ``subject``.
+
+        If the removal of that limit is planned, it waits for the same obstacle, unless it ends an override.
+        """
+        wider = max(level(obstacle.entity), level(subject))
+        return any(
+            level(closer) < wider
+            and self._is_set(closer, obstacle.key)
+            and not (batch.removes and closer == subject)
+            for closer in common_entities(obstacle.entity, subject)
+        )
+
+    def _is_set(self, subject: Entity, key: Key) -> bool:
+        """Whether the entity certainly has a limit now."""
+        pair = subject, key
+        is_live = self._live.value(subject, key) is not None
+        return pair in self._set or (
+            is_live and pair not in self._removed and pair not in self._passing
+        )
 
     def not_yet_visible(self, batch: SendBatch) -> tuple[Alteration, ...]:
         """Return acknowledged operations not yet seen on every broker, if a removal of this batch relies on one."""
         if not batch.removes or not any(
-            self._acknowledged.blocking_entities(alteration) for alteration in batch.alterations
+            True
+            for alteration in batch.alterations
+            for key, _ in alteration.operations
+            for _ in self._not_visible_before(alteration.entity, Key(key), batch)
         ):
             return ()
         return tuple(self._awaiting)
@@ -164,105 +227,91 @@ class SendSchedule:
         self._acknowledged = _Obstacles()
         self._awaiting = []
 
-    def withhold(self, alteration: Alteration) -> None:
-        """Hold the changes that rely on one that a guard withholds. In its place the plan may end an override."""
-        self._failed.add(alteration)
+    def withhold(self, change: QuotaChange) -> None:
+        """Let later operations wait for one that a guard withholds. In its place the plan may end an override."""
+        self._undone.add(_obstacle(change.entity, change.key, change.after))
 
     def settle(self, alteration: Alteration, result: Result) -> None:
-        """Record the result for an entity of a batch, or for a write of an earlier run.
+        """Record the result of operations of a batch, or of a write of an earlier run.
 
-        Every result except ``Applied`` holds later operations. A removal that certainly did not happen holds only removals
-        at closer levels: all other operations come before it.
+        Every result except ``Applied`` lets later operations wait. After a write of unknown outcome all that concern its clients wait.
         """
-        self._settled.add(alteration)
+        subject = alteration.entity
+        for key, value in alteration.operations:
+            pair = subject, Key(key)
+            self._settled.add(pair)
+            if value is None and isinstance(result, Applied | Unknown):
+                self._removed.add(pair)
+            if isinstance(result, Applied):
+                self._acknowledged.add(_obstacle(*pair, value))
+                if value is not None:
+                    self._set.add(pair)
+            elif isinstance(result, Unknown):
+                self._entities_unknown.add(subject)
+                self._undone.add(_Obstacle(subject, pair[1], BEFORE_ALL, holds_ends=True))
+            else:
+                self._fail(subject, key, value)
         if isinstance(result, Applied):
-            self._acknowledged.add(alteration)
             self._awaiting.append(alteration)
-        elif isinstance(result, Unknown):
-            self._entities_unknown.add(alteration.entity)
-            self._failed.add_unsure(alteration)
-            self._failed_for_ends.add_unsure(alteration)
-        else:
-            self._fail(alteration)
 
-    def _fail(self, alteration: Alteration) -> None:
-        """Hold what relies on an operation that certainly did not happen."""
-        self._failed.add(alteration)
-        if alteration in self._ends:
-            self._failed_for_ends.add(alteration)
+    def _fail(self, subject: Entity, key: str, value: float | None) -> None:
+        """Let later operations wait for one that certainly did not happen."""
+        holds_ends = (subject, Key(key)) in self._ends
+        self._undone.add(_obstacle(subject, Key(key), value, holds_ends=holds_ends))
 
 
-class _FailedOperations:
-    """Operations that did not succeed, by what they hold."""
+class _Obstacle(NamedTuple):
+    """An operation that later ones may have to wait for."""
 
-    def __init__(self) -> None:
-        self._obstacles = _Obstacles()
-        self._unsent_removals: dict[int, _Obstacles] = {}
+    entity: Entity
+    key: Key
+    position: Position  # its place in the order
+    holds_ends: bool = False  # whether the ends of overrides wait for it, too
 
-    def add(self, alteration: Alteration) -> None:
-        """Add an operation that certainly did not happen."""
-        if any(value is not None for _, value in alteration.operations):
-            self._obstacles.add(alteration)
-        else:
-            removals = self._unsent_removals.setdefault(level(alteration.entity), _Obstacles())
-            removals.add(alteration)
 
-    def add_unsure(self, alteration: Alteration) -> None:
-        """Add an operation that may have happened."""
-        self._obstacles.add(alteration)
-
-    def blocking_entities(self, alteration: Alteration, batch: SendBatch) -> set[Entity]:
-        """Return some of the entities whose operations hold one of a batch; empty = none."""
-        waits = self._obstacles.blocking_entities(alteration)
-        if batch.removes:
-            for number, removals in self._unsent_removals.items():
-                if number > batch.level:
-                    waits |= removals.blocking_entities(alteration)
-        return waits
+def _obstacle(
+    subject: Entity, key: Key, value: float | None, *, holds_ends: bool = False
+) -> _Obstacle:
+    """Return an obstacle at the place that the operation has in the order."""
+    return _Obstacle(subject, key, position_of(subject, value), holds_ends)
 
 
 class _Obstacles:
-    """Entities with keys; finds those that match a client of another entity in constant time.
+    """Obstacles; finds those that match a client of an entity in constant time.
 
     Two entities miss each other only if both name the same slot differently, so each obstacle is indexed by
     its names per combination of slots, with ``None`` for a slot without a name. The index is built at the first query.
     """
 
     def __init__(self) -> None:
-        self._not_indexed: list[Alteration] = []
-        self._index: dict[tuple[str, str, object, object], list[Entity]] = {}
+        self._not_indexed: list[_Obstacle] = []
+        self._index: dict[tuple[str, str, object, object], list[_Obstacle]] = {}
 
-    def add(self, alteration: Alteration) -> None:
-        self._not_indexed.append(alteration)
+    def add(self, obstacle: _Obstacle) -> None:
+        self._not_indexed.append(obstacle)
 
-    def blocking_entities(self, alteration: Alteration) -> set[Entity]:
-        """Return some of the obstacles that can match a client of this entity for one of its keys; empty = none."""
+    def matching(self, subject: Entity, key: Key) -> Iterator[_Obstacle]:
+        """Yield the obstacles of a key that can match a client of the entity."""
         self._update_index()
-        obstacles: set[Entity] = set()
         if self._index:
-            for key, _ in alteration.operations:
-                for address in _addresses(alteration.entity):
-                    obstacles.update(self._index.get((key, *address), ())[:NAMED_OBSTACLES])
-        return obstacles
+            for address in _addresses(subject):
+                yield from self._index.get((key, *address), ())
 
     def _update_index(self) -> None:
-        for alteration in self._not_indexed:
-            subject = alteration.entity
-            first_name, second_name = _names(subject)
-            side = _side(subject)
-            for key, _ in alteration.operations:
-                for slots, first, second in (
-                    ("both", first_name, second_name),
-                    ("first", first_name, None),
-                    ("second", None, second_name),
-                    ("any", None, None),
-                ):
-                    self._index.setdefault((key, side + slots, first, second), []).append(subject)
+        for obstacle in self._not_indexed:
+            first_name, second_name = _names(obstacle.entity)
+            for slots, first, second in (
+                ("both", first_name, second_name),
+                ("first", first_name, None),
+                ("second", None, second_name),
+                ("any", None, None),
+            ):
+                self._index.setdefault((obstacle.key, slots, first, second), []).append(obstacle)
         self._not_indexed = []
 
 
 def _names(subject: Entity) -> tuple[str | None, str | None]:
-    """Return the two slots in which entities of a kind can miss each other; ``None`` for a slot without a name."""
+    """Return the two slots in which entities with a key in common can miss each other; ``None`` for a slot without a name."""
     user, client_id, ip = subject
     if ip is not ABSENT:
         return (ip if isinstance(ip, str) else None), None
@@ -271,23 +320,18 @@ def _names(subject: Entity) -> tuple[str | None, str | None]:
     )
 
 
-def _side(subject: Entity) -> str:
-    return "client " if subject[2] is ABSENT else "ip "
-
-
 def _addresses(subject: Entity) -> Iterator[tuple[str, object, object]]:
     """Yield the index keys of all obstacles that can match a client of this entity."""
     first_name, second_name = _names(subject)
-    side = _side(subject)
     if first_name is None and second_name is None:
-        yield side + "any", None, None
+        yield "any", None, None
     elif second_name is None:
-        yield side + "first", first_name, None
-        yield side + "first", None, None
+        yield "first", first_name, None
+        yield "first", None, None
     elif first_name is None:
-        yield side + "second", None, second_name
-        yield side + "second", None, None
+        yield "second", None, second_name
+        yield "second", None, None
     else:
         for first in (first_name, None):
             for second in (second_name, None):
-                yield side + "both", first, second
+                yield "both", first, second

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.quota.entity import DEFAULT, entity, level, sort_key
@@ -16,23 +16,23 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.send_order import (
     MAX_OPERATIONS,
     NAMED_OBSTACLES,
-    SendBatch,
     SendSchedule,
     batches,
     chunks,
 )
 from reconciler.quota.policy import Cause
+from reconciler.quota.state import QuotaState
 from tests.hypothesis_profiles import count_examples
 from tests.quota.log_model import (
     CHANCES,
     CROWD,
-    ENTITIES,
     PLANS,
     Log,
     as_ends,
     breaches,
     changes_between,
     ends_of,
+    split,
 )
 from tests.quota.log_model import drive as send_plan
 from tests.quota.reference import may_match_same
@@ -55,7 +55,7 @@ def test_batches_contain_every_change_once_with_complete_entities_in_order(plan,
     changes = list(as_ends(changes_between(*plan), random))
     random.shuffle(changes)
     new_batches = batches(changes)
-    turns = {(batch.removes, batch.level, batch.ends_overrides) for batch in new_batches}
+    turns = {batch.position for batch in new_batches}
     assert len(turns) == len(new_batches)
     for batch in new_batches:
         subjects = [alteration.entity for alteration in batch.alterations]
@@ -72,13 +72,6 @@ def test_batches_contain_every_change_once_with_complete_entities_in_order(plan,
     assert sorted(map(repr, sent)) == sorted(
         repr((item.entity, str(item.key), item.after)) for item in changes
     )
-
-
-def test_a_batch_has_a_readable_name():
-    assert [SendBatch(removes=r, level=3, alterations=()).name for r in (False, True)] == [
-        "set at level 3",
-        "remove at level 3",
-    ]
 
 
 @given(st.lists(st.integers(1, 5), max_size=60), st.integers(0, 2))
@@ -116,120 +109,84 @@ def test_an_entity_larger_than_a_chunk_is_sent_alone():
 # -- dependencies -------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=6))
-def test_a_change_waits_for_exactly_the_changes_that_can_match_one_of_its_clients(
-    subject, obstacles
-):
-    for removes in (False, True):
-        key = Key.CONNECTION_CREATION_RATE
-        schedule = SendSchedule([change(subject, 1.0, None if removes else 2.0, key)])
-        for obstacle in obstacles:
-            schedule.settle(Alteration(obstacle, ((str(key), 3.0),)), REFUSED)
-            schedule.settle(Alteration(obstacle, ((str(RATE), 3.0),)), REFUSED)
-        expected = sorted((o for o in obstacles if may_match_same(o, subject)), key=sort_key)
-        entities = schedule.find_held_entities(schedule.batches[0])
-        assert entities == ({subject: tuple(expected)} if expected else {})
-
-
-def test_of_two_entities_that_can_match_the_same_client_one_waits_for_the_other():
-    for subject, obstacle in itertools.product(ENTITIES, repeat=2):
-        schedule = SendSchedule([change(subject, 1.0, 2.0)])
-        schedule.settle(Alteration(obstacle, ((str(RATE), 3.0),)), REFUSED)
-        obstacles = schedule.find_held_entities(schedule.batches[0])
-        assert obstacles == ({subject: (obstacle,)} if may_match_same(obstacle, subject) else {})
-
-
-def test_a_change_does_not_wait_for_another_key():
-    schedule = SendSchedule([change(ALICE, None, 1.0, SHARE)])
-    schedule.settle(Alteration(entity(user=DEFAULT), ((str(RATE), 1.0),)), REFUSED)
-    assert schedule.find_held_entities(schedule.batches[0]) == {}
-
-
 def test_the_number_of_named_obstacles_is_limited():
-    schedule = SendSchedule([change(entity(user=DEFAULT), None, 1.0)])
+    schedule = SendSchedule([change(entity(user=DEFAULT), None, 1.0)], live=QuotaState())
     for number in range(50):
         schedule.settle(Alteration(entity(user=f"u{number:02}"), ((str(RATE), 1.0),)), REFUSED)
-    (waits,) = schedule.find_held_entities(schedule.batches[0]).values()
+    (waits,) = schedule.find_held(schedule.batches[0]).values()
     assert [wait[0] for wait in waits] == [f"u{n:02}" for n in range(NAMED_OBSTACLES)]
 
 
 def test_an_entity_with_an_unknown_outcome_gets_no_second_write_and_a_rejected_one_does():
-    for result, obstacles in ((LOST, {ALICE: (ALICE,)}), (REFUSED, {})):
-        schedule = SendSchedule([change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)])
+    for result, obstacles in ((LOST, {(ALICE, SHARE): (ALICE,)}), (REFUSED, {})):
+        schedule = SendSchedule(
+            [change(ALICE, None, 1.0), change(ALICE, 5.0, None, SHARE)], live=QuotaState()
+        )
         sets, removals = schedule.batches
         schedule.settle(sets.alterations[0], result)
-        assert schedule.find_held_entities(removals) == obstacles
+        assert schedule.find_held(removals) == obstacles
 
 
 def test_an_unknown_write_of_an_earlier_run_also_delays_a_change():
-    schedule = SendSchedule([change(ALICE, None, 1.0)])
+    schedule = SendSchedule([change(ALICE, None, 1.0)], live=QuotaState())
     schedule.settle(Alteration(ALICE, ((str(RATE), 2.0),)), LOST)
-    assert schedule.find_held_entities(schedule.batches[0]) == {ALICE: (ALICE,)}
+    assert schedule.find_held(schedule.batches[0]) == {(ALICE, RATE): (ALICE,)}
 
 
 def test_a_held_change_holds_the_changes_that_wait_for_it():
     pair, everybody = entity(user="alice", client_id="app"), entity(user=DEFAULT)
     schedule = SendSchedule(
-        [change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)]
+        [change(pair, None, 1.0), change(ALICE, None, 2.0), change(everybody, None, 3.0)],
+        live=QuotaState(),
     )
     first, second, third = schedule.batches
     schedule.settle(first.alterations[0], REFUSED)
-    entities = schedule.find_held_entities(second)
-    schedule.settle(second.alterations[0], Held(waits_for=entities[ALICE]))
-    assert schedule.find_held_entities(third) == {everybody: (pair, ALICE)}
+    entities = schedule.find_held(second)
+    schedule.settle(second.alterations[0], Held(waits_for=entities[ALICE, RATE]))
+    assert schedule.find_held(third) == {(everybody, RATE): (pair, ALICE)}
 
 
 def test_a_change_that_was_never_settled_holds_later_ones():
     everybody = entity(user=DEFAULT)
-    schedule = SendSchedule([change(everybody, None, 1.0), change(ALICE, 5.0, None)])
+    schedule = SendSchedule(
+        [change(everybody, None, 1.0), change(ALICE, 5.0, None)], live=QuotaState()
+    )
     sets, removals = schedule.batches
-    assert schedule.find_held_entities(sets) == {}
-    assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
+    assert schedule.find_held(sets) == {}
+    assert schedule.find_held(removals) == {(ALICE, RATE): (everybody,)}
     # A second call gives the same result, and the delay had a reason.
     schedule.settle(sets.alterations[0], Applied())
-    assert schedule.find_held_entities(removals) == {ALICE: (everybody,)}
+    assert schedule.find_held(removals) == {(ALICE, RATE): (everybody,)}
 
 
 def test_sets_do_not_wait_for_visibility():
     pair = entity(user="alice", client_id="app")
-    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0)])
+    schedule = SendSchedule([change(pair, None, 1.0), change(ALICE, None, 2.0)], live=QuotaState())
     first, second = schedule.batches
     schedule.settle(first.alterations[0], Applied())
     assert schedule.not_yet_visible(second) == ()
-    assert schedule.find_held_entities(second) == {}
+    assert schedule.find_held(second) == {}
 
 
 def test_a_removal_that_relies_on_nothing_does_not_wait_for_visibility():
-    schedule = SendSchedule([change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)])
+    schedule = SendSchedule(
+        [change(entity(user="bob"), None, 1.0), change(ALICE, 5.0, None)], live=QuotaState()
+    )
     sets, removals = schedule.batches
     schedule.settle(sets.alterations[0], Applied())
     assert schedule.not_yet_visible(removals) == ()
-
-
-@given(st.sampled_from(ENTITIES), st.lists(st.sampled_from(ENTITIES), unique=True, max_size=9))
-@example(ALICE, [entity(user="alice", client_id="app"), entity(user=DEFAULT)])
-def test_a_removal_waits_for_exactly_the_withheld_removals_before_it(subject, withheld):
-    schedule = SendSchedule([change(subject, 1.0, None)])
-    for obstacle in withheld:
-        schedule.withhold(Alteration(obstacle, ((str(RATE), None),)))
-    expected = sorted(
-        (o for o in withheld if may_match_same(o, subject) and level(o) > level(subject)),
-        key=sort_key,
-    )
-    obstacles = schedule.find_held_entities(schedule.batches[0])
-    assert obstacles == ({subject: tuple(expected[:NAMED_OBSTACLES])} if expected else {})
 
 
 @pytest.mark.parametrize("after", [None, 20.0])
 def test_a_change_waits_for_a_withheld_set_in_whose_place_an_override_ends(after):
     default = entity(user=DEFAULT)
     end = replace(change(ALICE, 500.0, None), cause=Cause.OVERRIDE_EXPIRED)
-    schedule = SendSchedule([end, change(default, 5.0, after)])
-    schedule.withhold(Alteration(ALICE, ((str(RATE), 10.0),)))
+    schedule = SendSchedule([end, change(default, 5.0, after)], live=QuotaState())
+    schedule.withhold(change(ALICE, 500.0, 10.0))
     obstacles = {
         subject: waits
         for batch in schedule.batches
-        for subject, waits in schedule.find_held_entities(batch).items()
+        for (subject, _), waits in schedule.find_held(batch).items()
     }
     assert obstacles == {default: (ALICE,)}
 
@@ -239,28 +196,25 @@ def test_a_change_waits_for_a_withheld_set_in_whose_place_an_override_ends(after
 def test_the_end_of_an_override_waits_for_what_is_unsure_or_ends_an_override(result, cause):
     default = entity(user=DEFAULT)
     end = replace(change(ALICE, 500.0, None), cause=Cause.OVERRIDE_EXPIRED)
-    schedule = SendSchedule([replace(change(default, 5.0, 6.0), cause=cause), end])
+    schedule = SendSchedule(
+        [replace(change(default, 5.0, 6.0), cause=cause), end], live=QuotaState()
+    )
     sets, removals = schedule.batches
     schedule.settle(sets.alterations[0], result)
     goes_on = result == REFUSED and cause is Cause.SPEC
-    assert schedule.find_held_entities(removals) == ({} if goes_on else {ALICE: (default,)})
+    assert schedule.find_held(removals) == ({} if goes_on else {(ALICE, RATE): (default,)})
 
 
 def test_the_end_of_an_override_waits_for_no_other_key_of_its_entity():
     default = entity(user=DEFAULT)
     end = replace(change(ALICE, 500.0, None, SHARE), cause=Cause.OVERRIDE_EXPIRED)
-    schedule = SendSchedule([change(default, 5.0, 6.0), change(ALICE, 5.0, None), end])
+    schedule = SendSchedule(
+        [change(default, 5.0, 6.0), change(ALICE, 5.0, None), end], live=QuotaState()
+    )
     sets, removals, ends = schedule.batches
     schedule.settle(sets.alterations[0], REFUSED)
-    assert schedule.find_held_entities(removals) == {ALICE: (default,)}
-    assert schedule.find_held_entities(ends) == {}
-
-
-def test_a_set_does_not_wait_for_a_withheld_removal():
-    for subject, obstacle in itertools.product(ENTITIES, repeat=2):
-        schedule = SendSchedule([change(subject, 1.0, 2.0)])
-        schedule.withhold(Alteration(obstacle, ((str(RATE), None),)))
-        assert schedule.find_held_entities(schedule.batches[0]) == {}
+    assert schedule.find_held(removals) == {(ALICE, RATE): (default,)}
+    assert schedule.find_held(ends) == {}
 
 
 # -- the law once more: brokers that lag, any order within a batch, senders that stop ------------------
@@ -285,20 +239,20 @@ RUNS = st.builds(
 
 def drive(before, changes, chances, run) -> tuple[Log, dict]:
     log = Log([{(subject, key): value for subject, key, value in before.pairs()}], chances)
-    results: dict[tuple[bool, object], Result] = {}
-    schedule, looks = SendSchedule(changes), iter(run.looks)
+    results: dict[tuple[bool, object, str], Result] = {}
+    schedule, looks = SendSchedule(changes, live=before), iter(run.looks)
     for batch in schedule.batches[: run.stop_after]:
         if schedule.not_yet_visible(batch) and next(looks, True):
             schedule.mark_visible()
-        entities = schedule.find_held_entities(batch)
-        for alteration in run.shuffled.sample(batch.alterations, len(batch.alterations)):
-            result = (
-                Held(waits_for=entities[alteration.entity])
-                if alteration.entity in entities
-                else log.send(alteration)
-            )
-            results[batch.removes, alteration.entity] = result
+        waiting, free = split(batch, schedule.find_held(batch))
+        for alteration, result in waiting:
+            results[batch.removes, alteration.entity, alteration.operations[0][0]] = result
             schedule.settle(alteration, result)
+        for alteration in run.shuffled.sample(free, len(free)):
+            result = log.send(alteration)
+            schedule.settle(alteration, result)
+            for key, _ in alteration.operations:
+                results[batch.removes, alteration.entity, key] = result
     log.land(everything=True)
     return log, results
 
@@ -309,13 +263,13 @@ def test_the_order_law_holds_with_lagging_brokers_and_stopped_senders(plan, chan
     changes = changes_between(*plan)
     log, results = drive(plan[0], changes, chances, run)
     assert breaches(changes, log) == []
-    for (removes, subject), result in results.items():
+    for (removes, subject, key), result in results.items():
         if isinstance(result, Held):
             assert result.waits_for
             assert all(may_match_same(subject, obstacle) for obstacle in result.waits_for)
             # Each wait has a reason: some entity that it waits for failed or is not visible.
             reasons = [
-                results.get((turn, obstacle))
+                results.get((turn, obstacle, key))
                 for obstacle in result.waits_for
                 for turn in (False, True)
             ]
@@ -336,14 +290,8 @@ def test_the_order_law_holds_with_withheld_changes(plan, chances, random):
         and random.random() < 0.4
     ]
 
-    def schedule(sent: Sequence[QuotaChange]) -> SendSchedule:
-        started = SendSchedule(sent)
-        for change in withheld:
-            started.withhold(Alteration(change.entity, ((str(change.key), change.after),)))
-        return started
-
     sent = [*(change for change in changes if change not in withheld), *in_place]
-    log, _ = send_plan(plan[0], sent, chances, schedule=schedule)
+    log, _ = send_plan(plan[0], sent, chances, withheld=withheld)
     assert breaches(changes, log, ends=ends_of(sent)) == []
 
 
