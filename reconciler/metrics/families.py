@@ -113,7 +113,7 @@ IN_PROGRESS: Final = _gauge(
 )
 LAST_SYNC: Final = _gauge(
     "kquota_last_successful_sync_timestamp_seconds",
-    "Unix time of the last complete reconciliation; absent before the first.",
+    "Unix time of the last reconciliation that did all that guards and the broker permit; absent before the first.",
 )
 INTERVAL: Final = _gauge("kquota_interval_seconds", "Reconciliation interval of the cluster.")
 OPERATIONS: Final = _counter(

@@ -84,7 +84,7 @@ class Metrics:
             max(reconciliation.ended_at - reconciliation.started_at, 0.0)
         )
         self._gauge(families.LAST_PASS, cluster).set(reconciliation.ended_at)
-        if reconciliation.in_order:
+        if reconciliation.is_finished:
             self._gauge(families.LAST_SYNC, cluster).set(reconciliation.ended_at)
         if reconciliation.preview is not None:
             if foreign is None:

@@ -9,6 +9,10 @@ MAX_OPERATIONS: Final = 2_000
 """Operations per request; the broker's limit is 10,000 resulting records (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 
+_NO_PERMISSION: Final = frozenset({29, 30, 31})
+"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED."""
+
+
 @dataclass(frozen=True, slots=True)
 class Alteration:
     """The operations for one entity in one request.
@@ -53,6 +57,11 @@ class Rejected:
     code: int
     name: str
     message: str
+
+    @property
+    def lacks_permission(self) -> bool:
+        """Whether the principal of kquota lacks a permission, so that no document is at fault."""
+        return self.code in _NO_PERMISSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

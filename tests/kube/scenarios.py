@@ -255,6 +255,13 @@ def _withheld_removals() -> dict[str, Any]:
     return world.obj
 
 
+def _unsent() -> dict[str, Any]:
+    world = kube_world()
+    world.kafka.faults.rejected[ALICE] = (42, "INVALID_REQUEST", "no")
+    world.run()
+    return world.obj
+
+
 def _incomplete() -> dict[str, Any]:
     world = kube_world(None, resource("a", ALICE, {RATE: 4096}, deletionPolicy="Delete"))
     world.run()
@@ -296,6 +303,7 @@ CLUSTERS: Mapping[Reason, Callable[[], dict[str, Any]]] = {
     Reason.LISTING_INCOMPLETE: _incomplete,
     Reason.PENDING: _pending_cluster,
     Reason.OBSERVE_ONLY: lambda: _cluster_after(kube_world(policy="Observe")),
+    Reason.CHANGES_UNSENT: _unsent,
     Reason.SYNC_NOT_CONFIRMED: lambda: _cluster_after(
         kube_world(policy="Sync", expectedClusterId="fake-cluster")
     ),

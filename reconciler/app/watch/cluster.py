@@ -20,6 +20,7 @@ from reconciler.quota.outcome import Held, Rejected, Unknown
 from reconciler.quota.precedence import Principal
 from reconciler.quota.results.report import Outcome, Reconciliation, RunOrigin
 from reconciler.reconcile import ReconcileOptions, ReconcilePorts
+from reconciler.render.cause_text import waits_text
 from reconciler.render.units import quantity
 
 
@@ -231,8 +232,8 @@ def _failure_lines(outcome: Outcome) -> Iterator[str]:
         match pair_outcome.result:
             case Rejected(name=name, message=message):
                 yield f"rejected: {pair}: {name}: {escaped(message)}"
-            case Held():
-                yield f"held: {pair}: waits for another change"
+            case Held(waits_for=entities):
+                yield f"held: {pair}: {waits_text(pair_outcome.change.entity, entities)}"
             case Unknown(reason=reason):
                 yield f"unknown: {pair}: {escaped(reason)}"
             case _:

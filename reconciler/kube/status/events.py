@@ -19,9 +19,7 @@ MOST_BYTES: Final = 1024
 MOST_EVENTS: Final = 100
 """Maximum number of events per reconciliation; beyond that the QuotaCluster's counts are more useful."""
 
-_QUIET: Final = frozenset(
-    {Reason.DELETING, Reason.PENDING, Reason.HELD, Reason.SYNCED, Reason.DRIFTED}
-)
+_QUIET: Final = frozenset({Reason.DELETING, Reason.PENDING, Reason.SYNCED, Reason.DRIFTED})
 """Reasons that are transient, or that another event reports."""
 
 

@@ -4,7 +4,7 @@ Messages are about the pair alone. Where tenants share the cluster they contain 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -13,6 +13,8 @@ from reconciler.kube.api.custom_resources import time_text
 from reconciler.kube.status.conditions import ReconcileFailure, trouble_of
 from reconciler.kube.status.reasons import Reason
 from reconciler.quota.drift_tracker import DriftObservation
+from reconciler.quota.entity import LEVEL_NAMES, level
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import same_value
 from reconciler.quota.outcome import Applied, Held, Rejected, Unknown
 from reconciler.quota.ownership import OwnershipRecords, Pair
@@ -29,9 +31,6 @@ from reconciler.quota.results.report import (
 from reconciler.render.units import number
 
 _T = TypeVar("_T", QuotaChange, Finding)
-
-_NO_RIGHT: Final = frozenset({29, 30, 31})
-"""TOPIC_, GROUP_ and CLUSTER_AUTHORIZATION_FAILED: the operator lacks a permission; the document is not at fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,18 +124,45 @@ class KeyStatusIndex:
         if pair in self._waiting:
             return self._drifting(pair, live)
         if pair in self._changes:
-            return self._changed(self._changes[pair], live)
+            return self._changed(self._changes[pair], live, document, tenanted=tenanted)
         return (
             self._quiet(pair, live) if finding is None else self._status_of_finding(finding, live)
         )
 
     # ---- changes -----------------------------------------------------------------------------
 
-    def _changed(self, change: QuotaChange, live: float | None) -> KeyStatus:
+    def _changed(
+        self, change: QuotaChange, live: float | None, document: str, *, tenanted: bool
+    ) -> KeyStatus:
         outcome = self._outcomes.get(change.pair)
         if outcome is None or outcome.result is None:
             return self._not_sent(change, live)
-        return self._status_of_outcome(outcome, live)
+        status = self._status_of_outcome(outcome, live)
+        if not isinstance(outcome.result, Held):
+            return status
+        names = dict.fromkeys(
+            self._obstacle_text((entity, change.key), document, tenanted=tenanted)
+            for entity in outcome.result.waits_for
+        )
+        return replace(status, message=escaped(f"waits for {', '.join(names)}"))
+
+    def _obstacle_text(self, pair: Pair, document: str, *, tenanted: bool) -> str:
+        """Return the entity that a held change waits for, as far as its author may see it, and who refuses it."""
+        withheld, outcome = self._withheld.get(pair), self._outcomes.get(pair)
+        change = self._changes.get(pair) if withheld is None else withheld.change
+        owners = () if change is None else (change.claim, change.owner)
+        namespaces = {owner.document.partition("/")[0] for owner in owners if owner is not None}
+        entity = pair[0]
+        is_shown = not tenanted or document.partition("/")[0] in namespaces
+        text = (
+            entity_text(entity)
+            if is_shown or not any(isinstance(name, str) for name in entity)
+            else f"a limit of another namespace ({LEVEL_NAMES[level(entity)]})"
+        )
+        if withheld is not None:
+            return f"{text}, which a guard refuses"
+        is_rejected = outcome is not None and isinstance(outcome.result, Rejected)
+        return f"{text}, which the broker refuses" if is_rejected else text
 
     def _status_of_outcome(self, outcome: PairOutcome, live: float | None) -> KeyStatus:
         cause = outcome.change.cause
@@ -155,15 +181,15 @@ class KeyStatusIndex:
         match outcome.result, outcome.visibility:
             case Applied() | Unknown(), PairVisibility.VISIBLE:
                 return self._status_when_applied(outcome, live)
-            case Rejected(code=code, message=words, name=name), _:
+            case Rejected() as rejection, _:
                 reason = (
-                    Reason.AUTHORIZATION_FAILED if code in _NO_RIGHT else Reason.BROKER_REJECTED
+                    Reason.AUTHORIZATION_FAILED
+                    if rejection.lacks_permission
+                    else Reason.BROKER_REJECTED
                 )
-                return reading(reason, escaped(words or name), "Rejected")
+                return reading(reason, escaped(rejection.message or rejection.name), "Rejected")
             case Held(), _:
-                return reading(
-                    Reason.HELD, "waits for other limits that must take effect first", "Held"
-                )
+                return reading(Reason.HELD, "", "Held")
             case Applied(), PairVisibility.CHANGED:
                 message = (
                     f"written, and changed by another writer right afterwards to {number(live)}"

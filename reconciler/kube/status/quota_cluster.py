@@ -5,7 +5,7 @@ reached, read or trusted, and what no document can report, such as removals that
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -87,6 +87,12 @@ def cluster_status(
             **_counts(report, report.preview.plan, owned, now),
         }
         status["counts"]["conflicts"] = len(_conflicting_pairs(losses))
+        unsent = _unsent_counts(report)
+        status["counts"] |= unsent
+        if any(unsent.values()):
+            status.setdefault("unsentSince", time_text(report.started_at))
+        else:
+            _ = status.pop("unsentSince", None)
         _ = status.pop("drift", None)
         status["counts"]["drifted"] = len(drift)
         if drift:
@@ -115,6 +121,7 @@ _KEPT: Final = (
     "secret",
     "drift",
     "planDigest",
+    "unsentSince",
 )
 """Fields that keep their previous value until a new one is known."""
 
@@ -138,7 +145,7 @@ def _secret(use: SecretState) -> dict[str, Any]:
 def _facts(report: Reconciliation, preview: Preview) -> dict[str, Any]:
     plan = preview.plan
     facts: dict[str, Any] = {"clusterId": plan.cluster_id, "policyInForce": preview.policy.value}
-    if report.in_order and not _waiting_removals(plan):
+    if report.is_finished and not _waiting_removals(plan):
         facts["lastSuccessfulSyncTime"] = time_text(report.ended_at)
     if plan.changes:
         facts["planDigest"] = plan.digest
@@ -156,6 +163,16 @@ def _counts(
         "frozen": len(plan.findings_for(Cause.FROZEN)),
         "overridden": sum(now < override.until for override in owned.overrides.values()),
         "foreign": _foreign(report.live),
+    }
+
+
+def _unsent_counts(report: Reconciliation) -> dict[str, int]:
+    """Return how many changes guards withheld, the broker refused, or wait for others."""
+    outcome = report.outcome
+    return {
+        "withheld": len(report.withheld),
+        "rejected": 0 if outcome is None else outcome.count("REJECTED"),
+        "held": 0 if outcome is None else outcome.count("HELD"),
     }
 
 
@@ -281,9 +298,14 @@ _AGREEING: Final = frozenset({Cause.ADOPT, Cause.CONVERGED})
 
 def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     problems: dict[Reason, str] = {}
-    withheld = [withheld for withheld in report.withheld if withheld.change.removes]
-    if withheld:
-        problems[Reason.GUARD_REFUSED] = _withheld_text(withheld)
+    removals = [withheld for withheld in report.withheld if withheld.change.removes]
+    if removals:
+        problems[Reason.GUARD_REFUSED] = (
+            f"{_several(len(removals), 'removal')} withheld: {_violations_text(removals)}"
+        )
+    unsent = _unsent_counts(report)
+    if any(unsent.values()):
+        problems[Reason.CHANGES_UNSENT] = _unsent_text(unsent, report.withheld)
     waiting = _waiting_removals(plan)
     if waiting:
         problems[Reason.LISTING_INCOMPLETE] = (
@@ -304,11 +326,23 @@ def _of_plan(obj: Obj, report: Reconciliation, plan: Plan) -> dict[Reason, str]:
     return problems
 
 
-def _withheld_text(withheld: Collection[WithheldChange]) -> str:
+def _unsent_text(unsent: Mapping[str, int], withheld: Collection[WithheldChange]) -> str:
+    """Return what was not sent, with the guards that withhold changes."""
+    words = {
+        "withheld": "withheld by guards",
+        "rejected": "refused by the broker",
+        "held": "waiting for those",
+    }
+    text = ", ".join(f"{count} {words[name]}" for name, count in unsent.items() if count)
+    violations = _violations_text(withheld)
+    return f"changes that were not made: {text}{': ' if violations else ''}{violations}"
+
+
+def _violations_text(withheld: Collection[WithheldChange]) -> str:
     sentences = dict.fromkeys(
-        violation_text(violation) for withheld in withheld for violation in withheld.violations
+        violation_text(violation) for change in withheld for violation in change.violations
     )
-    return f"{_several(len(withheld), 'removal')} withheld: {'; '.join(sentences)}"
+    return "; ".join(sentences)
 
 
 def _waiting_removals(plan: Plan) -> int:

@@ -318,7 +318,7 @@ class Reason(StrEnum):
         "Progressing",
         "Q",
         "it waits for other changes that must take effect first",
-        "Wait. If it persists, a change that it waits for was refused; see the counts of the QuotaCluster and the audit log.",
+        "The message names what it waits for. Correct that document if a guard or the broker refuses it; otherwise wait.",
     )
     LISTING_INCOMPLETE = (
         "ListingIncomplete",
@@ -361,6 +361,16 @@ class Reason(StrEnum):
         "Q",
         "an override is in force instead of what is declared",
         "Nothing to do; it ends automatically. status.keys has its value, end and reason.",
+    )
+    CHANGES_UNSENT = (
+        "ChangesUnsent",
+        "Healthy",
+        "C",
+        "some changes of documents are withheld, refused or wait for such a change",
+        (
+            "The documents with reason GuardRefused, BrokerRejected or Held say which: kubectl get ckq --all-namespaces. All other changes were "
+            "made. status.counts has the numbers, status.unsentSince the time."
+        ),
     )
     SYNC_NOT_CONFIRMED = (
         "SyncNotConfirmed",
@@ -426,7 +436,6 @@ _WITHOUT_EVENT: Final = frozenset(
         Reason.CLUSTER_INVALID,
         Reason.CLUSTER_SUSPENDED,
         Reason.KUBERNETES_UNAVAILABLE,
-        Reason.HELD,
         Reason.PENDING,
     }
 )

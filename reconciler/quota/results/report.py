@@ -269,6 +269,30 @@ class Reconciliation:
         return any(pair.change.keeps_owner and pair.is_done for pair in pairs)
 
     @property
+    def is_finished(self) -> bool:
+        """Whether all was done that guards and the broker permit: a retry would change nothing.
+
+        A refused document does not age the last success: it waits for a person, and its own status says so.
+        """
+        if self.error is not None or self.preview is None:
+            return False
+        outcome = self.outcome
+        if outcome is None or outcome.complete:
+            return True
+        refused = [pair for pair in outcome.troubled if isinstance(pair.result, Rejected)]
+        waiting = [pair for pair in outcome.troubled if isinstance(pair.result, Held)]
+        return (
+            bool(refused or self.withheld)
+            and len(refused) + len(waiting) == len(outcome.troubled)
+            and not any(
+                isinstance(p.result, Rejected) and p.result.lacks_permission for p in refused
+            )
+            and outcome.recorded
+            and not outcome.interrupted
+            and not outcome.failure
+        )
+
+    @property
     def in_order(self) -> bool:
         """Whether everything was compared and nothing is left to do: a successful sync."""
         return (

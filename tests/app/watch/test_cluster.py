@@ -100,7 +100,7 @@ def test_an_outcome_is_logged_with_counts_and_commit(lines_of):
         Applied(),
         Applied(),
         Rejected(code=44, name="POLICY_VIOLATION", message="no"),
-        Held(waits_for=()),
+        Held(waits_for=(entity(user="u2"),)),
         Unknown(reason="cut off"),
     )
     outcome = Outcome(
@@ -115,7 +115,7 @@ def test_an_outcome_is_logged_with_counts_and_commit(lines_of):
     assert lines_of(replace(LOOKED, outcome=outcome)) == [
         "prod: 2 applied, 1 rejected, 1 held, 1 unknown for aaaaaaaaaaaa",
         "prod: rejected: user=u2 producer_byte_rate: POLICY_VIOLATION: no",
-        "prod: held: user=u3 producer_byte_rate: waits for another change",
+        "prod: held: user=u3 producer_byte_rate: waits for user=u2",
         "prod: unknown: user=u4 producer_byte_rate: cut off",
     ]
 

@@ -10,11 +10,13 @@ from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of
 from reconciler.kube.status.client_quota import GRACE_SECONDS, MOST_ENTITY, document_status
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.eligibility import assess_eligibility
+from reconciler.kube.status.events import transitions
 from reconciler.kube.status.key_status import KeyStatusIndex
 from reconciler.kube.status.reasons import Reason
 from reconciler.manifest.project.cluster import from_spec
 from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.ownership import OwnershipRecords
+from reconciler.quota.planner.guards import Guards
 from reconciler.quota.results.report import Reconciliation
 from reconciler.reconcile import NewOverride
 from tests.fakes.cluster import LANDED, LOST
@@ -521,14 +523,40 @@ def test_a_name_stored_before_the_bound_gives_a_small_status_too():
     assert world.reason("team/a") == "Invalid"
 
 
-def test_messages_about_held_changes_do_not_name_the_other_document():
-    world = kube_world(
-        None, CREATED, resource("closer", ALICE_SHOP, {RATE: 2048}, namespace="other")
-    )
+EVERYTHING = [{"namespaces": ["team", "other"], "entities": [{"user": {"prefix": ""}}]}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "namespace", "name"),
+    [
+        ({}, "other", "user=alice,client-id=shop"),
+        ({"tenants": EVERYTHING}, "team", "user=alice,client-id=shop"),
+        ({"tenants": EVERYTHING}, "other", "a limit of another namespace (user + client-id)"),
+    ],
+)
+def test_a_held_document_names_what_it_waits_for_as_far_as_its_author_may_see_it(
+    spec, namespace, name
+):
+    closer = resource("closer", ALICE_SHOP, {RATE: 2048}, namespace=namespace)
+    world = kube_world(None, CREATED, closer, **spec)
     world.kafka.faults.rejected[ALICE_SHOP] = (42, "INVALID_REQUEST", "no")
     ran(world)
     assert world.reason(DOCUMENT) == "Held"
-    assert "shop" not in repr(world.status(DOCUMENT))
+    message = condition_of(world.status(DOCUMENT), "Ready")["message"]
+    assert message == f"producer_byte_rate: waits for {name}, which the broker refuses"
+
+
+def test_a_held_document_names_a_default_that_a_guard_refuses_and_has_an_event():
+    world = kube_world(None, resource("a", ALICE, {RATE: 4096, SHARE: 50}))
+    ran(world)
+    before, world.guards = world.status(DOCUMENT), Guards()
+    everybody = resource("everybody", entity(user=DEFAULT), {RATE: 5000}, namespace="platform")
+    world.put(everybody, resource("a", ALICE, {SHARE: 50}))
+    ran(world)
+    status = world.status(DOCUMENT)
+    message = condition_of(status, "Ready")["message"]
+    assert message == "producer_byte_rate: waits for user=<default>, which a guard refuses"
+    assert [event.reason for event in transitions(before, status, on="Q")] == ["Held"]
 
 
 # ---- unchanged ---------------------------------------------------------------------------------

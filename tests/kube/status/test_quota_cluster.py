@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.errors import ConfigError, ConnectError
-from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of
+from reconciler.kube.api.custom_resources import REQUESTED_AT, condition_of, time_text
 from reconciler.kube.configuration.credentials import SecretState
 from reconciler.kube.status.comparison import unchanged
 from reconciler.kube.status.quota_cluster import MOST_DRIFT, cluster_status
@@ -48,6 +48,9 @@ def test_documents_pairs_and_drift_are_counted():
         "conflicts": 1,
         "frozen": 1,
         "overridden": 1,
+        "withheld": 0,
+        "rejected": 0,
+        "held": 0,
         "foreign": 0,
     }
     assert world.obj["status"]["policyInForce"] == "Upsert"
@@ -109,10 +112,22 @@ def test_errors_of_a_document_are_not_errors_of_the_cluster():
     )
     world.kafka.faults.rejected[BOB] = (42, "INVALID_REQUEST", "no")
     ran(world)
-    assert ready(world)["reason"] == "Synced"
+    assert ready(world)["reason"] == "ChangesUnsent"
+    assert ready(world)["status"] == "True"
     conflict = condition_of(world.obj["status"], "Conflict")
     assert conflict["message"] == "1 limit is declared twice; not effective: team/b"
-    assert "lastSuccessfulSyncTime" not in world.obj["status"]
+    # All that could be done was done, so a refused document does not age the last success.
+    first = world.obj["status"]
+    assert first["lastSuccessfulSyncTime"] == time_text(NOW)
+    assert first["counts"]["rejected"] == 1
+    assert first["unsentSince"] == time_text(NOW)
+    ran(world)
+    assert world.obj["status"]["unsentSince"] == first["unsentSince"]
+    world.kafka.faults.rejected.clear()
+    ran(world)
+    assert ready(world)["reason"] == "Synced"
+    assert "unsentSince" not in world.obj["status"]
+    assert faults("QuotaCluster", first) == []
 
 
 def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():

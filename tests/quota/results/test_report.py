@@ -155,6 +155,37 @@ def test_a_reconciliation_is_in_order_if_everything_was_compared_and_nothing_is_
         assert not replace(looked, **fields).in_order
 
 
+NOT_PERMITTED = Rejected(code=31, name="CLUSTER_AUTHORIZATION_FAILED", message="")
+
+
+@pytest.mark.parametrize(
+    ("results", "withheld", "is_finished"),
+    [
+        ([], False, True),
+        ([], True, True),
+        ([REFUSED], False, True),
+        ([REFUSED, Held(waits_for=())], False, True),
+        ([Held(waits_for=())], True, True),
+        ([Held(waits_for=())], False, False),
+        ([NOT_PERMITTED], False, False),
+        ([REFUSED, Unknown(reason="cut")], False, False),
+        ([REFUSED, None], False, False),
+        ([REFUSED, Applied()], False, False),
+    ],
+)
+def test_what_a_guard_or_the_broker_refuses_leaves_a_reconciliation_finished(
+    results, withheld, is_finished
+):
+    refused = (WithheldChange(change=CHANGE, violations=(VIOLATION,)),) if withheld else ()
+    pairs = tuple(PairOutcome(change=CHANGE, result=result) for result in results)
+    looked = Reconciliation(
+        cluster="prod", preview=preview(CHANGE), outcome=outcome(pairs=pairs), withheld=refused
+    )
+    assert looked.is_finished is is_finished
+    for fields in ({"preview": None}, {"error": KquotaError("no")}):
+        assert not replace(looked, **fields).is_finished
+
+
 @pytest.mark.parametrize(
     ("keeps_owner", "visibility", "is_restored"),
     [
