@@ -1,15 +1,17 @@
 """Drift without documents: live values that differ from those applied last, and values of expired overrides."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.errors import KquotaError
-from reconciler.quota.keys import COLUMNS, Key
+from reconciler.quota.keys import COLUMNS, Key, same_value
 from reconciler.quota.ownership import (
     NO_RECORD,
     Override,
     OverrideEnded,
+    Owner,
     OwnershipRecords,
+    Pair,
     RecordChange,
     RecordDropped,
     Recorded,
@@ -33,7 +35,7 @@ from reconciler.reconcile.workflow import PreparedPlan, preview
 
 
 async def drift(ports: ReconcilePorts, options: ReconcileOptions) -> tuple[Finding, ...]:
-    """Return live values that differ from those applied last, whatever the documents declare; writes nothing.
+    """Return live values that differ from those applied last; reads no documents and writes nothing.
 
     Raises:
         WrongCluster: Another cluster answered.
@@ -53,7 +55,7 @@ def find_expired(observation: Observation, rules: Rules) -> tuple[ExpiredOverrid
 def _compare(observation: Observation, rules: Rules) -> Plan:
     observation = settle_replaced_overrides(observation)
     return compare(
-        desired=as_applied(observation),
+        desired=as_applied(observation, rules),
         owned=observation.owned,
         live=observation.live,
         rules=replace(rules, policy=Policy.OBSERVE),
@@ -62,12 +64,18 @@ def _compare(observation: Observation, rules: Rules) -> Plan:
 
 
 async def observe_drift(
-    ports: ReconcilePorts, options: ReconcileOptions, *, cluster: str, notes: bool
+    ports: ReconcilePorts,
+    options: ReconcileOptions,
+    documents: DesiredState | None,
+    *,
+    cluster: str,
+    notes: bool,
 ) -> Reconciliation:
     """Observe drift as a reconciliation that writes nothing to the cluster; errors are part of the result.
 
     Args:
         options: The options of this observation; its policy is treated as ``Observe``.
+        documents: What is declared now; ``None`` = not known.
         notes: Whether to record when drift was first seen.
 
     Returns:
@@ -82,7 +90,7 @@ async def observe_drift(
     try:
         observation = await observe(ports, observe_options)
         prepared = preview_against_records(
-            observation, observe_options, verdict=ValidationResult(source="none")
+            observation, observe_options, documents, verdict=ValidationResult(source="none")
         )
         if notes:
             await note_drift(ports, prepared)
@@ -111,26 +119,49 @@ async def note_drift(ports: ReconcilePorts, prepared: PreparedPlan) -> None:
 
 
 def preview_against_records(
-    observation: Observation, options: ReconcileOptions, *, verdict: ValidationResult
+    observation: Observation,
+    options: ReconcileOptions,
+    documents: DesiredState | None = None,
+    *,
+    verdict: ValidationResult,
 ) -> PreparedPlan:
-    """Return the plan with the records as the documents: differences from them are drift."""
+    """Return the plan with the records as the documents: differences from them are drift.
+
+    Args:
+        documents: What is declared now; ``None`` = not known.
+    """
     observation = settle_replaced_overrides(observation)
-    return preview(observation, as_applied(observation), options, verdict=verdict)
+    desired = as_applied(observation, options.rules, documents)
+    return preview(observation, desired, options, verdict=verdict)
 
 
-def as_applied(observation: Observation) -> DesiredState:
-    """Return documents that declare what was applied last; under an override, what was declared when it began."""
+def as_applied(
+    observation: Observation, rules: Rules, documents: DesiredState | None = None
+) -> DesiredState:
+    """Return documents that declare what was applied last; under an override, what was declared when it began.
+
+    They declare only what a run may judge: owned limits in scope that a document declares and no suspended one owns, without
+    ``documents`` all whose document was not seen to be deleted. What is live as declared now is declared so.
+    """
     declarations: list[Declaration] = []
     owned = settle_replaced_overrides(observation).owned
     for subject, record in owned.records.items():
-        columns = [
-            (key, declared, owner)
-            for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True)
-            if value is not None
-            and owner is not None
-            and (declared := _declared_value(value, owned.overrides.get((subject, key))))
-            is not None
-        ]
+        if not rules.in_scope(subject):
+            continue
+        columns: list[tuple[Key, float, Owner]] = []
+        for key, value, owner in zip(COLUMNS, record.applied, record.owners, strict=True):
+            pair = subject, key
+            if value is None or owner is None:
+                continue
+            expected = _declared_value(value, owned.overrides.get(pair))
+            if documents is None:
+                is_judged = pair not in owned.orphaned
+            else:
+                is_judged = documents.decides(*pair, owner.document)
+                if same_value(key, documents.value(*pair), observation.live.value(*pair)):
+                    expected = documents.value(*pair)
+            if is_judged and expected is not None:
+                columns.append((key, expected, owner))
         for owner in dict.fromkeys(column_owner for _, _, column_owner in columns):
             values: Mapping[Key, float] = {k: v for k, v, o in columns if o == owner}
             declarations.append(
@@ -142,6 +173,24 @@ def as_applied(observation: Observation) -> DesiredState:
                 )
             )
     return merge(declarations)
+
+
+def correctable_pairs(
+    plan: Plan, documents: DesiredState, expired: Iterable[ExpiredOverride]
+) -> frozenset[Pair]:
+    """Return the pairs that a correction writes: drift from what is declared, and ends of overrides.
+
+    A declaration that changed since it was applied is for an apply, also where the live value changed.
+
+    Args:
+        plan: A plan against the records.
+    """
+    drifted = (
+        item.pair
+        for item in plan.drift
+        if same_value(item.key, documents.value(*item.pair), item.applied)
+    )
+    return frozenset((*drifted, *(override.pair for override in expired)))
 
 
 def _declared_value(applied: float, override: Override | None) -> float | None:

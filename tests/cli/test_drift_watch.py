@@ -196,6 +196,46 @@ def test_confirmed_drift_is_corrected_where_it_is_configured(applied, sandbox):
     assert [entry["cause"] for entry in entries] == ["Create", "Create", "Drift", "Drift"]
 
 
+def test_only_what_a_document_declares_is_corrected(kquota, folder, sandbox):
+    """A suspended document, a deleted one, and an entity that left the scope."""
+    names = ("a", "suspended", "deleted", "elsewhere")
+    project(folder, sandbox.bootstrap, *(quota(name) for name in names))
+    assert kquota("apply", "--yes").code == 0
+    scope = "  scope: [{user: {exact: a}}, {user: {exact: suspended}}, {user: {exact: deleted}}]\n"
+    suspended = quota("suspended", more="  suspend: true\n")
+    project(folder, sandbox.bootstrap, quota("a"), suspended, more=scope)
+    sandbox.seed({(("user", name),): {"producer_byte_rate": 5e6} for name in names})
+    with Watch(folder, "--correct-drift") as watch:
+        watch.waits_for(lambda: rate(sandbox) == TEN, "correction")
+        watch.drifted(0.0)
+        assert watch.stop() == 0
+    rates = {key[0][1]: values["producer_byte_rate"] for key, values in sandbox.values().items()}
+    assert rates == {"a": TEN, "suspended": 5e6, "deleted": 5e6, "elsewhere": 5e6}
+    plan = kquota("drift", "--detailed-exitcode")
+    assert plan.code == 0
+
+
+def test_nothing_is_corrected_while_a_manifest_cannot_be_read(applied, sandbox):
+    seed(sandbox, 5000000.0)
+    (applied / "quotas" / "broken.yaml").write_text("kind: [")
+    with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:
+        watch.drifted(1.0)
+        assert watch.stop() == 0
+    assert rate(sandbox) == 5000000.0
+    assert watch.err.read_text().count("the manifests cannot be read") == 1
+
+
+def test_a_correction_needs_to_know_the_documents(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap, quota("a"))
+    text = (folder / "kquota.yaml").read_text()
+    (folder / "kquota.yaml").write_text(
+        text.replace("spec:\n  manifests: [quotas]\n", "spec: {}\n")
+    )
+    ran = kquota("drift", "--watch", "--correct-drift")
+    assert ran.code == 1
+    assert "no manifests are configured" in ran.err
+
+
 def test_a_writer_that_reverts_corrections_is_reported_and_no_longer_corrected(applied, sandbox):
     seeds = 0
     with Watch(applied, "--correct-drift", "--confirm-after", "1") as watch:

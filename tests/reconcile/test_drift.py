@@ -82,7 +82,7 @@ def test_the_records_as_desired_state_equal_the_applied_values():
             ]
         )
     )
-    desired = as_applied(asyncio.run(observe(world.ports, world.orders)))
+    desired = as_applied(asyncio.run(observe(world.ports, world.orders)), Rules())
     assert dict(desired.limits) == {ALICE: (1.0, None, 2.0, None, None)}
     assert desired.conflicts == ()
     assert desired.documents == {"a/one", "a/two"}
@@ -112,7 +112,7 @@ def test_the_records_end_overrides_whose_last_was_never_written(lost_values, dec
     (expired,) = find_expired(observation, world.orders.rules)
     assert (expired.live, expired.expected) == (500.0, 100.0)
     upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
-    world.apply(as_applied(observation), rules=upsert)
+    world.apply(as_applied(observation, upsert), rules=upsert)
     assert world.cluster.truth == state({ALICE: {RATE: 100.0}})
     assert world.owned().overrides == {}
 
@@ -157,14 +157,15 @@ def test_a_value_that_replaced_that_of_an_ended_override_drifts_from_what_was_de
     # The correction, whose options permit drift to be written.
     upsert = Rules(policy=Policy.UPSERT, drift=DriftMode.CORRECT)
     for _ in range(2):
-        world.apply(as_applied(asyncio.run(observe(world.ports, world.orders))), rules=upsert)
+        observation = asyncio.run(observe(world.ports, world.orders))
+        world.apply(as_applied(observation, upsert), rules=upsert)
     value = new_value if owner == "none" else 100.0
     assert world.cluster.truth == state({} if value is None else {ALICE: {RATE: value}})
     assert world.owned().overrides == {}
 
 
 def looked(world: World, *, notes: bool = True) -> Reconciliation:
-    return asyncio.run(observe_drift(world.ports, world.orders, cluster="prod", notes=notes))
+    return asyncio.run(observe_drift(world.ports, world.orders, None, cluster="prod", notes=notes))
 
 
 def test_a_drift_observation_writes_nothing_to_the_cluster():

@@ -8,7 +8,7 @@ from functools import partial
 from reconciler.app.change.apply import ApplyRun, prepared_run
 from reconciler.app.change.plan_preparation import address_commands, limit_findings
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.documents import load
+from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.record_stores import current_principal, read_only_inventory
 from reconciler.app.clusters.runtime import RecordOptions, Runtime, connect_client, expected_cluster
 from reconciler.app.clusters.targets import ClusterTarget
@@ -16,12 +16,11 @@ from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits
 from reconciler.base.clock import SystemClock
 from reconciler.codecs.outcome import RollbackSource
-from reconciler.errors import KquotaError, PlanRefused
+from reconciler.errors import PlanRefused
 from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, Pair
-from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import QuotaChange
@@ -192,11 +191,12 @@ async def _prepare_override(
         only=lambda subject, key: (subject, key) in pairs,
         own_principal=runtime.own_principal,
     )
-    desired = _load_desired_state(notices, target, observation)
+    desired = documents_or_warning(notices, target)
     if desired is None:
-        # No document was read, so none of the limits is known to have lost its own.
-        desired = as_applied(observation)
-        options = replace(options, rules=replace(options.rules, complete=False))
+        desired = as_applied(observation, options.rules)
+        # If no document could be read, none of the limits is known to have lost its own.
+        is_complete = not target.project_cluster.manifests
+        options = replace(options, rules=replace(options.rules, complete=is_complete))
     compute = partial(
         preview, observation, desired, options, verdict=ValidationResult(source="none")
     )
@@ -255,21 +255,3 @@ def _refused_changes(preview_result: Preview) -> dict[QuotaChange, Violation]:
         for change in preview_result.plan.changes
         if change.pair in violations
     }
-
-
-def _load_desired_state(
-    notices: Notices, target: ClusterTarget, observation: Observation
-) -> DesiredState | None:
-    """Return the declared state, or the records if none is configured; ``None`` if the manifests are broken.
-
-    An override is possible all the same.
-    """
-    if not target.project_cluster.manifests:
-        return as_applied(observation)
-    try:
-        return load(target, ()).desired
-    except KquotaError as error:
-        notices.warning(
-            f"the manifests cannot be read; the last applied values are used instead: {error}"
-        )
-        return None

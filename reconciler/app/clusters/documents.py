@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.app.clusters.project_files import name_in, project_path, read_tree
 from reconciler.app.clusters.targets import ClusterTarget
-from reconciler.app.notices import Notices
-from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
+from reconciler.app.notices import Notices, TextReceiver
+from reconciler.errors import GitError, KquotaError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
 from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
 from reconciler.manifest.project.file import FILE_NAME, Project, parse
@@ -59,6 +59,20 @@ def load(
         warnings=loaded.warnings,
         complete=not paths or not target.project_cluster.manifests,
     )
+
+
+def documents_or_warning(notices: TextReceiver, target: ClusterTarget) -> DesiredState | None:
+    """Return what the project's manifests declare now; ``None`` if none are configured, or with a warning if one cannot be read."""
+    if not target.project_cluster.manifests:
+        return None
+    try:
+        loaded = load_loosely(target, (), read_texts(target, ())).checked()
+        return merge_documents(loaded, _cluster_name(target, loaded))
+    except KquotaError as error:
+        notices.warning(
+            f"the manifests cannot be read; the last applied values are used instead: {error}"
+        )
+        return None
 
 
 def merge_documents(loaded: LoadedManifests, name: str) -> DesiredState:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from reconciler.app.change.plan_preparation import broker_text
 from reconciler.app.change.reconcile_options import observing_options
+from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.runtime import RecordOptions, open_runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.drift.notifications import DriftNotifications
@@ -191,7 +192,10 @@ async def observe_drift(
             error.hint += f"; `{unlocked}` shows drift meanwhile"
             raise
         prepared = preview_against_records(
-            observation, options, verdict=ValidationResult(source="none")
+            observation,
+            options,
+            documents_or_warning(notices, target),
+            verdict=ValidationResult(source="none"),
         )
         if not read_only:
             try:

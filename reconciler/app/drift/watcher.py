@@ -1,11 +1,13 @@
 """One cluster of `kquota drift --watch`: its client, its records, its drift observations."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.app.change.reconcile_options import observing_options
 from reconciler.app.clusters.connection import connection_events
+from reconciler.app.clusters.documents import documents_or_warning
 from reconciler.app.clusters.record_stores import open_records, read_only_inventory
 from reconciler.app.clusters.runtime import by_rules
 from reconciler.app.clusters.state_files import own_path
@@ -13,7 +15,7 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.loop.cluster_loop import LoopIntervals, LoopOutcome, LoopTrigger
 from reconciler.app.loop.reconcile_runner import ReconcileRunner, needs_confirmation
 from reconciler.app.loop.removal_window import MemoryRemovals, RemovalWindow
-from reconciler.app.notices import TextReceiver
+from reconciler.app.notices import Notice, NoticeLog, TextReceiver, replay
 from reconciler.base.protocols import Clock
 from reconciler.client import QuotaClient
 from reconciler.client.events import ResponseReceived
@@ -22,10 +24,11 @@ from reconciler.inventory.audit_log import FileAuditLog
 from reconciler.ports import Inventory
 from reconciler.quota.drift_tracker import DriftTracker
 from reconciler.quota.ownership import Pair
+from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.policy import DriftMode, Policy
 from reconciler.quota.results.report import Reconciliation
-from reconciler.reconcile import ReconcileOptions, ReconcilePorts, observe
-from reconciler.reconcile.drift import as_applied, observe_drift
+from reconciler.reconcile import ReconcileOptions, ReconcilePorts
+from reconciler.reconcile.drift import correctable_pairs, observe_drift
 
 if TYPE_CHECKING:
     from reconciler.metrics import Metrics
@@ -79,6 +82,7 @@ class DriftWatcher:
         self._notices, self._target, self._watching = notices, target, watching
         self._clock, self._on_reconciled, self._metrics = clock, on_reconciled, metrics
         self._options = _options(target, watching)
+        self._printed: list[Notice] = []
         self._client: QuotaClient | None = None
         self._runner = ReconcileRunner(
             self.name,
@@ -136,31 +140,46 @@ class DriftWatcher:
             await self._clock.sleep(_LOCKED_PAUSE)
 
     async def _observe(self) -> Reconciliation:
+        # Before the records are locked: files may be on a slow disk.
+        log = NoticeLog()
+        documents = await asyncio.to_thread(documents_or_warning, log, self._target)
+        if log.notices != self._printed:
+            self._printed = log.notices
+            replay(log.notices, self._notices)
         if self._watching.read_only:
             return await self._observe_drift(
-                self._ports(read_only_inventory(self._target, self._clock))
+                self._ports(read_only_inventory(self._target, self._clock)), documents
             )
         with open_records(self._target, self._clock, command="drift --watch") as inventory:
             ports = self._ports(inventory)
-            reconciliation = await self._observe_drift(ports)
+            reconciliation = await self._observe_drift(ports, documents)
             if (
                 not self._watching.correct
                 or reconciliation.preview is None
                 or reconciliation.error is not None
             ):
                 return reconciliation
-            incorrect = frozenset(drifted.pair for drifted in reconciliation.preview.plan.drift)
-            incorrect |= {
-                expired_override.pair for expired_override in reconciliation.expired_overrides
-            }
-            return await self._correct(ports, incorrect) if incorrect else reconciliation
+            if documents is None:
+                return reconciliation
+            pairs = correctable_pairs(
+                reconciliation.preview.plan, documents, reconciliation.expired_overrides
+            )
+            return await self._correct(ports, documents, pairs) if pairs else reconciliation
 
-    async def _observe_drift(self, ports: ReconcilePorts) -> Reconciliation:
+    async def _observe_drift(
+        self, ports: ReconcilePorts, documents: DesiredState | None
+    ) -> Reconciliation:
         notes = not self._watching.read_only
-        reconciliation = await observe_drift(ports, self._options, cluster=self.name, notes=notes)
+        reconciliation = await observe_drift(
+            ports, self._options, documents, cluster=self.name, notes=notes
+        )
         plan = None if reconciliation.preview is None else reconciliation.preview.plan
         # Drift that will be corrected is counted by the correcting reconciliation: once per observation, not twice.
-        corrects = plan is not None and (plan.drift or reconciliation.expired_overrides)
+        corrects = (
+            documents is not None
+            and plan is not None
+            and (plan.drift or reconciliation.expired_overrides)
+        )
         is_counted = not (self._watching.correct and corrects)
         # Without records there is nothing to compare with: drift that was confirmed has not ended.
         if reconciliation.error is None and plan is not None and plan.removals_known and is_counted:
@@ -171,15 +190,16 @@ class DriftWatcher:
             )
         return replace(reconciliation, observations=self._runner.tracker.observations)
 
-    async def _correct(self, ports: ReconcilePorts, pairs: frozenset[Pair]) -> Reconciliation:
+    async def _correct(
+        self, ports: ReconcilePorts, documents: DesiredState, pairs: frozenset[Pair]
+    ) -> Reconciliation:
         options = replace(
             self._options,
             rules=replace(self._options.rules, policy=Policy.UPSERT, drift=DriftMode.CORRECT),
             guards=self._target.settings.guards,
             only=lambda subject, key: (subject, key) in pairs,
         )
-        desired = as_applied(await observe(ports, self._options))
-        return await self._runner.run(ports, options, desired)
+        return await self._runner.run(ports, options, documents)
 
     def _ports(self, inventory: Inventory) -> ReconcilePorts:
         if self._client is None:
@@ -215,6 +235,12 @@ class DriftWatcher:
 def _options(target: ClusterTarget, watching: DriftWatchOptions) -> ReconcileOptions:
     settings = target.settings
     allowed = settings.policy in {Policy.UPSERT, Policy.SYNC} and not settings.suspend
+    if watching.correct and not target.project_cluster.manifests:
+        raise UsageError(
+            f"drift of {target.display_name} must not be corrected: no manifests are configured, so nobody knows which limits"
+            " are suspended or no longer declared",
+            hint="remove --correct-drift, or list the manifests in spec.manifests of the project file",
+        )
     if watching.correct and not allowed:
         reason = "it is suspended" if settings.suspend else f"its policy is {settings.policy}"
         raise UsageError(

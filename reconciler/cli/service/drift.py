@@ -1,4 +1,4 @@
-"""``kquota drift``: shows live values that differ from those last applied, without reading manifests."""
+"""``kquota drift``: shows live values that differ from those last applied."""
 
 import contextlib
 from collections.abc import Sequence
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 HELP: Final = """Show live limits that were changed outside kquota.
 
 Live values are compared with the values of the last apply; overrides that have ended and are still live are reported,
-too. No manifests are read. Only the time at which drift was first seen is recorded; --read-only records nothing.
+too. Of the project's manifests only this is read: whether a limit is still declared and not suspended. Only the time at
+which drift was first seen is recorded; --read-only records nothing.
 `kquota apply --correct-drift` writes the declared values again.
 
 --notify sends new drift and the end of drift to receivers. --watch checks repeatedly until it is stopped; with
---correct-drift it also restores applied values after confirmed drift, and reverts expired overrides.
+--correct-drift it also restores declared values after confirmed drift, and reverts expired overrides.
 
 \b
 Example:
@@ -103,7 +104,7 @@ notify_options: Final = OptionPack(
     "Number of consecutive observations, three seconds apart, that confirm drift  [default: 2].",
     click.IntRange(1),
 )
-@flag("--correct-drift", "Restore the applied values after confirmed drift, within the guards.")
+@flag("--correct-drift", "Restore the declared values after confirmed drift, within the guards.")
 @serving_options
 @notify_options
 @click.pass_obj

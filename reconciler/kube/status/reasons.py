@@ -367,10 +367,7 @@ class Reason(StrEnum):
         "Healthy",
         "C",
         "some changes of documents are withheld, refused or wait for such a change",
-        (
-            "The documents with reason GuardRefused, BrokerRejected or Held say which: kubectl get ckq --all-namespaces. All other changes were "
-            "made. status.counts has the numbers, status.unsentSince the time."
-        ),
+        "Documents with the reason GuardRefused, BrokerRejected or Held say which. All other changes were made. status.unsentSince has the time.",
     )
     SYNC_NOT_CONFIRMED = (
         "SyncNotConfirmed",
@@ -384,12 +381,12 @@ class Reason(StrEnum):
     @property
     def ready(self) -> Truth:
         """Status of the Ready condition."""
-        return "Unknown" if self is Reason.PENDING else _READY[self.argo]
+        return "Unknown" if self is Reason.PENDING else _CONDITIONS[self.argo][0]
 
     @property
     def kstatus(self) -> KStatus:
         """Status that kstatus computes."""
-        return "Terminating" if self is Reason.DELETING else _KSTATUS[self.argo]
+        return "Terminating" if self is Reason.DELETING else _CONDITIONS[self.argo][1]
 
     @property
     def stalled(self) -> bool:
@@ -414,17 +411,11 @@ class Reason(StrEnum):
         return _EVENTS.get(self, self.value)
 
 
-_READY: Final[dict[Health, Truth]] = {
-    "Degraded": "False",
-    "Progressing": "False",
-    "Suspended": "Unknown",
-    "Healthy": "True",
-}
-_KSTATUS: Final[dict[Health, KStatus]] = {
-    "Degraded": "Failed",
-    "Progressing": "InProgress",
-    "Suspended": "InProgress",
-    "Healthy": "Current",
+_CONDITIONS: Final[dict[Health, tuple[Truth, KStatus]]] = {
+    "Degraded": ("False", "Failed"),
+    "Progressing": ("False", "InProgress"),
+    "Suspended": ("Unknown", "InProgress"),
+    "Healthy": ("True", "Current"),
 }
 _EVENTS: Final = {Reason.INVALID: "InvalidSpec", Reason.FAILED: "PassFailed"}
 """Events that are not named after their reason."""

@@ -46,6 +46,7 @@ NOTE_FROZEN: Final = "its document is suspended or invalid"
 NOTE_CONTESTED: Final = "two documents declare it"
 NOTE_UNSETTLED: Final = "an earlier write may still take effect, so nothing is recorded yet"
 NOTE_ORPHAN: Final = "its document was deleted; the quota stays"
+NOTE_OUT_OF_SCOPE: Final = "the scope of the cluster no longer includes it; the quota stays"
 NOTE_PRUNED_NEXT: Final = "no document declares it any more: the next run plans its removal"
 
 
@@ -90,20 +91,15 @@ class _Comparison:
         self.bookkeeping: list[RecordChange] = []
         for change in settlement.changes:
             self._record(change)
-        self.contested = {(conflict.entity, conflict.key) for conflict in desired.conflicts}
+        self.contested = {(item.entity, item.key) for item in desired.conflicts}
         self.unfinished = 0
         # Owned pairs without a declaration: entities in sync are skipped, because all their pairs are declared and owned.
         self.owned_elsewhere = 0
         if settlement.changes:
             self.owned_elsewhere = owned.pair_count - settlement.owned.pair_count
         # Entities with an intent, drift time, orphan, override or frozen pair are always compared in full.
-        special_pairs = (
-            self.owned.intents,
-            self.owned.drift_since,
-            self.owned.orphaned,
-            self.owned.overrides,
-            desired.halted,
-        )
+        marks = (self.owned.intents, self.owned.drift_since, self.owned.orphaned)
+        special_pairs = (*marks, self.owned.overrides, desired.halted)
         self.special: set[Entity] = {pair[0] for pairs in special_pairs for pair in pairs}
 
     def run(self) -> None:
@@ -243,20 +239,23 @@ class _Comparison:
                 self._report(view, cause, Action.RECORD)
             case Action.ORPHAN:
                 self._orphan(view)
-                self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
+                is_released = not self.rules.in_scope(view.entity)
+                self._report(view, cause, action, NOTE_OUT_OF_SCOPE if is_released else NOTE_ORPHAN)
             case Action.REPORT:
                 if cause in {Cause.PRUNE, Cause.GONE}:
                     note = self._undeclared_note(view)
                 self._report(view, cause, action, note)
             case _:
-                """Do nothing and report nothing."""
+                pass
 
     def _action(self, view: PairView, cause: Cause) -> Action:
-        """Return the action that the rules permit; unmanaged pairs outside the scope are not changed."""
+        """Return the action that the rules permit; outside the scope nothing is written, and an owned limit is released."""
         is_orphaned = view.pair in self.owned.orphaned
         action = self.rules.permits(cause, self._declaration_end(view), is_orphaned=is_orphaned)
-        is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)
-        return Action.REPORT if is_out_of_scope and action is Action.WRITE else action
+        if action is not Action.WRITE or self.rules.in_scope(view.entity):
+            return action
+        is_released = cause in {Cause.PRUNE, Cause.CHANGED_BY_ANOTHER}
+        return Action.ORPHAN if is_released else Action.REPORT
 
     def _declaration_end(self, view: PairView) -> DeclarationEnd | None:
         is_orphaned = view.pair in self.owned.orphaned

@@ -9,7 +9,7 @@ from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, KeyColumns, key_columns
 from reconciler.quota.policy import DeletionPolicy
-from reconciler.quota.state import Limits, set_values
+from reconciler.quota.state import NO_LIMITS, Limits, set_values
 
 Lines: TypeAlias = KeyColumns[int]
 NO_LINES: Final[Lines] = key_columns([0] * len(COLUMNS))
@@ -90,6 +90,14 @@ class DesiredState:
             raise ValueError("every desired entity needs a claim, and every claim limits")
         unset = sum(limits.count(None) for limits in self.limits.values())
         object.__setattr__(self, "pair_count", len(COLUMNS) * len(self.limits) - unset)
+
+    def decides(self, subject: Entity, key: Key, owner: str) -> bool:
+        """Whether the documents say what a recorded pair should be: one declares it, and no frozen one owns it."""
+        return self.value(subject, key) is not None and owner not in self.frozen
+
+    def value(self, subject: Entity, key: Key) -> float | None:
+        """Return the declared value of a pair; ``None`` = not declared, or in conflict."""
+        return self.limits.get(subject, NO_LIMITS)[COLUMN_OF[key]]
 
     def claim(self, subject: Entity, key: Key) -> Declaration | None:
         """Return the declaration of a desired pair."""
