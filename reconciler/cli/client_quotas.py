@@ -139,8 +139,10 @@ async def _resolve(
     resolution = (await client.resolve([principal]))[principal]
     if isinstance(resolution, KquotaError):
         raise resolution
-    from reconciler.render.cluster_state import unknown_warnings
+    from reconciler.render.cluster_state import anonymous_note, unknown_warnings
 
+    if note := anonymous_note([resolution]):
+        console.note(note)
     for warning in unknown_warnings([resolution]):
         console.warning(warning)
     for effective in sorted(resolution.effective, key=lambda limit: str(limit.key)):

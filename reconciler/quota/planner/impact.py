@@ -263,7 +263,7 @@ def _typical_client(subject: Entity) -> Principal:
         slot if isinstance(slot, str) else _STRANGER if slot is DEFAULT else None
         for slot in subject
     )
-    return Principal(user=user, client_id=client_id, ip=ip)
+    return Principal(user=_STRANGER if ip is user is None else user, client_id=client_id, ip=ip)
 
 
 _STRANGER: Final = "\0"
