@@ -16,7 +16,7 @@ from reconciler.manifest.foreign.collector import FileLine, Files, ImportCollect
 from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Entity, Slot, parts
 
 _LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
-_NO_QUOTA: Final = re.compile(r"(?:SCRAM credential configs for|Error retrieving SCRAM) .*|\s*")
+_SCRAM: Final = ("SCRAM credential configs for ", "Error retrieving SCRAM ")
 _LIMIT: Final = r"[^=,\s]+=(?:-?[0-9]+(?:\.[0-9]+)?(?:E-?[0-9]+)?|NaN|-?Infinity)"
 _LIMITS: Final = re.compile(rf"(?:{_LIMIT}(?:, {_LIMIT})*)?")
 _ARE: Final = re.compile(r" are(?: |\Z)")
@@ -36,7 +36,9 @@ def read(files: Files, collector: ImportCollector) -> None:
 def _read_line(place: FileLine, line: str, collector: ImportCollector) -> None:
     match = _LINE.fullmatch(line)
     if match is None:
-        if _NO_QUOTA.fullmatch(line) is None:
+        if line.startswith(_SCRAM):
+            collector.understand(place)
+        elif line.strip():
             # The line itself is not repeated: it may contain anything, credentials too.
             collector.lose(
                 place, "not a line about quotas; a name with a line break looks like this, too"

@@ -2,8 +2,7 @@
 
 Source: kafka/resource_kafka_quota.go, kafka_quotas.go and resource_kafka_quota_composite.go of
 Mongey/terraform-provider-kafka: ``kafka_quota`` has one slot; ``kafka_quota_composite`` has two ``entity`` blocks, a
-user and a client-id. No name or an empty one is the default. Every other type that begins with ``kafka_quota`` is
-listed, because it may contain unknown quotas.
+user and a client-id. No name or an empty one is the default.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +16,12 @@ from reconciler.quota.entity import DEFAULT, ENTITY_TYPES, Slot
 
 TYPE: Final = "kafka_quota"
 COMPOSITE: Final = "kafka_quota_composite"
+_TYPES: Final = (TYPE, COMPOSITE)
 _PAIR: Final = ("client-id", "user")
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read every quota resource of a state or a plan; those of other types are skipped."""
+    """Read every quota resource of a state or a plan."""
     for path, text in files:
         if not looks_like_json(text):
             message = "not JSON; terraform show -json prints the resources of .tf files"
@@ -36,6 +36,10 @@ def _read_document(document: DocumentTree, collector: ImportCollector) -> None:
         raise document.wrong("not what terraform show -json prints: it has no values")
     root = values.get("root_module")
     for resource in _managed_resources(root) if root is not None else ():
+        type_ = resource.text_field("type") or ""
+        if type_ not in _TYPES:
+            collector.skip(resource, type_, resource.text_field("name") or "")
+            continue
         with collector.entry():
             attributes = resource.need("values")
             slots = _slots(resource, attributes)
@@ -46,24 +50,19 @@ def _read_document(document: DocumentTree, collector: ImportCollector) -> None:
 def _managed_resources(module: DocumentTree) -> Iterator[DocumentTree]:
     resources, modules = module.get("resources"), module.get("child_modules")
     for resource in resources.items() if resources is not None else ():
-        if (resource.text_field("type") or "").startswith(TYPE) and resource.text_field(
-            "mode"
-        ) == "managed":
+        if resource.text_field("mode") == "managed":
             yield resource
     for inner in modules.items() if modules is not None else ():
         yield from _managed_resources(inner)
 
 
 def _slots(resource: DocumentTree, attributes: DocumentTree) -> Mapping[str, Slot]:
-    type_, name = resource.text_field("type") or "", resource.text_field("name") or ""
-    if type_ == COMPOSITE:
+    if resource.text_field("type") == COMPOSITE:
         entities = list(attributes.need("entity").items())
         pairs = [(entity.need("type").text(), entity.text_field("name")) for entity in entities]
         if tuple(sorted(kind for kind, _ in pairs)) != _PAIR:
             raise resource.wrong(f"{COMPOSITE} needs two entities, one user and one client-id")
         return {kind: name or DEFAULT for kind, name in pairs}
-    if type_ != TYPE:
-        raise resource.wrong(f"{type_}.{name} is not a supported type; declare its quotas by hand")
     kind = attributes.need("entity_type")
     if kind.text() not in ENTITY_TYPES:
         raise kind.wrong(

@@ -61,10 +61,9 @@ def read_files(
         reader(files, collector)
     else:
         raise UsageError(f"files of {tool} are for one cluster; remove --source-cluster")
+    message = f"nothing about quotas as {tool} writes them"
     imported = collector.result()
     if not (imported.declarations or imported.losses or imported.notes):
-        problems = [
-            Problem(path, 0, 0, f"nothing about quotas as {tool} writes them") for path, _ in files
-        ]
-        raise ManifestErrors(problems)
-    return imported
+        raise ManifestErrors([Problem(path, 0, 0, message) for path, _ in files])
+    collector.lose_files_without_content(files, message)
+    return collector.result()

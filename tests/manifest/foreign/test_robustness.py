@@ -56,6 +56,34 @@ def test_every_tool_has_a_sample() -> None:
     assert {tool for tool, _ in SAMPLES} == set(TOOLS)
 
 
+@pytest.mark.parametrize(("tool", "text"), SAMPLES)
+def test_a_file_without_anything_of_the_tool_is_a_loss_beside_others(tool: str, text: str) -> None:
+    cluster = "blue" if tool == "strimzi" else None
+    empty = '{"values": {}}' if tool == "terraform" else ""
+    alone = read_files(tool, [("f", text)], source_cluster=cluster)
+    result = read_files(tool, [("f", text), ("other", empty)], source_cluster=cluster)
+    assert result.declarations == alone.declarations
+    assert [(loss.path, loss.text) for loss in set(result.losses) - set(alone.losses)] == [
+        ("other", f"nothing about quotas as {tool} writes them")
+    ]
+
+
+@pytest.mark.parametrize("tool", ["jikkou", "strimzi"])
+@pytest.mark.parametrize("kind", ["KafkaQuota", "ClientQuotaPolicy"])
+def test_a_resource_of_another_kind_is_a_loss_if_its_kind_is_about_quotas(
+    tool: str, kind: str
+) -> None:
+    text = f"apiVersion: example.com/v1\nkind: {kind}\nmetadata: {{name: a}}\n"
+    (loss,) = read(tool, text + f"---\n{text.replace(kind, 'Topic')}").losses
+    assert loss.text == f"{kind} a is not a supported resource; declare its quotas by hand"
+
+
+def test_resources_without_quotas_are_no_loss() -> None:
+    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\n"
+    quotas = "spec: {quotas: {producerByteRate: 1024}}\n"
+    assert not read("strimzi", ("a", user), ("b", user + quotas)).losses
+
+
 @pytest.mark.parametrize("text", ["{" * 3000, '{"values": ' * 3000])
 def test_a_too_deeply_nested_text_is_a_problem_with_its_place(text: str) -> None:
     with pytest.raises(ManifestErrors) as caught:

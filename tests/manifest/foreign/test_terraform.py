@@ -45,7 +45,8 @@ def test_a_composite_quota_is_a_pair_of_user_and_client():
 @pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
-        ({}, "kafka_quota_group", "kafka_quota_group.q is not a supported type"),
+        ({}, "confluent_kafka_client_quota", "confluent_kafka_client_quota q is not"),
+        ({}, "kafka_quota_group", "kafka_quota_group q is not a supported resource"),
         (
             {"entity": [{"type": "user"}, {"type": "ip"}]},
             "kafka_quota_composite",
