@@ -151,3 +151,25 @@ def limits(
         for field, value in (tree.fields() if tree is not None else ())
         if not value.is_null
     ]
+
+
+def only_cluster(places: Mapping[str, DocumentTree], cluster: str | None, subject: str) -> None:
+    """Refuse to mix the quotas of several clusters, and a cluster that no resource has.
+
+    Args:
+        places: Cluster (with the tool's name) to a resource of it.
+        subject: The tool's term for such a cluster.
+
+    Raises:
+        ManifestErrors: Several and none chosen, or the chosen one is not among them.
+    """
+    first = next(iter(places.values()), None)
+    path, line = ("", 0) if first is None else (first.path, first.line)
+    names = ", ".join(sorted(places))
+    if cluster is None and len(places) > 1:
+        message = f"the quotas are for several clusters ({subject}): {names}"
+        hint = "choose one with --source-cluster"
+        raise ManifestErrors([Problem(path, line, 0, message)], hint=hint)
+    if cluster is not None and cluster not in places:
+        message = f"there is no {subject} {cluster!r}; there is {names or 'none'}"
+        raise ManifestErrors([Problem(path, line, 0, message)])

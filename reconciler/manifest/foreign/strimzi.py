@@ -5,12 +5,16 @@ with TLS authentication is ``CN=`` and its name; of any other its name. The labe
 its own name) is the cluster of a resource.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign.collector import Files, ImportCollector
-from reconciler.manifest.foreign.document_tree import DocumentTree, all_documents, limits
+from reconciler.manifest.foreign.document_tree import (
+    DocumentTree,
+    all_documents,
+    limits,
+    only_cluster,
+)
 from reconciler.quota.entity import DEFAULT
 from reconciler.quota.keys import Key
 
@@ -48,25 +52,11 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
                 cluster_resources.append((of, resource))
                 if of:
                     _ = places.setdefault(of, resource)
-    _only_cluster(places, cluster)
+    only_cluster(places, cluster, "Strimzi cluster")
     for of, resource in cluster_resources:
         if cluster is None or of == cluster:
             with collector.entry():
                 _read_resource(resource, collector)
-
-
-def _only_cluster(resources: Mapping[str, DocumentTree], cluster: str | None) -> None:
-    """Refuse to mix the quotas of several clusters, and a cluster that no resource has."""
-    first = next(iter(resources.values()), None)
-    path, line = ("", 0) if first is None else (first.path, first.line)
-    names = ", ".join(sorted(resources))
-    if cluster is None and len(resources) > 1:
-        message = f"the quotas are for several Strimzi clusters: {names}"
-        hint = "choose one with --source-cluster"
-        raise ManifestErrors([Problem(path, line, 0, message)], hint=hint)
-    if cluster is not None and cluster not in resources:
-        message = f"there is no Strimzi cluster {cluster!r}; there is {names or 'none'}"
-        raise ManifestErrors([Problem(path, line, 0, message)])
 
 
 def _resources(document: DocumentTree) -> Iterator[DocumentTree]:

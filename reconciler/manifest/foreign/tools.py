@@ -30,7 +30,7 @@ TOOLS: Final[Mapping[str, Callable[[Files, ImportCollector], None] | ClusterForm
     "rpk": rpk.read,
     "jikkou": jikkou.read,
     "strimzi": ClusterFormat(read=strimzi.read, cluster="the label strimzi.io/cluster"),
-    "terraform": terraform.read,
+    "terraform": ClusterFormat(read=terraform.read, cluster="the provider in a state file"),
 }
 """Each tool with its reader."""
 

@@ -47,7 +47,7 @@ def test_limits_of_strimzis_own_plugin_are_not_client_quotas():
 
 def test_resources_of_several_clusters_are_never_mixed():
     assert problems("strimzi", sample("strimzi.yaml")) == [
-        "strimzi.yaml:1:0: the quotas are for several Strimzi clusters: blue, green"
+        "strimzi.yaml:1:0: the quotas are for several clusters (Strimzi cluster): blue, green"
     ]
     assert problems("strimzi", sample("strimzi.yaml"), cluster="red") == [
         "strimzi.yaml:1:0: there is no Strimzi cluster 'red'; there is blue, green"

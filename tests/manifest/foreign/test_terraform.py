@@ -42,6 +42,35 @@ def test_a_composite_quota_is_a_pair_of_user_and_client():
     assert limits(read("terraform", text)) == {"user=u,client-id=<default>": {C: 2048.0}}
 
 
+def stored(*quotas: tuple[str, list[dict[str, Any]]]) -> str:
+    """A state file: provider and instances of each resource."""
+    resources = [
+        {"mode": "managed", "type": "kafka_quota", "name": "q", "provider": p, "instances": i}
+        for p, i in quotas
+    ]
+    return json.dumps({"version": 4, "serial": 7, "resources": resources}, indent=1)
+
+
+def instance(name: str, **more: object) -> dict[str, Any]:
+    return {
+        "attributes": {"entity_type": "user", "entity_name": name, "config": {P: 1024}},
+        **more,
+    }
+
+
+def test_a_state_file_is_read_with_all_instances():
+    instances = [instance("a", index_key="a"), instance("b", index_key="b")]
+    text = stored(("kafka", [*instances, instance("old", deposed="0a1b")]))
+    assert limits(read("terraform", text)) == {"user=a": {P: 1024.0}, "user=b": {P: 1024.0}}
+
+
+def test_the_providers_of_a_state_file_are_never_mixed():
+    text = stored(("kafka.east", [instance("a")]), ("kafka.west", [instance("b")]))
+    (problem,) = problems("terraform", text)
+    assert "several clusters (provider): kafka.east, kafka.west" in problem
+    assert limits(read("terraform", text, cluster="kafka.west")) == {"user=b": {P: 1024.0}}
+
+
 @pytest.mark.parametrize(
     ("values", "kind", "message"),
     [
@@ -72,8 +101,8 @@ def test_an_unsupported_resource_is_a_loss(values: object, kind: str, message: s
             "f:1:1: not JSON; terraform show -json prints the resources of .tf files",
         ),
         (
-            '{"version": 4, "serial": 7, "resources": []}',
-            "f:1:1: not what terraform show -json prints: it has no values",
+            '{"version": 3, "serial": 7, "modules": []}',
+            "f:1:1: neither what terraform show -json prints nor a state file of Terraform 0.12 or newer",
         ),
         ('{"values": ', "f:1:12: not JSON: it ends too early"),
         (shown({}, "kafka_topic"), "f:0:0: nothing about quotas as terraform writes them"),
