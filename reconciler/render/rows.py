@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.base.escaping import quoted
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
-from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
+from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan, Impact
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, Preview
@@ -213,7 +214,7 @@ def summary(preview: Preview) -> str:
 
 
 def impact_lines(preview: Preview) -> tuple[str, ...]:
-    """Return the effect of the plan, in sentences without names."""
+    """Return the effect of the plan, in sentences."""
     impact = preview.impact
     if impact is None or not preview.plan.changes:
         return ()
@@ -238,12 +239,26 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
         )
     if impact.new_shadows:
         lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
+    lines.extend(unmatched_lines(impact))
     lines.extend(
         f"The last {key} of the cluster is removed: brokers drop its per-client metrics (rates and throttle times);"
         " keep a default limit that never throttles to keep them."
         for key in impact.silent
     )
     return tuple(lines)
+
+
+def unmatched_lines(impact: Impact) -> tuple[str, ...]:
+    """Return a sentence for each limit whose client id is only the beginning of known ids."""
+    return tuple(
+        f"{entity_text(unmatched.entity)} matches no known client; {unmatched.total:,} known client ids begin with its name,"
+        f" such as {quoted(unmatched.example)}. Kafka compares whole ids: limit the user, or each id."
+        for unmatched in impact.unmatched[:MOST_UNMATCHED]
+    )
+
+
+MOST_UNMATCHED: Final = 8
+"""Maximum number of such sentences."""
 
 
 def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:

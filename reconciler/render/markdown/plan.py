@@ -36,7 +36,13 @@ from reconciler.render.markdown.comment import (
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
-from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
+from reconciler.render.rows import (
+    FLAGGED,
+    by_how_much,
+    outcome_note,
+    selected_changes,
+    unmatched_lines,
+)
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
@@ -205,6 +211,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
         ]
         hidden = len(impact.new_shadows)
         lines += [f"{count(hidden, 'limit')} can never apply after this plan."] if hidden else []
+        lines += map(prose, unmatched_lines(impact))
     lines += [
         f"{markdown(warning.place)}: {prose(warning.message)}"
         for warning in preview.open_advice
