@@ -20,7 +20,8 @@ _SETTING: Final = re.compile(r"set(?: [-+][a-z]+(?: pipefail)?)+")
 _PIECE: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^'\"\\]+")
 _COMMENT: Final = re.compile(r"(?<!\S)#")
 _EXPANDED: Final = re.compile(r"[$`;|&<>(){}*?\[\]~!]")
-_EXPANDED_IN_QUOTES: Final = re.compile(r"(?<!\\)(?:\\\\)*[$`]")
+_EXPANDED_IN_QUOTES: Final = re.compile(r"[$`]")
+_ESCAPED: Final = re.compile(r"\\.")
 _CONFIG: Final = re.compile(r"([^=,\[\]]+)=(\[[^\]]*\]|[^,\[\]]*)(?:,|\Z)")
 _CREDENTIAL: Final = "SCRAM-"
 _DESCRIBED: Final = ("Quota configs for ", "Configs for ")
@@ -139,10 +140,13 @@ def _words(line: _Line) -> list[str]:
         is_bare = piece[0][0] not in "'\"\\"
         comment = _COMMENT.search(line.text, at, piece.end()) if is_bare else None
         end = piece.end() if comment is None else comment.start()
-        pattern = _EXPANDED if is_bare else _EXPANDED_IN_QUOTES if piece[0][0] == '"' else None
-        sign = pattern.search(line.text, at, end) if pattern else None
+        sign = None
+        if is_bare:
+            sign = _EXPANDED.search(line.text, at, end)
+        elif piece[0].startswith('"'):
+            sign = _EXPANDED_IN_QUOTES.search(_ESCAPED.sub("", piece[0]))
         if sign:
-            raise line.refused(f"{sign[0][-1]} needs a shell, and nothing is executed")
+            raise line.refused(f"{sign[0]} needs a shell, and nothing is executed")
         text += line.text[at:end]
         if comment:
             break
