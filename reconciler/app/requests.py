@@ -80,8 +80,6 @@ class PlanLimits:
 class RecordSource:
     """The source of the last applied values, as typed."""
 
-    # Revision whose manifests count as last applied if there are no records.
-    since: str | None = None
     no_inventory: bool = False  # use no records
     forget_writer: tuple[str, ...] = ()  # writers of the records that no longer exist
 
