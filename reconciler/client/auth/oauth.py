@@ -21,7 +21,6 @@ from reconciler.client.auth import jaas
 from reconciler.client.auth.jaas import LoginModule
 from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.client.auth.token import BearerToken, TokenSource, check_extensions
-from reconciler.client.auth.unsecured_tokens import UnsecuredTokens, is_unsecured_login
 from reconciler.client.configuration.settings import ClientSettings, Setting
 from reconciler.client.tls import context
 from reconciler.errors import AuthenticationError, ConfigError
@@ -32,7 +31,6 @@ _HANDLERS: Final = ("sasl.login.callback.handler.class", "sasl.client.callback.h
 _TWINS: Final = {
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler": "oidc",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler": "oidc",
-    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler": "unsecured",
     "software.amazon.msk.auth.iam.IAMClientCallbackHandler": "msk",
     "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler": "msk",
     "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": "oidc",
@@ -54,12 +52,10 @@ def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker
         ConfigError: A handler class has no equivalent here, or a required setting is missing.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
-    equivalent = _equivalent_key(settings)
-    if equivalent == "msk":
+    if _equivalent_key(settings) == "msk":
         return msk(settings, module)
-    if equivalent == "unsecured" or (not equivalent and is_unsecured_login(options)):
-        extensions = _extensions(settings, options)
-        return lambda clock: UnsecuredTokens(options, extensions, clock)
+    if any(name.startswith("unsecuredLogin") for name in options):
+        raise settings.error(jaas.KEY, "unsecured tokens are not supported", hint=_FLOW_HINT)
     oidc = _oidc(settings, options)
     return lambda clock: OidcTokens(oidc, clock)
 
@@ -122,7 +118,7 @@ def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
 
 
 def _equivalent_key(settings: ClientSettings) -> str:
-    """Return ``oidc``, ``unsecured``, ``msk`` or "" if no handler is set."""
+    """Return ``oidc``, ``msk`` or "" if no handler is set."""
     equivalent = ""
     for key in _HANDLERS:
         name = settings.text(key)
