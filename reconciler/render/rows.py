@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.base.escaping import quoted
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Held, Rejected, Unknown
-from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan, Impact
+from reconciler.quota.planner.impact import Direction, Effect, HidingOrphan
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, PairVisibility, Preview
@@ -211,54 +210,6 @@ def summary(preview: Preview) -> str:
     in_sync = f"{count(numbers['inSync'], 'declared limit')} in sync."
     verdict = "No limit to write" if notable else "Nothing to do"
     return f"{verdict}: {'; '.join([*notable, *adopted, in_sync])}"
-
-
-def impact_lines(preview: Preview) -> tuple[str, ...]:
-    """Return the effect of the plan, in sentences."""
-    impact = preview.impact
-    if impact is None or not preview.plan.changes:
-        return ()
-    lines: list[str] = []
-    directions = [
-        f"{impact.count(direction):,} {direction}"
-        for direction in Direction
-        if direction is not Direction.UNCHANGED and impact.count(direction)
-    ]
-    if directions:
-        lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
-    if impact.principal_count:
-        affected = len({affected_row.principal for affected_row in impact.affected})
-        moved_count = len(
-            {affected_row.principal for affected_row in impact.affected if affected_row.moved}
-        )
-        lines.append(
-            f"Of {count(impact.principal_count, 'known client')}, "
-            + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
-            + (f", {moved_count:,} of them another bucket" if moved_count else "")
-            + "."
-        )
-    if impact.new_shadows:
-        lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
-    lines.extend(unmatched_lines(impact))
-    lines.extend(
-        f"The last {key} of the cluster is removed: brokers drop its per-client metrics (rates and throttle times);"
-        " keep a default limit that never throttles to keep them."
-        for key in impact.silent
-    )
-    return tuple(lines)
-
-
-def unmatched_lines(impact: Impact) -> tuple[str, ...]:
-    """Return a sentence for each limit whose client id is only the beginning of known ids."""
-    return tuple(
-        f"{entity_text(unmatched.entity)} matches no known client; {unmatched.total:,} known client ids begin with its name,"
-        f" such as {quoted(unmatched.example)}. Kafka compares whole ids: limit the user, or each id."
-        for unmatched in impact.unmatched[:MOST_UNMATCHED]
-    )
-
-
-MOST_UNMATCHED: Final = 8
-"""Maximum number of such sentences."""
 
 
 def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:

@@ -11,7 +11,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.base.backoff import Backoff
 from reconciler.base.installation import install_hint
@@ -19,11 +19,13 @@ from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas
 from reconciler.client.auth.jaas import LoginModule
-from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.client.auth.token import BearerToken, TokenSource, check_extensions
 from reconciler.client.configuration.settings import ClientSettings, Setting
 from reconciler.client.tls import context
 from reconciler.errors import AuthenticationError, ConfigError
+
+if TYPE_CHECKING:
+    from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 
 Maker = Callable[[Clock], TokenSource]
 
@@ -56,8 +58,15 @@ def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker
         return msk(settings, module)
     if any(name.startswith("unsecuredLogin") for name in options):
         raise settings.error(jaas.KEY, "unsecured tokens are not supported", hint=_FLOW_HINT)
-    oidc = _oidc(settings, options)
-    return lambda clock: OidcTokens(oidc, clock)
+    try:  # needs an HTTP client, which other logins do not
+        oidc: Any = importlib.import_module("reconciler.client.auth.oidc")
+    except ImportError:
+        raise settings.error(
+            "sasl.mechanism", "a token endpoint needs the extra 'http'", hint=install_hint("http")
+        ) from None
+    make_tokens: type[OidcTokens] = oidc.OidcTokens
+    oidc_settings = _oidc(settings, options, oidc.OidcSettings)
+    return lambda clock: make_tokens(oidc_settings, clock)
 
 
 def refuse_handlers(settings: ClientSettings) -> None:
@@ -141,7 +150,11 @@ def _equivalent_key(settings: ClientSettings) -> str:
     return equivalent
 
 
-def _oidc(settings: ClientSettings, options: Mapping[str, Secret]) -> OidcSettings:
+def _oidc(
+    settings: ClientSettings,
+    options: Mapping[str, Secret],
+    make: "Callable[..., OidcSettings]",
+) -> "OidcSettings":
     def first(key: str, *names: str) -> Secret | None:
         return settings.secret(key) or next(
             (options[name] for name in names if options.get(name)), None
@@ -160,7 +173,7 @@ def _oidc(settings: ClientSettings, options: Mapping[str, Secret]) -> OidcSettin
     scope = first("sasl.oauthbearer.scope", "scope", "oauth.scope")
     life = settings.seconds("sasl.login.retry.backoff.max.ms", 10.0)
     try:
-        return OidcSettings(
+        return make(
             url=url.reveal().strip() if url else "",
             client_id=client_id.reveal().strip() if client_id else "",
             client_secret=secret or Secret(""),

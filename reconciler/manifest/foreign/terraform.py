@@ -31,6 +31,9 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
 
     Args:
         cluster: Only resources of a state file with this ``provider``; ``None`` = there must be only one.
+
+    Raises:
+        ManifestErrors: A text is no JSON of Terraform, or the resources are of several providers.
     """
     resources: list[_QuotaResource] = []
     for path, text in files:

@@ -16,7 +16,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, Preview
 from reconciler.render.cause_text import SECTIONS, counts
-from reconciler.render.impact_rows import client_entity
+from reconciler.render.impact_rows import client_entity, unmatched_lines
 from reconciler.render.markdown.comment import (
     GITHUB_LIMIT,
     MOST_REASONS,
@@ -36,13 +36,7 @@ from reconciler.render.markdown.comment import (
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
-from reconciler.render.rows import (
-    FLAGGED,
-    by_how_much,
-    outcome_note,
-    selected_changes,
-    unmatched_lines,
-)
+from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
 from reconciler.render.units import PER_BROKER, age, count, instant, quantities
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
