@@ -107,7 +107,7 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
 
 
 def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Iterable[SarifResult]":
-    """Yield values outside their bounds, documents without required labels, and warnings for likely wrong units.
+    """Yield values outside their bounds, and warnings for likely wrong units.
 
     A plan refuses a likely wrong unit only if it writes the value; whether the value is already live is unknown here.
     """
@@ -121,7 +121,6 @@ def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Ite
 
     rules = {
         Guard.BOUNDS_RANGE: "guard",
-        Guard.REQUIRED_LABELS: "guard",
         Guard.BOUNDS_UNIT: "warning",
     }
     plan = compare(
