@@ -101,13 +101,13 @@ def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, ki
         }
     )
     typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
-    listed = kquota(
+    of_file = kquota(
         "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
     )
     assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
     assert "6: default user" in typed.out
     assert "call a client ANONYMOUS if it does not authenticate" in typed.err
-    assert (listed.out, listed.err) == (typed.out, typed.err)
+    assert (of_file.out, of_file.err) == (typed.out, typed.err)
     assert (
         kip("--resolve", "--names=client-id=b").out == "request_percentage=0.01 {user=<default>}\n"
     )

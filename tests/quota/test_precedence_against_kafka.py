@@ -48,8 +48,9 @@ def core_verdict(limits: dict[Entity, float], caller: Caller) -> Verdict:
     state = QuotaState(
         limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}
     )
-    asked = None if caller.user == ANONYMOUS else caller.user
-    principal = Principal(user=asked, client_id=caller.client_id)
+    principal = Principal(
+        user=None if caller.user == ANONYMOUS else caller.user, client_id=caller.client_id
+    )
     (limit,) = (
         effective for effective in resolve(state, principal).effective if effective.key is RATE
     )

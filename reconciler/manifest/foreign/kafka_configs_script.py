@@ -117,13 +117,13 @@ def _options(line: _Line) -> list[tuple[str, str]]:
     if at is None or (at > 0 and words[0].rpartition("/")[2] not in _RUNNERS):
         raise line.refused("not a kafka-configs command; nothing is executed")
     options: list[tuple[str, str]] = []
-    rest = iter(words[at + 1 :])
-    for word in rest:
+    remaining_words = iter(words[at + 1 :])
+    for word in remaining_words:
         name, equals, value = word.partition("=")
         if not name.startswith("--"):
             raise line.refused("a word is neither an option nor its value")
         if not equals and name not in _FLAGS:
-            value = next(rest, "")
+            value = next(remaining_words, "")
         if name == "--add-config-file":
             raise line.refused(f"{name} names another file, which is not read")
         options.append((name, value))
@@ -163,9 +163,9 @@ def _entity(line: _Line, options: Sequence[tuple[str, str]]) -> Entity | None:
         if name in {"--entity-name", "--entity-default"}
     ]
     for option, kind in (*_NAMED.items(), *_DEFAULTS.items()):
-        found = [text for name, text in options if name == option]
-        types += [kind] * len(found)
-        names += found
+        option_values = [text for name, text in options if name == option]
+        types += [kind] * len(option_values)
+        names += option_values
     if not options or _WITHOUT_QUOTAS & {*types, *(name for name, _ in options)}:
         return None
     slots: dict[str, Slot] = {
