@@ -40,7 +40,7 @@ Guards: --max-removals --max-removed-percent --max-change-factor --max-exception
 Documents: --namespace --split --team --partial --out-dir
 Recorded use: --evidence --no-evidence --require-evidence
 Watching: --watch --interval --confirm-after --metrics-address --metrics-entity-labels
-Notifications: --notify --notify-key --remind-after --notify-state
+Notifications: --notify --remind-after --notify-state
 Kubernetes: --kubernetes --operator-namespace --kubeconfig
 """)
 
