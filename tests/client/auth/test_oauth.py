@@ -293,3 +293,10 @@ def test_msk_without_its_extra_names_the_install_command(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, PACKAGE, None)
     with pytest.raises(ConfigError, match="needs the extra 'msk'"):
         source(IAM)
+
+
+def test_a_token_endpoint_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reconciler.client.auth.oidc", None)
+    with pytest.raises(ConfigError, match="needs the extra 'http'") as caught:
+        source(BASE | URL)
+    assert "http" in caught.value.hint
