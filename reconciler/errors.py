@@ -26,8 +26,7 @@ An error answers three questions: whose fault (its class), can a retry help (``r
     │   │   └── FrameTooLarge
     │   ├── BrokerError                  an error code for the whole request
     │   │   └── AuthorizationError       code 31, with the missing right
-    │   ├── RequestTimeout               a deadline passed; has the phase
-    │   └── OutcomeUnknown               a request that must not be repeated was sent without a usable response
+    │   └── RequestTimeout               a deadline passed; has the phase
     ├── ForgeError                       a code host refused or could not be reached; has the status
     ├── LakeError                        stored tables or evidence cannot be read or written; has the path
     │   └── LakeConflict, LakeDamaged    another writer was first; a file is missing, truncated or modified
@@ -252,10 +251,6 @@ class RequestTimeout(ClientError):
     ) -> None:
         super().__init__(message, node=node, api=api, attempt=attempt, hint=hint)
         self.phase = phase
-
-
-class OutcomeUnknown(ClientError):
-    """A request that must not be repeated was sent without a usable response: the broker may have applied it."""
 
 
 class ForgeError(KquotaError):

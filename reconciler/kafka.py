@@ -13,7 +13,6 @@ from reconciler.client.client_config import Address, ClientConfig, SecurityProto
 from reconciler.client.configuration.references import ANYTHING, NOTHING, AllowedReferences
 from reconciler.client.events import ClientEvents
 from reconciler.client.quota_client import QuotaClient
-from reconciler.client.raw_request import RawRequest, RawResponse
 from reconciler.client.scram_requests import ScramCredential
 from reconciler.client.sync_client import SyncQuotaClient
 from reconciler.errors import (
@@ -27,7 +26,6 @@ from reconciler.errors import (
     DnsError,
     FrameTooLarge,
     KquotaError,
-    OutcomeUnknown,
     ProtocolError,
     QuotaValueError,
     RequestTimeout,
@@ -97,7 +95,6 @@ __all__ = [
     "Limits",
     "Node",
     "OpenAlteration",
-    "OutcomeUnknown",
     "OverriddenLimit",
     "Principal",
     "Progress",
@@ -105,8 +102,6 @@ __all__ = [
     "QuotaClient",
     "QuotaState",
     "QuotaValueError",
-    "RawRequest",
-    "RawResponse",
     "Rejected",
     "RequestTimeout",
     "Resolution",

@@ -273,7 +273,6 @@ WRITERS = {
 }
 HTTP = {
     "reconciler/base/http/client.py": "the transport on aiohttp",
-    "reconciler/base/http/blocking.py": "the transport on the standard library",
     "reconciler/base/http/addresses.py": "proxies of the environment",
     "reconciler/metrics/server.py": "a server",
     "reconciler/kube/admission/webhook.py": "a server",

@@ -337,7 +337,6 @@ DYNAMIC = {
     "client/configuration/references.py:variable": "of the command's own caller",
     "base/durable_files.py:remove_drafts": "a name is escaped, and one repetition ends with another character",
     "manifest/files.py:_matcher": "globs of the trusted project file, over names of files",
-    "manifest/foreign/hcl.py:_heredoc": "a word is escaped; blanks are at the begin and the end of a line",
     "manifest/explanation.py:_compile": "patterns of the schemas of this package, over texts of bounded length",
     "evidence/ingest/dialects/parser.py:_pattern": "of the caller's own file of dialects",
     "evidence/ingest/dialects/label_matchers.py:__post_init__": "of the caller's own settings",

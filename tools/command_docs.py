@@ -40,7 +40,7 @@ The code is also 1 if a question is answered with no, or cannot be asked (no ter
 
 An ENTITY is written as every output shows it: `user=alice,client-id=<default>`. A name that holds a comma or a quote, begins with `<`, or has blanks at an
 end is between double quotes with the escapes of JSON: `'user="CN=alice,O=Acme"'`, `'user="<default>"'` (a user of that very name), `'user="a\\nb"'`.
-`kafka-client-quotas` takes names raw, with `\\,` and `\\\\`, and prints them percent-encoded, as KIP-546 says.
+`kafka-client-quotas` writes names in the same way.
 """
 
 

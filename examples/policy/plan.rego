@@ -1,6 +1,6 @@
 # Rules of your own over a plan: kquota plan --format json | conftest test --policy examples/policy -
 #
-# Bounds, protected entities, required labels, the largest change and the most removals are in kquota.yaml already
+# Bounds, protected entities, the largest change and the most removals are in kquota.yaml already
 # (spec.guards), where the base revision decides them. Here is room for what no field can say.
 package main
 

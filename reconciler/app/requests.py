@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 100
 """Clusters at the same time. One that never answers occupies a slot until its deadline."""
 
-NOTIFICATION_SHAPES: Final = ("webhook", "slack", "cloudevents")
+NOTIFICATION_SHAPES: Final = ("webhook", "slack")
 """Shapes of a message: those of ``notify.shapes.SHAPES``."""
 
 AUTO: Final = "auto"
@@ -80,8 +80,6 @@ class PlanLimits:
 class RecordSource:
     """The source of the last applied values, as typed."""
 
-    # Revision whose manifests count as last applied if there are no records.
-    since: str | None = None
     no_inventory: bool = False  # use no records
     forget_writer: tuple[str, ...] = ()  # writers of the records that no longer exist
 
@@ -119,13 +117,12 @@ class NotificationRequest:
     """The typed options about drift notifications."""
 
     receivers: tuple[str, ...]  # `SHAPE=env:NAME` or `SHAPE=file:PATH`
-    key: str | None = None
     remind_after: float = 86_400.0  # seconds after which the same drift is sent again
     state: Path | None = None  # file with what was sent; None = beside the project's records
 
     def __post_init__(self) -> None:
-        if not self.receivers and (self.key is not None or self.state is not None):
-            raise UsageError("--notify-key and --notify-state need --notify")
+        if not self.receivers and self.state is not None:
+            raise UsageError("--notify-state needs --notify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ A Kafka principal may contain anything: pipes, back-ticks, ``@team``, line break
 cell, a colour, a mention or a command of a CI runner. ``output_text`` runs after them and also protects JSON and
 YAML, where names are written unchanged.
 
-``quoted`` is the common first step. A plain name stays as it is; any other is quoted with escapes, so that the
+``quoted`` is the common first step. A plain name stays as it is; any other becomes a JSON string, so that the
 default (``<default>``), the literal name ``"<default>"`` and the empty name ``""`` look different.
 
 A text is shown in Unicode's normal form NFC, and what would change its form is escaped: a letter with a separate accent
@@ -72,6 +72,12 @@ def escape(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def _json_escape(character: str) -> str:
+    r"""Return ``\uXXXX``; above U+FFFF the two that JSON has for it."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
 # A name without these characters, and without a leading "<", is not quoted.
 _NEEDS_QUOTES: Final = re.compile(r'[",\\]|^<|^\s|\s$|^$')
 
@@ -106,7 +112,7 @@ def _escape_hidden(text: str) -> str:
             parts.append(character)
             sequence = extended if is_accent else character
         else:
-            parts.append(escape(character))
+            parts.append(_json_escape(character))
             sequence = ""
     return "".join(parts)
 
@@ -127,7 +133,7 @@ def _without_commands(text: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Quote a name for a terminal: unchanged if it is plain, else between double quotes with escapes."""
+    """Quote a name for a terminal: unchanged if it is plain, else a JSON string."""
     safe = escaped(name.replace("\\", "\\\\")) if "\\" in name else escaped(name)
     if safe == name and not _NEEDS_QUOTES.search(name):
         return name

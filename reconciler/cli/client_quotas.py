@@ -25,7 +25,6 @@ from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode, run_mapped
 from reconciler.errors import UsageError
 from reconciler.quota.entity import parts
-from reconciler.quota.entity_forms import sanitized_text
 from reconciler.quota.state import QuotaState, set_values
 
 if TYPE_CHECKING:
@@ -44,10 +43,10 @@ Example:
       --add=consumer_byte_rate=2000000 --delete=producer_byte_rate
 
 \b
-A comma or a backslash in a name is written \\, and \\\\. Names are printed
-percent-encoded: a user with the name <default> is printed as
-%3Cdefault%3E, the default user as <default>. Limits are per broker
-(controller_mutation_rate: at the active controller)."""
+A name that is empty, begins with <, or has a comma, a quote or a
+backslash is a JSON string, as in kquota: --names='user="CN=a,O=b"'.
+The user "<default>" is not the default user, <default>. Limits are per
+broker (controller_mutation_rate: at the active controller)."""
 
 
 @click.command(name=PROGRAM, help=HELP, context_settings=dict(CONTEXT))
@@ -120,7 +119,7 @@ async def _describe(
 
     state = await client.describe(filter_of(call.entity, call.any_names, strict=False))
     blocks = [
-        "\n".join((sanitized_text(entity_parts), *kip.value_lines(values)))
+        "\n".join((kip.entity_line(entity_parts), *kip.value_lines(values)))
         for entity_parts, values in quota_rows(state)
     ]
     console.fact("\n\n".join(blocks))
@@ -133,20 +132,23 @@ async def _resolve(
     from reconciler.errors import KquotaError
     from reconciler.quota.precedence import Principal
 
+    names = dict(call.names)
     principal = Principal(
-        user=call.names.get("user"), client_id=call.names.get("client-id"), ip=call.names.get("ip")
+        user=names.get("user"), client_id=names.get("client-id"), ip=names.get("ip")
     )
     resolution = (await client.resolve([principal]))[principal]
     if isinstance(resolution, KquotaError):
         raise resolution
-    from reconciler.render.cluster_state import unknown_warnings
+    from reconciler.render.cluster_state import anonymous_note, unknown_warnings
 
+    if note := anonymous_note([resolution]):
+        console.note(note)
     for warning in unknown_warnings([resolution]):
         console.warning(warning)
     for effective in sorted(resolution.effective, key=lambda limit: str(limit.key)):
         if effective.value is not None and effective.source is not None and effective.is_known:
             (line,) = kip.value_lines([(effective.key, effective.value)])
-            console.fact(f"{line} {sanitized_text(parts(effective.source))}")
+            console.fact(f"{line} {kip.entity_line(parts(effective.source))}")
     return ExitCode.DONE
 
 
@@ -168,7 +170,7 @@ async def _alter(console: Console, client: "QuotaClient", call: ClientQuotasArgu
             )
         case _:
             words = "this was not sent"
-    console.error(f"{sanitized_text(call.entity)}: {words}")
+    console.error(f"{kip.entity_line(call.entity)}: {words}")
     return ExitCode.ERROR
 
 

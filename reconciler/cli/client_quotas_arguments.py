@@ -1,10 +1,7 @@
-r"""Arguments and output lines of ``kafka-client-quotas``: escaped comma lists, Kafka's encoding, checks of combinations.
+"""Arguments and output lines of ``kafka-client-quotas``: comma lists, and checks of combinations.
 
-KIP-546 does not specify quoting. In ``--names``, ``--defaults``, ``--add`` and ``--delete`` a backslash makes
-the next comma or backslash part of the text (``\,`` and ``\\``; nothing else may be escaped), and the first
-``=`` of a pair ends its type or key, so a name may contain ``=``. Names are read raw and printed with the
-percent-encoding of org.apache.kafka.common.utils.Sanitizer: the default is ``<default>``, and a user with the
-name ``<default>`` is ``%3Cdefault%3E``.
+KIP-546 does not specify quoting. Entities are written as in kquota: ``--names`` takes, and the output has, the
+names of :mod:`reconciler.quota.entity_forms`.
 """
 
 import math
@@ -12,67 +9,63 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import UsageError
+from reconciler.base.escaping import escaped
+from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity import ENTITY_TYPES, EntityParts
-from reconciler.quota.entity_forms import sanitized
+from reconciler.quota.entity_forms import parts_text, read_parts
 from reconciler.render import units
 
 
-def split(text: str, *, option: str) -> list[str]:
-    r"""Return the items of a comma list, with ``\,`` and ``\\`` resolved.
+def entity_parts(text: str, *, option: str) -> EntityParts:
+    """Parse ``type=name`` items: an entity as every command reads and prints it.
 
     Raises:
-        UsageError: An item is empty, or a backslash precedes another character.
+        UsageError: The text is not an entity, or a type is given twice.
     """
-    items, current, characters = list[str](), list[str](), iter(text)
-    for character in characters:
-        if character == "\\":
-            following = next(characters, "")
-            if following not in {",", "\\"}:
-                raise UsageError(
-                    f"{option}: a backslash must precede a comma or a backslash, not before "
-                    f"{following or 'the end'!r}",
-                    hint="write a backslash of a name twice, and a comma of a name as \\,",
-                )
-            current.append(following)
-        elif character == ",":
-            items.append("".join(current))
-            current = []
-        else:
-            current.append(character)
-    items.append("".join(current))
-    if "" in items:
+    try:
+        _ = text.encode("utf-8")
+        parts = read_parts(text)
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"{option}: {text!r} is not UTF-8 text, which Kafka's names are"
+        ) from error
+    except QuotaValueError as error:
+        raise UsageError(f"{option}: {error.message}") from error
+    _refuse_repetition([kind for kind, _ in parts], option)
+    return parts
+
+
+def items(text: str, *, option: str) -> tuple[str, ...]:
+    """Parse a comma list of types, keys or ``key=value``.
+
+    Raises:
+        UsageError: An item is empty or given twice.
+    """
+    words = tuple(text.split(","))
+    if "" in words:
         raise UsageError(f"{option}: an item of the list is empty")
-    return items
+    _refuse_repetition(words, option)
+    return words
 
 
-def pairs(text: str, *, option: str) -> dict[str, str]:
-    """Parse ``type=name`` or ``key=value`` items; the value may be empty and may contain ``=``.
-
-    Raises:
-        UsageError: An item has no ``=`` or an empty name, or a name is given twice.
-    """
-    values_by_name: dict[str, str] = {}
-    for item in split(text, option=option):
-        name, equals, right = item.partition("=")
-        if not equals or not name:
-            raise UsageError(f"{option}: {item!r} is not of the form {_FORMS[option]}")
-        _once(values_by_name, name, option)
-        values_by_name[name] = _text(right, option)
-    return values_by_name
-
-
-def parse_names(text: str, *, option: str) -> tuple[str, ...]:
-    """Parse items without a value.
+def values(text: str) -> dict[str, float]:
+    """Parse the ``key=value`` items of ``--add``.
 
     Raises:
-        UsageError: An item is given twice.
+        UsageError: An item has another form, a key is given twice, or a value is not a number.
     """
-    values_by_name: dict[str, str] = {}
-    for item in split(text, option=option):
-        _once(values_by_name, item, option)
-        values_by_name[item] = ""
-    return tuple(values_by_name)
+    pairs = [item.partition("=") for item in items(text, option="--add")]
+    for key, equals, right in pairs:
+        if not equals or not key:
+            raise UsageError(f"--add: {key + equals + right!r} is not of the form key=value")
+    _refuse_repetition([key for key, _, _ in pairs], "--add")
+    return {key: number(right, key=key) for key, _, right in pairs}
+
+
+def _refuse_repetition(words: Sequence[str], option: str) -> None:
+    repeated = [word for at, word in enumerate(words) if word in words[:at]]
+    if repeated:
+        raise UsageError(f"{option}: {repeated[0]!r} is given twice")
 
 
 def number(text: str, *, key: str) -> float:
@@ -95,25 +88,12 @@ def number(text: str, *, key: str) -> float:
 
 def value_lines(values: Iterable[tuple[str, float]]) -> Iterator[str]:
     """Return ``key=value`` lines, sorted by key."""
-    return (f"{sanitized(key)}={units.number(value)}" for key, value in sorted(values))
+    return (f"{escaped(key)}={units.number(value)}" for key, value in sorted(values))
 
 
-_FORMS: Final = {"--names": "type=name", "--add": "key=value"}
-
-
-def _once(seen_items: dict[str, str], item: str, option: str) -> None:
-    if item in seen_items:
-        raise UsageError(f"{option}: {item!r} is given twice")
-
-
-def _text(name: str, option: str) -> str:
-    try:
-        _ = name.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{option}: {name!r} is not UTF-8 text, which Kafka's names are"
-        ) from error
-    return name
+def entity_line(subject: EntityParts) -> str:
+    """Return ``{user=user-one, client-id=<default>}``, as the KIP prints it."""
+    return f"{{{', '.join(parts_text((part,)) for part in subject)}}}"
 
 
 PROGRAM: Final = "kafka-client-quotas"
@@ -123,7 +103,7 @@ PROGRAM: Final = "kafka-client-quotas"
 class ClientQuotasArguments:
     """One parsed and checked command line."""
 
-    names: Mapping[str, str]  # type -> name of `--names`
+    names: EntityParts  # of `--names`
     defaults: tuple[str, ...]
     any_names: tuple[str, ...]  # types of `--any`: with any name, or as the default
     add: Mapping[str, float]
@@ -133,7 +113,7 @@ class ClientQuotasArguments:
     @property
     def entity(self) -> EntityParts:
         """The entity of ``--names`` and ``--defaults``; the broker validates it."""
-        return (*self.names.items(), *((kind, None) for kind in self.defaults))
+        return (*self.names, *((kind, None) for kind in self.defaults))
 
 
 def operation_of(**switches: bool) -> str:
@@ -182,17 +162,19 @@ def read_call(
             raise UsageError(f"{foreign[0]} needs --alter")
     if operation != "describe" and any_names:
         raise UsageError("--any needs --describe")
-    added = _pairs_of(add, "--add")
+    named = _only_text(names, "--names")
+    added = _only_text(add, "--add")
     call = ClientQuotasArguments(
-        names=_pairs_of(names, "--names"),
-        defaults=_names_of(defaults, "--defaults"),
-        any_names=_names_of(any_names, "--any"),
-        add={key: number(value, key=key) for key, value in added.items()},
-        delete=_names_of(delete, "--delete"),
+        names=() if named is None else entity_parts(named, option="--names"),
+        defaults=_items_of(defaults, "--defaults"),
+        any_names=_items_of(any_names, "--any"),
+        add={} if added is None else values(added),
+        delete=_items_of(delete, "--delete"),
         validate_only=validate_only,
     )
-    _refuse_overlap(call.names, call.defaults, "an entity type", "--names and --defaults")
-    _refuse_overlap(call.names, call.any_names, "an entity type", "--names and --any")
+    types = [kind for kind, _ in call.names]
+    _refuse_overlap(types, call.defaults, "an entity type", "--names and --defaults")
+    _refuse_overlap(types, call.any_names, "an entity type", "--names and --any")
     _refuse_overlap(call.defaults, call.any_names, "an entity type", "--defaults and --any")
     _refuse_overlap(call.add, call.delete, "a key", "--add and --delete")
     if operation == "resolve":
@@ -208,14 +190,9 @@ def read_call(
     return call
 
 
-def _pairs_of(option_values: Sequence[str], option: str) -> Mapping[str, str]:
+def _items_of(option_values: Sequence[str], option: str) -> tuple[str, ...]:
     text = _only_text(option_values, option)
-    return {} if text is None else pairs(text, option=option)
-
-
-def _names_of(option_values: Sequence[str], option: str) -> tuple[str, ...]:
-    text = _only_text(option_values, option)
-    return () if text is None else parse_names(text, option=option)
+    return () if text is None else items(text, option=option)
 
 
 def _refuse_overlap(
@@ -227,12 +204,12 @@ def _refuse_overlap(
 
 
 def _check_resolve(call: ClientQuotasArguments) -> None:
-    if call.defaults:
+    if any(name is None for _, name in call.entity):
         raise UsageError(
-            "--defaults cannot be combined with --resolve: a client has a name",
+            "a default cannot be combined with --resolve: a client has a name",
             hint="name the client: --names=user=alice,client-id=checkout",
         )
-    unknown = sorted(set(call.names) - set(ENTITY_TYPES))
+    unknown = sorted({kind for kind, _ in call.names} - set(ENTITY_TYPES))
     if unknown or not call.names:
         raise UsageError(
             f"--resolve cannot determine what applies to {unknown[0]!r}"

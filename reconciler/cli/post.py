@@ -143,7 +143,6 @@ post.add_command(recommendations)
 @flag("--summary", "Write the job summary (GITHUB_STEP_SUMMARY).")
 @flag("--outputs", "Write the step's outputs (GITHUB_OUTPUT).")
 @flag("--annotations", "Print annotations for the lines of the rules.")
-@option("--sarif FILE", "Write the annotations as SARIF, for code scanning.", FILE)
 @option("--path-prefix DIR", "Folder in the repository that paths start from.", default="")
 @click.pass_obj
 def github(
@@ -154,7 +153,6 @@ def github(
     summary: bool,
     outputs: bool,
     annotations: bool,
-    sarif: Path | None,
     path_prefix: str,
 ) -> ExitCode:
     """Write the runner's files, then post to GitHub."""
@@ -172,8 +170,6 @@ def github(
         for line in github.annotation_lines(content, prefix=path_prefix):
             console.workflow_command(line)
         console.flush()
-    if sarif is not None:
-        github.write_sarif(content, sarif, prefix=path_prefix)
     facts = dict(content.outputs)
     try:
         facts |= run(github.post_to_github(console, content, place))

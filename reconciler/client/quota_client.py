@@ -18,14 +18,12 @@ from reconciler.client.alteration_sender import AlterationSender
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.network.cluster import ClusterConnections
-from reconciler.client.network.requests import ClientRequest, RequestFailed, ResponseStatus
-from reconciler.client.raw_request import RawRequest, RawResponse, client_request
+from reconciler.client.network.requests import ClientRequest, ResponseStatus
 from reconciler.client.scram_requests import ScramCredential, ScramResponse
 from reconciler.client.wire_translation import LAYOUT, filter_request, state_of
 from reconciler.errors import (
     AuthenticationError,
     ClientError,
-    OutcomeUnknown,
     QuotaValueError,
     UnsupportedVersion,
     WrongCluster,
@@ -318,36 +316,6 @@ class QuotaClient:
             cluster_info.callback_request(node_id), deadline=deadline, node=node_id
         )
         return cluster_info.callback_class(answer)
-
-    async def send_raw(
-        self, request: RawRequest, *, node: int | None = None, timeout: float | None = None
-    ) -> RawResponse:
-        """Send any other request of Kafka's protocol.
-
-        Version, headers, throttling, re-authentication, deadlines and retries are handled; the bodies are the caller's.
-
-        Args:
-            request: API, versions and body.
-            node: Id of the broker; None = any.
-            timeout: Total seconds; None = ``default.api.timeout.ms``.
-
-        Raises:
-            UnsupportedVersion: The broker offers none of the versions.
-            OutcomeUnknown: The request must not be repeated and was sent without a usable response.
-            ClientError: No response was received, and nothing was sent or the request may be repeated.
-        """
-        try:
-            return await self._connections.call(
-                client_request(request), deadline=self._connections.deadline(timeout), node=node
-            )
-        except RequestFailed as failure:
-            error = failure.error
-            raise OutcomeUnknown(
-                f"sent, but no usable response: {error.message}",
-                node=error.node,
-                api=request.api.name,
-                hint="check whether it was executed before you send it again",
-            ) from None
 
     async def _describe(self, filter_: Filter, node: int | None, deadline: Deadline) -> QuotaState:
         return await self._describe_by(self._describe_request(filter_), filter_, node, deadline)

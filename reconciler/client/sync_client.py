@@ -22,7 +22,6 @@ from reconciler.base.protocols import Progress
 from reconciler.client.client_config import ClientConfig
 from reconciler.client.events import SILENT, ClientEvents
 from reconciler.client.quota_client import VISIBLE_SECONDS, QuotaClient
-from reconciler.client.raw_request import RawRequest, RawResponse
 from reconciler.client.scram_requests import ScramCredential
 from reconciler.errors import AuthenticationError, QuotaValueError, WrongCluster
 from reconciler.quota.entity import Entity, EntityParts
@@ -158,12 +157,6 @@ class SyncQuotaClient:
     def quota_callback(self, *, timeout: float | None = None) -> str | None:
         """See :meth:`QuotaClient.quota_callback`."""
         return self._run(self._client.quota_callback(timeout=timeout))
-
-    def send_raw(
-        self, request: RawRequest, *, node: int | None = None, timeout: float | None = None
-    ) -> RawResponse:
-        """See :meth:`QuotaClient.send_raw`."""
-        return self._run(self._client.send_raw(request, node=node, timeout=timeout))
 
     def _serve(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:

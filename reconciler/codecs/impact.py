@@ -11,6 +11,7 @@ from reconciler.quota.planner.impact import (
     HidingOrphan,
     Impact,
     ShadowedLimit,
+    UnmatchedClientId,
 )
 from reconciler.quota.precedence import EffectiveLimit, Principal, UnrankedLimit, bucket
 from reconciler.render.json_values import Json, value_json
@@ -25,6 +26,7 @@ def impact_document(impact: Impact) -> dict[str, Json]:
         "newShadows": [_shadow(shadow) for shadow in impact.new_shadows],
         "silentKeys": [str(key) for key in impact.silent],
         "hiding": [_hiding(hiding) for hiding in impact.hiding],
+        "unmatchedClientIds": [_unmatched(unmatched) for unmatched in impact.unmatched],
     }
 
 
@@ -72,6 +74,15 @@ def _hiding(hiding: HidingOrphan) -> dict[str, Json]:
     }
 
 
+def _unmatched(unmatched: UnmatchedClientId) -> dict[str, Json]:
+    return {
+        "entity": entity_json(unmatched.entity),
+        "text": entity_text(unmatched.entity),
+        "total": unmatched.total,
+        "example": unmatched.example,
+    }
+
+
 def _rule(rule: HiddenRule) -> dict[str, Json]:
     path, _, line = rule.place.rpartition(":")
     return {
@@ -109,6 +120,7 @@ def read_impact(reader: DocumentReader, effects: tuple[Effect, ...]) -> Impact:
         silent=reader["silentKeys"].rows(lambda key: key.word(Key)),
         principal_count=reader["known"].integer(),
         hiding=reader["hiding"].rows(_read_hiding),
+        unmatched=reader["unmatchedClientIds"].rows(_read_unmatched),
     )
     reader.expect(impact_document(impact))
     return impact
@@ -160,6 +172,14 @@ def _read_hiding(row: DocumentReader) -> HidingOrphan:
     if not 0 < len(hiding.rules) <= hiding.total:
         row["total"].fail("at least the number of rules that are named")
     return hiding
+
+
+def _read_unmatched(row: DocumentReader) -> UnmatchedClientId:
+    return UnmatchedClientId(
+        entity=row["entity"].entity(),
+        total=row["total"].integer(),
+        example=row["example"].text(),
+    )
 
 
 def _read_rule(row: DocumentReader) -> HiddenRule:

@@ -128,7 +128,8 @@ def run(
         if not directory.is_dir():
             raise GitError(f"the directory {directory} does not exist") from error
         raise GitError(
-            "the git command is not installed", hint="install git, or plan without --since"
+            "the git command is not installed",
+            hint="install git, which reads revisions and records in a git ref",
         ) from error
     except NotADirectoryError as error:
         raise GitError(f"{directory} is not a directory") from error

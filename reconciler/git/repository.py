@@ -95,24 +95,6 @@ class Repository:
         )
         return code == 0
 
-    def ancestor(self, revision: str) -> str:
-        """Return the commit id of a revision that must be an ancestor of HEAD.
-
-        What is read at a revision counts as "declared before" only if the checkout descends from it.
-
-        Raises:
-            GitError: It is unknown, or not an ancestor; the hint mentions fetch-depth in a shallow clone.
-        """
-        commit = self.commit(revision)
-        if self.is_ancestor(commit, "HEAD"):
-            return commit
-        raise GitError(
-            f"{revision!r} ({commit[:12]}) is not an ancestor of HEAD",
-            hint=_FETCH_HINT
-            if self.is_shallow()
-            else f"give a commit that HEAD was made from, such as git merge-base {revision} HEAD",
-        )
-
     def merge_base(self, revision: str) -> str | None:
         """Return the newest common ancestor of a revision and HEAD; ``None`` if none is known."""
         code, answer = run(
@@ -262,21 +244,16 @@ def _text(path: bytes) -> str:
 
 _FULL_ID: Final = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
 _SHORT_ID: Final = re.compile(r"[0-9a-fA-F]{4,63}")
-_OWN_HISTORY: Final = re.compile(r"HEAD(?:[~^][0-9]*)*")
-"""``HEAD`` is resolved before every ref, and ``~`` and ``^`` cannot be part of a ref's name."""
 
 _PLACES: Final = ("refs/remotes/", "refs/heads/", "refs/tags/", "refs/")
 """Prefixes with which git resolves a short name; the likeliest meaning of a trusted branch first."""
 
 
-def exact_commit(
-    repository: Repository, revision: str, *, option: str, own_history: bool = False
-) -> str:
+def exact_commit(repository: Repository, revision: str, *, option: str) -> str:
     """Return the commit id of a revision, if it is unambiguous.
 
     Args:
         revision: A full object id, or the full name of a ref (``refs/...``).
-        own_history: Whether ``HEAD``, ``HEAD~2`` and the like are accepted as well.
 
     Raises:
         GitError: The revision is a short name or an abbreviated id, or not a commit of this clone.
@@ -293,8 +270,6 @@ def exact_commit(
                 hint=f"git fetch brings the branch; git for-each-ref lists what is here; {option} takes no ~, ^ or @ after a ref",
             )
         return repository.commit(target)
-    elif own_history and _OWN_HISTORY.fullmatch(revision):
-        return repository.commit(revision)
     raise _inexact(repository, revision, option)
 
 

@@ -31,6 +31,7 @@ from reconciler.manifest.syntax.nodes import (
     walk,
 )
 from reconciler.manifest.syntax.scalars import AmbiguousScalar, is_text, meaning
+from reconciler.quota.keys import LONG_MAX
 
 # jsonschema's classes; its stubs allow values that its validators never return.
 _Validator: TypeAlias = Any
@@ -229,9 +230,25 @@ def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     expected = " or ".join(_TYPE_NAMES[kind] for kind in kinds) + _example(at)
     if kinds == ["integer", "string"] and "pattern" in error.schema:
         expected = "a whole number such as 20000000 or a quantity such as 10Mi"
+    if isinstance(node, ScalarNode) and node.plain:
+        expected = _as_written_out(node.text, kinds) or expected
     actual = _describe_node(node)
     yield location, f"{path_text(at)}: must be {expected}, not {actual}"
 
+
+def _as_written_out(text: str, kinds: list[str]) -> str:
+    """Return how to write a number that has an exponent; "" if the text is none, or no field takes such a number."""
+    if _EXPONENT.fullmatch(text) is None:
+        return ""
+    exact = quantity.parse(text)
+    if not 0 < exact <= LONG_MAX or (exact.denominator > 1 and "number" not in kinds):
+        return ""
+    digits = quantity.decimal_text(exact)
+    short = quantity.spell(int(exact)) if "string" in kinds else digits
+    return digits if short == digits else f"{digits} or {short}"
+
+
+_EXPONENT: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?[eE][+-]?[0-9]{1,2}")
 
 _EXAMPLES: Final[Mapping[Path, str]] = {
     ("metadata",): "{name: checkout}",

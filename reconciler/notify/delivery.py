@@ -12,7 +12,7 @@ from reconciler.base.redaction import SecretScrubber, redact_urls
 from reconciler.errors import NotifyError
 from reconciler.notify.endpoint import Endpoint, WebhookRequest
 from reconciler.notify.message import Message
-from reconciler.notify.shapes import MessageShape, request_of
+from reconciler.notify.shapes import SHAPES, MessageShape
 
 TRY_SECONDS: Final = 10.0
 """Maximum seconds of one attempt, response included."""
@@ -44,7 +44,7 @@ async def deliver(
 ) -> None:
     """Post until the receiver accepts the message.
 
-    Redirects are not followed: a signed message is sent only to the configured address.
+    Redirects are not followed: a message is sent only to the configured address.
 
     Raises:
         NotifyError: The receiver refused it, or did not accept it in time.
@@ -98,10 +98,7 @@ def _shorten_response(content: bytes, to: Endpoint) -> str:
     text = content.decode("utf-8", "replace")
     path = to.url.reveal().removeprefix(to.origin)
     secrets = [path.lstrip("/"), *(path.split("/"))]
-    scrub = SecretScrubber(
-        [to.key.reveal(), *_long(secrets)] if to.key is not None else _long(secrets),
-        complete=(to.url.reveal(),),
-    )
+    scrub = SecretScrubber(_long(secrets), complete=(to.url.reveal(),))
     text = escaped(" ".join(redact_urls(scrub(text)).split()))
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
@@ -131,6 +128,6 @@ class HttpReceiver:
         Raises:
             NotifyError: The receiver refused it, or did not accept it in time.
         """
-        request = request_of(self._shape, message, self._to, at=self._clock.now())
+        request = SHAPES[self._shape](message)
         async with HttpClient(seconds=TRY_SECONDS) as client:
             await deliver(client, self._to, request, clock=self._clock, random=self._random)

@@ -16,7 +16,6 @@ class Endpoint:
 
     name: str  # its name in output and state; contains no secret
     url: Secret  # the address; its path is often the only password
-    key: Secret | None = None  # signs messages; None = not signed
 
     @property
     def origin(self) -> str:
@@ -31,11 +30,11 @@ class Endpoint:
         return is_plain(self.url.reveal())
 
 
-def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
+def endpoint(name: str, url: str) -> Endpoint:
     """Return a validated endpoint; surrounding blanks, as in files, are removed.
 
     Raises:
-        ConfigError: The address is invalid, or the key is empty. The message shows neither.
+        ConfigError: The address is invalid. The message does not show it.
     """
     url = url.strip()
     try:
@@ -49,13 +48,8 @@ def endpoint(name: str, url: str, *, key: str | None = None) -> Endpoint:
             key="notify",
             hint="it is one line, such as https://hooks.example.com/services/...",
         )
-    if key is not None and not key.strip():
-        raise ConfigError("the key that messages are signed with is empty", key="notify-key")
-    signing_key = None if key is None else key.strip()
-    remember(url, *([signing_key] if signing_key else []))
-    return Endpoint(
-        name=name, url=Secret(url), key=None if signing_key is None else Secret(signing_key)
-    )
+    remember(url)
+    return Endpoint(name=name, url=Secret(url))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

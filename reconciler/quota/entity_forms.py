@@ -3,13 +3,14 @@
 ===================  ==========================================  =====================================================
 form                 example                                     where
 ===================  ==========================================  =====================================================
-display text         ``user="a,b",client-id=<default>``          output and input of commands; statuses; field ``text``
+display text         ``user="a,b",client-id=<default>``          output and input of commands; statuses; field ``text``;
+                                                                 a name is plain, ``<default>`` or a JSON string
 JSON                 ``[["user","a,b"],["client-id",null]]``     field ``entity`` of documents
 canonical text       the same as text, without blanks            columns of evidence; equal entities have equal text
 slots                ``["a,b",null,false]``                      ownership records
 record key, name     slots and JSON with blanks                  hashed: parts of records, names of exported documents
 key
-sanitized text       ``{user=a%2Cb, client-id=<default>}``       Kafka's tools; a sanitized name: tags of brokers' metrics
+sanitized name       ``a%2Cb``                                   tags of brokers' metrics
 ===================  ==========================================  =====================================================
 
 In every form the default, the literal name ``<default>`` and the empty name differ.
@@ -38,9 +39,9 @@ from reconciler.quota.entity import (
 DEFAULT_TEXT: Final = "<default>"
 """Text of the default, as in Kafka's own tools."""
 
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 _PART: Final = re.compile(
-    r'(?P<type>[^\s",=]+)=(?:(?P<default><default>)|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^",]+))(?:,|$)',
+    r'(?P<type>[^\s",=]+)=(?:(?P<default><default>)|(?P<json>"(?:[^"\\]|\\.)*")'
+    r'|(?P<plain>(?![\s<])[^",\\\x00-\x1f\x7f]+(?<!\s)))(?:,|\Z)',
     re.DOTALL,
 )
 
@@ -50,7 +51,7 @@ _PART: Final = re.compile(
 
 @lru_cache(maxsize=64)  # rows about one entity follow one another
 def entity_text(subject: Entity) -> str:
-    """Return an entity as ``user=alice,client-id=<default>``; names with special characters are quoted."""
+    """Return an entity as ``user=alice,client-id=<default>``; a name that is not plain is a JSON string."""
     return parts_text(parts(subject))
 
 
@@ -82,27 +83,27 @@ def read_parts(text: str) -> EntityParts:
         match = _PART.match(text, at)
         if match is None or (match.end() == len(text) and text.endswith(",")):
             raise QuotaValueError(
-                f"{escaped(text[at:] or text)!r} is not an entity; write it as user=alice,client-id=<default>"
-                f" with the types {', '.join(ENTITY_TYPES)}; quote names that hold a comma or a quote"
+                f"'{escaped(text[at:] or text)}' is not an entity; write it as user=alice,client-id=<default>"
+                f" with the types {', '.join(ENTITY_TYPES)}; a name that is empty, begins with <, or has a comma,"
+                ' a quote, a backslash or outer blanks is a JSON string: user="CN=alice,O=Acme"'
             )
         at = match.end()
-        if match["default"] is not None:
-            entity_parts.append((match["type"], None))
-        elif match["quoted"] is not None:
-            entity_parts.append((match["type"], _ESCAPE.sub(_unescape, match["quoted"])))
-        else:
-            entity_parts.append((match["type"], match["plain"]))
+        name = match["plain"] if match["json"] is None else _json_name(match["json"])
+        entity_parts.append((match["type"], name))
     return tuple(entity_parts)
 
 
-def _unescape(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    if code is None:
-        return match[3]
+def _json_name(text: str) -> str:
     try:
-        return chr(int(code, 16))
-    except (OverflowError, ValueError) as error:
-        raise QuotaValueError(f"\\U{code} is not a character") from error
+        name: str = bounded_json.parse(text, most_bytes=bounded_json.ANSWER)
+        _ = name.encode(
+            "utf-8"
+        )  # JSON can escape half a character; Kafka's names cannot contain it
+    except bounded_json.InvalidJson as error:
+        raise QuotaValueError(f"{escaped(text)} is not a JSON string: {error}") from None
+    except UnicodeEncodeError:
+        raise QuotaValueError(f"{escaped(text)} has half of a surrogate pair") from None
+    return name
 
 
 # ---- JSON ------------------------------------------------------------------------------------
@@ -209,12 +210,3 @@ def record_key(subject: Entity) -> bytes:
 def sanitized(name: str) -> str:
     """Encode a name as org.apache.kafka.common.utils.Sanitizer does: URL encoding with ``%20``, ``%2A`` and ``%7E``."""
     return quote(name, safe="-_.", errors="replace").replace("~", "%7E")
-
-
-def sanitized_text(entity_parts: Iterable[tuple[str, str | None]]) -> str:
-    """Return ``{user=user-one, client-id=<default>}``; a user with the name ``<default>`` becomes ``%3Cdefault%3E``."""
-    names = ", ".join(
-        f"{sanitized(kind)}={DEFAULT_TEXT if name is None else sanitized(name)}"
-        for kind, name in entity_parts
-    )
-    return f"{{{names}}}"

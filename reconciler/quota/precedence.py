@@ -24,13 +24,16 @@ from reconciler.quota.ip_aliases import spellings_of
 from reconciler.quota.keys import CLIENT_KEYS, COLUMN_OF, COLUMNS, IP_KEYS, Key
 from reconciler.quota.state import ForeignEntity, Limits, QuotaState
 
+ANONYMOUS: Final = "ANONYMOUS"
+"""The user of a client that does not authenticate (org.apache.kafka.common.security.auth.KafkaPrincipal)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Principal:
-    """A client as the broker identifies it.
+    """A client as the broker identifies it. Every client has a user, so one with a client id alone is ``ANONYMOUS``.
 
     Attributes:
-        user: Name of the principal without its type; unauthenticated clients are ``ANONYMOUS``. ``None`` = not requested.
+        user: Name of the principal without its type. ``None`` = only the address is known.
         client_id: As the client sends it; "" and ``None`` are the same, and match no level with a client-id part.
         ip: Its address; ``None`` = not requested.
     """
@@ -38,6 +41,10 @@ class Principal:
     user: str | None = None
     client_id: str | None = None
     ip: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.user is None and self.client_id is not None:
+            object.__setattr__(self, "user", ANONYMOUS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,14 +162,14 @@ def resolve(
 ) -> Resolution:
     """Return the effective limits of one client with at most ten lookups, plus other spellings and unranked entities.
 
-    Resolves the keys of users and client-ids if a user or a client-id is set, the keys of addresses if an ip is set.
+    Resolves the keys of users and client-ids if a user is set, the keys of addresses if an ip is set.
 
     Args:
         spellings: From ``ip_aliases.spellings_of``: then an address matches in any spelling, as in brokers. Without it,
             only the exact text of ``principal.ip`` matches.
     """
     effective: list[EffectiveLimit] = []
-    if principal.user is not None or principal.client_id is not None:
+    if principal.user is not None:
         present = _present(state.limits, candidates(principal.user, principal.client_id))
         effective.extend(_closest(key, present, principal) for key in CLIENT_KEYS if key in keys)
     if principal.ip is not None:

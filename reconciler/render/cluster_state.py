@@ -6,10 +6,16 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.base.escaping import escaped, quoted
-from reconciler.quota.entity import LEVEL_NAMES
+from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
 from reconciler.quota.entity_forms import entity_json, entity_text, parts_text
 from reconciler.quota.planner.plan import Finding
-from reconciler.quota.precedence import EffectiveLimit, OverriddenLimit, Principal, Resolution
+from reconciler.quota.precedence import (
+    ANONYMOUS,
+    EffectiveLimit,
+    OverriddenLimit,
+    Principal,
+    Resolution,
+)
 from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.impact_rows import effective_text
@@ -60,13 +66,25 @@ def state_text(state: QuotaState, *, style: Style = PLAIN) -> str:
 
 
 def principal_text(principal: Principal) -> str:
-    """Return ``user=alice client-id=shop``."""
-    principal_parts = (
-        ("user", principal.user),
-        ("client-id", principal.client_id),
-        ("ip", principal.ip),
+    """Return ``user=alice,client-id=shop``."""
+    names = zip(ENTITY_TYPES, (principal.user, principal.client_id, principal.ip), strict=True)
+    return parts_text(tuple((kind, name) for kind, name in names if name is not None))
+
+
+def anonymous_note(resolutions: Iterable[Resolution]) -> str:
+    """Return what the user of an anonymous client means; "" if every client has another user."""
+    anonymous = [
+        principal_text(resolution.principal)
+        for resolution in resolutions
+        if resolution.principal.user == ANONYMOUS
+    ]
+    if not anonymous:
+        return ""
+    more = f" and {len(anonymous) - 1} more" if len(anonymous) > 1 else ""
+    return (
+        f"{anonymous[0]}{more}: brokers call a client {ANONYMOUS} if it does not authenticate;"
+        " the limits of a client that does depend on its user"
     )
-    return " ".join(f"{kind}={quoted(name)}" for kind, name in principal_parts if name is not None)
 
 
 def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN) -> str:

@@ -3,16 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from reconciler.base.escaping import quoted
 from reconciler.quota.entity import ABSENT, Entity, Slot
 from reconciler.quota.entity_forms import entity_text, parts_text
 from reconciler.quota.planner.effects import bit_slips, unranked_limits
-from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction
+from reconciler.quota.planner.impact import AffectedPrincipal, BucketSharing, Direction, Impact
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.rows import DisplayRow, by_how_much
-from reconciler.render.units import limit
+from reconciler.render.units import count, limit
 
 AFFECTED_TITLE: Final = "Other clients with another limit"
 AFFECTED_SAYS: Final = "Known clients with their limit before and after, and its level."
@@ -142,3 +143,51 @@ def _level(effective: EffectiveLimit) -> str:
         if effective.source is None
         else f"level {effective.level} {entity_text(effective.source)}"
     )
+
+
+def impact_lines(preview: Preview) -> tuple[str, ...]:
+    """Return the effect of the plan, in sentences."""
+    impact = preview.impact
+    if impact is None or not preview.plan.changes:
+        return ()
+    lines: list[str] = []
+    directions = [
+        f"{impact.count(direction):,} {direction}"
+        for direction in Direction
+        if direction is not Direction.UNCHANGED and impact.count(direction)
+    ]
+    if directions:
+        lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
+    if impact.principal_count:
+        affected = len({affected_row.principal for affected_row in impact.affected})
+        moved_count = len(
+            {affected_row.principal for affected_row in impact.affected if affected_row.moved}
+        )
+        lines.append(
+            f"Of {count(impact.principal_count, 'known client')}, "
+            + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
+            + (f", {moved_count:,} of them another bucket" if moved_count else "")
+            + "."
+        )
+    if impact.new_shadows:
+        lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
+    lines.extend(unmatched_lines(impact))
+    lines.extend(
+        f"The last {key} of the cluster is removed: brokers drop its per-client metrics (rates and throttle times);"
+        " keep a default limit that never throttles to keep them."
+        for key in impact.silent
+    )
+    return tuple(lines)
+
+
+def unmatched_lines(impact: Impact) -> tuple[str, ...]:
+    """Return a sentence for each limit whose client id is only the beginning of known ids."""
+    return tuple(
+        f"{entity_text(unmatched.entity)} matches no known client; {unmatched.total:,} known client ids begin with its name,"
+        f" such as {quoted(unmatched.example)}. Kafka compares whole ids: limit the user, or each id."
+        for unmatched in impact.unmatched[:MOST_UNMATCHED]
+    )
+
+
+MOST_UNMATCHED: Final = 8
+"""Maximum number of such sentences."""

@@ -212,40 +212,6 @@ def summary(preview: Preview) -> str:
     return f"{verdict}: {'; '.join([*notable, *adopted, in_sync])}"
 
 
-def impact_lines(preview: Preview) -> tuple[str, ...]:
-    """Return the effect of the plan, in sentences without names."""
-    impact = preview.impact
-    if impact is None or not preview.plan.changes:
-        return ()
-    lines: list[str] = []
-    directions = [
-        f"{impact.count(direction):,} {direction}"
-        for direction in Direction
-        if direction is not Direction.UNCHANGED and impact.count(direction)
-    ]
-    if directions:
-        lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
-    if impact.principal_count:
-        affected = len({affected_row.principal for affected_row in impact.affected})
-        moved_count = len(
-            {affected_row.principal for affected_row in impact.affected if affected_row.moved}
-        )
-        lines.append(
-            f"Of {count(impact.principal_count, 'known client')}, "
-            + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
-            + (f", {moved_count:,} of them another bucket" if moved_count else "")
-            + "."
-        )
-    if impact.new_shadows:
-        lines.append(f"{count(len(impact.new_shadows), 'limit')} can never apply after this plan.")
-    lines.extend(
-        f"The last {key} of the cluster is removed: brokers drop its per-client metrics (rates and throttle times);"
-        " keep a default limit that never throttles to keep them."
-        for key in impact.silent
-    )
-    return tuple(lines)
-
-
 def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:
     """Return the outcome of each change, in plan order."""
     return tuple(_outcome(pair) for pair in outcome.pairs)

@@ -16,6 +16,7 @@ from reconciler.render.impact_rows import (
     NEVER_SAYS,
     NEVER_TITLE,
     affected_rows,
+    impact_lines,
     never_rows,
     unlisted_clients,
 )
@@ -25,7 +26,6 @@ from reconciler.render.rows import (
     change_rows,
     finding_sections,
     headline,
-    impact_lines,
     outcome_rows,
     summary,
     trouble_rows,

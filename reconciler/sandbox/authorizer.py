@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-ANONYMOUS: Final = "ANONYMOUS"
-"""The principal of a connection without authentication."""
-
 
 class Operation(IntEnum):
     """Operations on the cluster resource, with the codes of Kafka's ``AclOperation``."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.errors import ProtocolError
-from reconciler.sandbox.authorizer import ANONYMOUS
+from reconciler.quota.precedence import ANONYMOUS
 from reconciler.sandbox.cluster import SandboxBroker, SandboxCluster
 from reconciler.sandbox.faults import (
     CutAfter,

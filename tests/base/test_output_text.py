@@ -22,7 +22,7 @@ from reconciler.cli.framework.diagnostics import traceback_text
 from reconciler.cli.framework.exit_codes import report_error
 from reconciler.cli.framework.logs import JsonLogFormatter, OneLineFormatter, TextLogFormatter
 from reconciler.codecs.state import state_document
-from reconciler.errors import KquotaError, Problem
+from reconciler.errors import KquotaError
 from reconciler.inventory.audit_log import StreamAuditLog
 from reconciler.kube.status.conditions import bounded
 from reconciler.kube.status.events import ResourceEvent
@@ -33,7 +33,6 @@ from reconciler.quota.keys import Key
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.render.cluster_state import state_text
 from reconciler.render.json_values import dump
-from reconciler.render.sarif import findings_of, sarif_document
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "render"
 
@@ -138,9 +137,6 @@ SURFACES: dict[str, Callable[[str], str]] = {
     "json": lambda text: dump(state_document(state(text), cluster_id=text, taken_at="")),
     "json of others": lambda text: json_text(json.dumps({text: [text]})),
     "yaml": declared,
-    "sarif": lambda text: dump(
-        sarif_document(findings_of([Problem("a.yaml", 1, 1, text)]), tool_version="1")
-    ),
     "fact": lambda text: on_console(lambda terminal: terminal.fact(text)),
     "note": lambda text: on_console(lambda terminal: terminal.note(text)),
     "error": lambda text: on_console(lambda terminal: terminal.error(text)),

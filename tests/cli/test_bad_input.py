@@ -175,7 +175,6 @@ def test_a_folder_that_cannot_be_written_is_reported_before_anything_is_sent(
         ("plan", "--all", "--cluster", "x"),
         ("plan", "--bootstrap-server", "x:1", "--project", "y"),
         ("plan", "--snapshot", "x.json"),
-        ("plan", "--since"),
         ("plan", "--max-removals", "-1"),
         ("plan", "--only", "alice"),
         ("plan", "--policy", "Yolo"),

@@ -67,11 +67,11 @@ def test_without_a_filter_everything_is_described_in_order_with_ips_and_foreign_
         }
     )
     assert kip("--describe").out == (
-        "{user=CN%3Da%2CO%3Db, client-id=c%20d}\nrequest_percentage=50.5\n\n"
-        "{user=%3Cdefault%3E}\nodd_key=2.5\nproducer_byte_rate=1\n\n"
+        '{user="CN=a,O=b", client-id=c d}\nrequest_percentage=50.5\n\n'
+        '{user="<default>"}\nodd_key=2.5\nproducer_byte_rate=1\n\n'
         "{user=<default>}\nproducer_byte_rate=1\n\n"
         "{ip=<default>}\nconnection_creation_rate=5\n\n"
-        "{client-id-prefix=x%2A}\nproducer_byte_rate=3\n"
+        "{client-id-prefix=x*}\nproducer_byte_rate=3\n"
     )
 
 
@@ -81,9 +81,10 @@ def test_an_empty_cluster_prints_nothing(kip):
 
 
 def test_names_with_commas_are_set_and_described(sandbox, kip):
-    assert kip("--alter", r"--names=user=CN=a\,O=b", "--add=producer_byte_rate=1024").code == 0
+    names = '--names=user="CN=a,O=b"'
+    assert kip("--alter", names, "--add=producer_byte_rate=1024").code == 0
     assert list(sandbox.values()) == [(("user", "CN=a,O=b"),)]
-    assert kip("--describe", r"--names=user=CN=a\,O=b").out.startswith("{user=CN%3Da%2CO%3Db}")
+    assert kip("--describe", names).out.startswith('{user="CN=a,O=b"}')
 
 
 def test_without_a_client_id_only_user_quotas_apply(sandbox, kip):

@@ -8,58 +8,39 @@ from reconciler.cli import client_quotas_arguments as kip
 from reconciler.cli.client_quotas import main
 from reconciler.cli.client_quotas_arguments import read_call
 from reconciler.errors import UsageError
-
-NAMES = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1)
-
-
-def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace(",", "\\,")
+from tests.quota.test_entity_forms import KAFKA_NAMES
 
 
-@given(st.lists(NAMES, min_size=1, max_size=5))
-def test_any_list_of_names_can_be_written_with_two_escapes(names):
-    assert kip.split(",".join(map(escaped, names)), option="--defaults") == names
-
-
-@given(st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), NAMES, min_size=1))
-def test_any_pairs_can_be_written_and_names_may_contain_equals_signs(pairs):
-    text = ",".join(f"{kind}={escaped(name)}" for kind, name in pairs.items())
-    assert kip.pairs(text, option="--names") == pairs
-
-
-def test_an_x509_name_is_written_with_escaped_commas():
-    assert kip.pairs(r"user=CN=a\,O=b,client-id=c\\d", option="--names") == {
-        "user": "CN=a,O=b",
-        "client-id": "c\\d",
-    }
-
-
-def test_a_name_may_be_empty_because_a_live_cluster_may_contain_one():
-    assert kip.pairs("user=", option="--names") == {"user": ""}
+@given(
+    st.dictionaries(
+        st.sampled_from(["user", "client-id", "ip"]), st.none() | KAFKA_NAMES, min_size=1
+    )
+)
+def test_any_names_can_be_passed_as_they_are_printed(names):
+    subject = tuple(names.items())
+    printed = ",".join(kip.entity_line((part,))[1:-1] for part in subject)
+    assert kip.entity_parts(printed, option="--names") == subject
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user=a,", "empty"),
-        (",", "empty"),
-        ("", "empty"),
-        ("user", "type=name"),
-        ("=a", "type=name"),
+        ("user=a,", "not an entity"),
+        ("", "not an entity"),
+        (r"user=a\,b", "JSON string"),
         ("user=a,user=b", "twice"),
-        ("user=a\\b", "backslash"),
-        ("user=a\\", "the end"),
         ("user=\udcff", "UTF-8"),
     ],
 )
-def test_malformed_pairs_are_refused_with_a_message(text, message):
+def test_malformed_names_are_refused_with_a_message(text, message):
     with pytest.raises(UsageError, match=message):
-        kip.pairs(text, option="--names")
+        kip.entity_parts(text, option="--names")
 
 
-def test_a_repeated_name_is_refused():
-    with pytest.raises(UsageError, match="twice"):
-        kip.parse_names("user,user", option="--defaults")
+@pytest.mark.parametrize(("text", "message"), [("user,user", "twice"), ("a,,b", "empty")])
+def test_malformed_lists_are_refused_with_a_message(text, message):
+    with pytest.raises(UsageError, match=message):
+        kip.items(text, option="--defaults")
 
 
 def test_whole_values_are_printed_without_decimals_and_keys_are_sorted():

@@ -210,13 +210,9 @@ def test_a_document_that_is_not_granted_is_a_problem(kquota, files):
     assert "grant" in ran.out
 
 
-def test_json_and_sarif_contain_the_same_findings(kquota, files):
+def test_json_contains_the_findings(kquota, files):
     manifests(
         files, quota("a", "{producerByteRate: -1}"), quota("b", entity='{user: {name: "User:b"}}')
     )
     findings = json.loads(kquota("validate", "--format", "json").out)["findings"]
-    results = json.loads(kquota("validate", "--format", "sarif").out)["runs"][0]["results"]
-    assert [finding["message"] for finding in findings] == [
-        result["message"]["text"] for result in results
-    ]
     assert {finding["rule"] for finding in findings} == {"manifest", "warning"}

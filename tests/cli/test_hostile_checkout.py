@@ -63,7 +63,7 @@ def test_a_project_file_of_the_machine_is_not_shown_as_one_of_the_head(kquota, r
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_pipes_and_devices_are_refused_for_every_file_that_is_read(kquota, repository, kind):
-    for name in ("x.yaml", "x.json", "x.csv", "x.tf"):
+    for name in ("x.yaml", "x.json", "x.csv"):
         if kind == "pipe":
             os.mkfifo(repository / name)
         else:
@@ -74,7 +74,7 @@ def test_pipes_and_devices_are_refused_for_every_file_that_is_read(kquota, repos
         "plan --principals x.csv",
         "apply x.json --yes",
         "rollback x.json --yes",
-        "import --cluster prod --from terraform x.tf",
+        "import --cluster prod --from terraform x.json",
         "post github x.json --summary",
     ):
         ran = kquota(*command.split())

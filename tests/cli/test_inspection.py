@@ -93,6 +93,26 @@ def test_resolve_prints_value_level_source_and_the_limits_without_effect(kquota,
     assert "unlimited" in output
 
 
+def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, kip, sandbox, at):
+    sandbox.seed(
+        {
+            (("user", None),): {"request_percentage": 0.01},
+            (("client-id", "b"),): {"request_percentage": 10000.0},
+        }
+    )
+    typed = kquota("resolve", *at, "--client-id", "b", "--key", "request_percentage")
+    of_file = kquota(
+        "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
+    )
+    assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
+    assert "6: default user" in typed.out
+    assert "call a client ANONYMOUS if it does not authenticate" in typed.err
+    assert (of_file.out, of_file.err) == (typed.out, typed.err)
+    assert (
+        kip("--resolve", "--names=client-id=b").out == "request_percentage=0.01 {user=<default>}\n"
+    )
+
+
 def test_resolve_reads_many_clients_from_csv(kquota, sandbox, at):
     sandbox.seed({(("user", "CN=a,O=b"),): {"producer_byte_rate": 5.0}})
     ran = kquota(

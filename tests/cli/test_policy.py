@@ -13,16 +13,12 @@ GUARDS = """\
     protected:
       - user: {prefix: admin-}
         reason: the platform team's
-    requiredLabels:
-      - forms: [defaultUser, defaultClientId]
-        labels: [owner]
     bounds:
       - user: {prefix: etl-}
         limits:
           producerByteRate: {min: 1Mi, max: 20Mi}
 """
 DEFAULT = quota("every", entity="{user: {default: true}}")
-OWNED = DEFAULT.replace("  namespace: team\n", "  namespace: team\n  labels: {owner: platform}\n")
 
 
 @pytest.fixture
@@ -42,11 +38,9 @@ def test_every_violation_of_the_policy_is_reported_with_file_and_line_and_exits_
     ran = kquota("plan", "--format", "json")
     assert ran.code == 3
     by_guard = violations(ran)
-    assert set(by_guard) == {"protected", "requiredLabels", "bounds.range"}
+    assert set(by_guard) == {"protected", "bounds.range"}
     assert (by_guard["protected"]["file"], by_guard["protected"]["line"]) == ("quotas/all.yaml", 10)
     assert by_guard["protected"]["message"] == "create on a protected entity: the platform team's"
-    assert by_guard["requiredLabels"]["line"] == 20
-    assert by_guard["requiredLabels"]["message"] == "its document team/every lacks the label owner"
     assert by_guard["bounds.range"]["line"] == 30
     text = kquota("plan")
     assert text.code == 3
@@ -65,25 +59,6 @@ def test_an_apply_reports_each_violation_once(kquota, prod, output):
     assert "guards refuse this plan: 1 violation" in ran.err
 
 
-def test_a_document_with_the_required_labels_may_declare_defaults(kquota, prod):
-    manifests(prod, OWNED)
-    assert kquota("plan").code == 0
-    manifests(prod, OWNED.replace("platform", '""'))
-    assert kquota("plan").code == 3
-
-
-def test_labels_are_read_correctly_for_many_similar_documents(kquota, prod):
-    manifests(
-        prod,
-        *(quota(f"u{number}") for number in range(9)),
-        OWNED,
-        OWNED.replace("user: {default", "clientId: {default").replace(
-            "name: every", "name: clients"
-        ),
-    )
-    assert kquota("plan").code == 0
-
-
 def test_a_protected_limit_remains_when_its_document_is_removed(kquota, prod, sandbox):
     project(prod, sandbox.bootstrap, quota("admin-root"), quota("a"))
     assert kquota("apply", "--yes").code == 0
@@ -96,14 +71,6 @@ def test_a_protected_limit_remains_when_its_document_is_removed(kquota, prod, sa
         "create on a protected entity: the platform team's",
         "remove on a protected entity: the platform team's",
     ]
-
-
-def test_validate_reports_missing_labels_without_a_cluster(kquota, prod):
-    manifests(prod, DEFAULT)
-    ran = kquota("validate")
-    assert ran.code == 3
-    assert "quotas/all.yaml:10: " in ran.out
-    assert "lacks the label owner" in ran.out
 
 
 STRICT_DEFAULT = quota("every", "{producerByteRate: 1Mi}", entity="{user: {default: true}}")
@@ -228,9 +195,6 @@ def test_the_base_revision_decides_and_weaker_rules_of_the_head_are_shown(kquota
     [
         ("    protected: [{reason: r}]\n", "at least one of forms, user, clientId and ip"),
         ("    protected: [{user: {prefix: a}, because: r}]\n", "because"),
-        ("    requiredLabels: [{user: {prefix: a}}]\n", "labels"),
-        ("    requiredLabels: [{user: {prefix: a}, labels: []}]\n", "labels"),
-        ("    requiredLabels: [{user: {prefix: a}, labels: ['a b']}]\n", "kquota.yaml:"),
         ("    protectd: []\n", "protectd"),
     ],
 )

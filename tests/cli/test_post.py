@@ -446,18 +446,6 @@ def test_a_failure_replaces_an_older_plan(kquota, folder, api, plan):
     assert kquota(*words).code == 1
 
 
-def test_remarks_are_also_written_as_sarif(kquota, folder, api, plan):
-    assert kquota("post", "github", plan, "--sarif", "r.sarif", "--path-prefix", "infra").code == 0
-    (run,) = json.loads((folder / "r.sarif").read_text())["runs"]
-    places = [
-        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-        for result in run["results"]
-        if "locations" in result
-    ]
-    assert places
-    assert all(place.startswith("infra/quotas/") for place in places)
-
-
 def test_an_outcome_has_its_own_comment(kquota, folder, api, plan):
     kquota("post", "github", plan, "--pull", "7", "--label", "prod")
     saved(folder, outcome_document(result()), "outcome.json")

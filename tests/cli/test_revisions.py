@@ -1,4 +1,4 @@
-"""--since and --config-from: the declarations of a revision, and the trusted configuration."""
+"""--config-from: the trusted configuration of a revision; offline plans, and records in a git ref."""
 
 import json
 import subprocess
@@ -30,70 +30,6 @@ def repository(kquota, folder, sandbox):
     first = commit(folder)
     assert kquota("apply", "--yes", "--no-inventory").code == 0
     return first
-
-
-def test_values_that_a_revision_declared_count_as_owned(kquota, folder, sandbox, repository):
-    manifests(folder, quota("a", "{consumerByteRate: 1Mi}"))
-    second = commit(folder)
-    without = json.loads(kquota("plan", "--no-inventory", "--format", "json").out)
-    assert without["counts"]["remove"] == 0
-    ran = kquota("plan", "--no-inventory", "--since", repository, "--format", "json")
-    removed = {
-        (row["text"], row["key"]) for row in json.loads(ran.out)["changes"] if row["after"] is None
-    }
-    assert removed == {("user=a", "producer_byte_rate"), ("user=b", "producer_byte_rate")}
-    assert kquota("apply", "--yes", "--no-inventory", "--since", repository).code == 0
-    assert sandbox.values() == {(("user", "a"),): {"consumer_byte_rate": 1048576.0}}
-    assert second
-
-
-def test_a_value_that_differs_from_the_revision_is_kept(kquota, folder, sandbox, repository):
-    sandbox.seed({(("user", "b"),): {"producer_byte_rate": 777.0}})
-    manifests(folder, quota("a"))
-    commit(folder)
-    kquota("apply", "--yes", "--no-inventory", "--since", repository)
-    assert sandbox.values()[(("user", "b"),)] == {"producer_byte_rate": 777.0}
-
-
-def test_an_inventory_takes_precedence_over_the_revision(kquota, folder, sandbox, repository):
-    kquota("apply", "--yes")
-    manifests(folder, quota("a"))
-    commit(folder)
-    assert kquota("apply", "--yes", "--since", repository).code == 0
-    assert list(sandbox.values()) == [(("user", "a"),)]
-
-
-@pytest.mark.parametrize("revision", ["no-such-rev", "-x", ""])
-def test_an_unknown_revision_is_an_error(kquota, folder, repository, revision):
-    ran = kquota("plan", f"--since={revision}")
-    assert ran.code == 1
-    assert "Traceback" not in ran.err
-
-
-def test_a_revision_that_is_not_an_ancestor_is_an_error(kquota, folder, repository):
-    git(folder, "checkout", "-q", "-b", "side")
-    manifests(folder, quota("a"))
-    side = commit(folder)
-    git(folder, "checkout", "-q", "main")
-    ran = kquota("plan", "--since", side)
-    assert ran.code == 1
-    assert "not an ancestor" in ran.err
-
-
-def test_a_parse_error_at_the_revision_is_an_error(kquota, folder, repository):
-    manifests(folder, "kind: [")
-    broken = commit(folder)
-    manifests(folder, quota("a"))
-    commit(folder)
-    ran = kquota("plan", "--since", broken)
-    assert ran.code == 1
-    assert "quotas/all.yaml" in ran.err
-
-
-def test_since_requires_a_project(kquota, folder, sandbox, repository):
-    ran = kquota("plan", "quotas", "--bootstrap-server", sandbox.bootstrap, "--since", repository)
-    assert ran.code == 1
-    assert "project file" in ran.err
 
 
 def test_the_base_revision_decides_the_connection_and_the_permissions(
@@ -147,9 +83,6 @@ def test_a_project_file_that_is_missing_at_the_base_is_not_trusted(kquota, folde
     assert ran.code == 1
     assert "no configuration to trust" in ran.err
     assert "merge the project file first" in ran.err
-    ran = kquota("plan", "--project", "new.yaml", "--since", repository)
-    assert ran.code == 1
-    assert "so the earlier declarations are unknown" in ran.err
 
 
 def test_an_invalid_project_file_of_the_head_has_no_effect(kquota, folder, repository):
@@ -157,16 +90,6 @@ def test_an_invalid_project_file_of_the_head_has_no_effect(kquota, folder, repos
     ran = kquota("plan", "--config-from", repository)
     assert ran.code == 0
     assert "head revision cannot be used" in ran.err
-
-
-def test_an_offline_plan_uses_the_revision_instead_of_the_cluster(kquota, folder, repository):
-    manifests(folder, quota("a", "{producerByteRate: 20Mi}"), quota("b"))
-    commit(folder)
-    ran = kquota("plan", "--offline", "--since", repository, "--format", "json")
-    plan = json.loads(ran.out)
-    assert [(row["text"], row["before"], row["after"]) for row in plan["changes"]] == [
-        ("user=a", 10485760, 20971520)
-    ]
 
 
 def test_an_offline_plan_uses_a_snapshot_instead_of_the_cluster(
@@ -202,15 +125,6 @@ def test_records_in_a_git_ref_are_written_and_shared(kquota, folder, sandbox, re
     assert not (folder / ".kquota/inventory.json").exists()
 
 
-def test_since_cannot_be_combined_with_force(kquota, repository, sandbox):
-    before = sandbox.values()
-    for command in (("plan",), ("apply", "--yes")):
-        ran = kquota(*command, "--no-inventory", "--since", repository, "--force")
-        assert ran.code == 1
-        assert "--since cannot be combined with --force" in ran.err
-    assert sandbox.values() == before
-
-
 def test_with_records_in_a_git_ref_a_fresh_clone_can_apply(kquota, folder, sandbox):
     git(folder, "init", "-q", "-b", "main")
     project(folder, sandbox.bootstrap, quota("a"))
@@ -222,13 +136,3 @@ def test_with_records_in_a_git_ref_a_fresh_clone_can_apply(kquota, folder, sandb
     assert ran.code == 0, ran.err
     assert (folder / ".kquota" / "audit.jsonl").read_text().count("\n") == 2
     assert git(folder, "for-each-ref", "refs/kquota")
-
-
-def test_the_project_file_of_the_revision_is_not_a_manifest(kquota, folder, repository):
-    project_file = folder / "kquota.yaml"
-    project_file.write_text(
-        project_file.read_text().replace("manifests: [quotas]", "manifests: [.]")
-    )
-    everything = commit(folder)
-    assert "manifests: [.]" in project_file.read_text()
-    assert kquota("plan", "--offline", "--since", everything).code == 0

@@ -85,16 +85,6 @@ def test_a_submodule_does_not_define_its_own_trusted_revision(
     assert attacker.received == []
 
 
-@pytest.mark.parametrize("command", ["plan", "apply"])
-def test_since_refuses_a_short_name(kquota, clone, command):
-    git(clone, "tag", "origin/main")
-    more = ("--yes",) if command == "apply" else ()
-    ran = kquota(command, "--since", "origin/main", *more)
-    assert ran.code == 1
-    assert "--since 'origin/main' is a short name" in ran.err
-    assert kquota("plan", "--since", "HEAD").code == 0
-
-
 @pytest.mark.parametrize("ci", ["true", "1", "False", "0", ""])
 def test_a_plan_in_ci_reports_that_it_trusts_its_whole_checkout(kquota, clone, monkeypatch, ci):
     monkeypatch.setenv("CI", ci)

@@ -6,7 +6,6 @@ import time
 import pytest
 
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.client.raw_request import RawRequest
 from reconciler.client.sync_client import SyncQuotaClient
 from reconciler.errors import AuthorizationError, BrokerError
 from reconciler.quota.entity import entity
@@ -233,7 +232,7 @@ async def test_entity_types_are_strings_that_the_broker_validates_with_its_own_m
 
 
 @on_loop
-async def test_the_blocking_client_and_raw_requests_work_with_a_real_broker(
+async def test_the_blocking_client_works_with_a_real_broker(
     empty_kafka: StartKafka,
 ) -> None:
     broker = empty_kafka(NEWEST)
@@ -241,7 +240,3 @@ async def test_the_blocking_client_and_raw_requests_work_with_a_real_broker(
         alice = entity(user="alice")
         assert our.alter([setting(alice)]) == {alice: Applied()}
         assert our.wait_visible([setting(alice)]).everywhere
-        cluster = RawRequest(
-            api_key=60, versions=(0, 0), body=b"\x00\x00", flexible_from=0, is_repeatable=True
-        )
-        assert broker.cluster_id.encode() in our.send_raw(cluster).body

@@ -13,7 +13,7 @@ from reconciler.quota.planner.desired_state import DeclarationConflict
 from reconciler.quota.precedence import UnrankedLimit
 from reconciler.render.json_values import dump
 from reconciler.render.markdown.plan import plan_markdown
-from reconciler.render.sarif import plan_findings
+from reconciler.render.source_findings import plan_findings
 from tests.render.previews import ALICE, NOW, RATE, declare, empty, sample
 
 

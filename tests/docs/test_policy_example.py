@@ -11,7 +11,7 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, OwnershipRecords, Recorded
 from reconciler.quota.patterns import EVERYTHING
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.planner.guards import Guards, LabelRule, check
+from reconciler.quota.planner.guards import Guards, Protection, check
 from reconciler.quota.planner.impact import assess
 from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.planner.preconditions import preconditions_of
@@ -71,13 +71,9 @@ def test_batch_users_have_their_own_bound():
 
 def test_a_change_that_a_guard_refuses_is_refused_with_its_place():
     preview = plan(declared(entity(user="alice"), MIB))
-    rule = LabelRule(entities=EVERYTHING, labels=("owner",))
-    refused = replace(
-        preview, violations=check(preview.plan, Guards(required_labels=(rule,)), QuotaState())
-    )
-    assert judged(refused)["failures"] == [
-        "quotas/one.yaml:10: its document team/one lacks the label owner"
-    ]
+    guards = Guards(protected=(Protection(entities=EVERYTHING),))
+    refused = replace(preview, violations=check(preview.plan, guards, QuotaState()))
+    assert judged(refused)["failures"] == ["quotas/one.yaml:10: create on a protected entity"]
 
 
 @pytest.mark.parametrize(("document", "allowed"), [("team/one", False), ("platform/one", True)])

@@ -57,7 +57,7 @@ def test_the_numbers_of_the_example_are_the_defaults():
     ):
         assert getattr(written, name) == getattr(usual, name)
     assert usual.newly_unlimited is NewlyUnlimited.LIST
-    assert (usual.bounds, usual.protected, usual.required_labels) == ((), (), ())
+    assert (usual.bounds, usual.protected) == ((), ())
 
 
 def test_of_two_ranges_of_the_example_only_the_one_with_two_near_ends_approves():

@@ -71,7 +71,6 @@ class Checkout:
                     "LABEL",
                     "CLUSTER",
                     "CONFIG_FROM",
-                    "SINCE",
                     "OFFLINE",
                     "SNAPSHOT",
                     "PLAN",

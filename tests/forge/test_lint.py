@@ -207,7 +207,7 @@ def test_the_author_of_a_pull_request_cannot_choose_the_branch_that_its_plan_tru
 def test_documents_use_no_short_name_as_a_trusted_revision():
     """`origin/main` can be a tag: examples have full names, commit ids or variables that contain them."""
     branch = re.compile(
-        r"--(?:config-from|since)[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)"
+        r"--config-from[= ][\"']?((?!refs/)[\w./-]*(?:main|master|origin)\b[\w./-]*)"
     )
     texts = [
         *ROOT.glob("*.md"),

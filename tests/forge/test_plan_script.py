@@ -34,9 +34,7 @@ def words(tmp_path):
             "GITHUB_OUTPUT": str(tmp_path / "output"),
             "SAID": str(tmp_path / "said"),
             "PROJECT": "kquota.yaml",
-            **dict.fromkeys(
-                ("LABEL", "CLUSTER", "CONFIG_FROM", "SINCE", "OFFLINE", "SNAPSHOT"), ""
-            ),
+            **dict.fromkeys(("LABEL", "CLUSTER", "CONFIG_FROM", "OFFLINE", "SNAPSHOT"), ""),
         }
         ran = subprocess.run(
             ["/usr/bin/env", "bash", str(SCRIPT)],
@@ -92,7 +90,7 @@ def test_without_a_project_file_at_the_base_no_address_of_the_head_is_contacted(
                 "PROJECT": "kquota.yaml",
                 "CONFIG_FROM": base,
                 "EVIDENCE": "auto",
-                **dict.fromkeys(("LABEL", "CLUSTER", "SINCE", "OFFLINE", "SNAPSHOT"), ""),
+                **dict.fromkeys(("LABEL", "CLUSTER", "OFFLINE", "SNAPSHOT"), ""),
             },
             cwd=repository,
             capture_output=True,

@@ -106,17 +106,6 @@ def test_a_branch_with_the_name_of_a_longer_id_is_not_used_as_one(clone: Path):
         exact(clone, name)
 
 
-def test_head_and_its_ancestors_are_accepted_as_revisions_of_the_own_history(clone: Path):
-    first = git(clone, "rev-parse", "HEAD")
-    evil = commit(clone, {"a": "x"})
-    git(clone, "tag", "HEAD", first)
-    assert exact(clone, "HEAD", own_history=True) == evil
-    assert exact(clone, "HEAD~1", own_history=True) == first
-    assert exact(clone, "HEAD^", own_history=True) == first
-    with pytest.raises(GitError):
-        exact(clone, "origin/main", own_history=True)
-
-
 # -- other ways to replace objects or refs of the repository ------------------------------------------
 
 

@@ -101,30 +101,6 @@ def test_ancestry_is_checked_in_both_directions(clone: Path):
     repository = Repository.around(clone)
     assert repository.is_ancestor(first, second)
     assert not repository.is_ancestor(second, first)
-    assert repository.ancestor("HEAD~1") == first
-    assert repository.ancestor("HEAD") == second
-
-
-def test_a_sibling_branch_is_not_an_ancestor(clone: Path):
-    commit(clone, {"a": "1"})
-    git(clone, "checkout", "--quiet", "-b", "other")
-    commit(clone, {"a": "2"})
-    git(clone, "checkout", "--quiet", "main")
-    commit(clone, {"a": "3"})
-    with pytest.raises(GitError, match=r"'other' .* is not an ancestor of HEAD") as caught:
-        Repository.around(clone).ancestor("other")
-    assert "merge-base" in caught.value.hint
-
-
-def test_an_error_about_a_shallow_clone_names_fetch_depth(clone: Path, tmp_path: Path):
-    first = commit(clone, {"a": "1"})
-    commit(clone, {"a": "2"})
-    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{clone}", "shallow")
-    repository = Repository.around(tmp_path / "shallow")
-    assert repository.is_shallow()
-    with pytest.raises(GitError) as caught:
-        repository.ancestor(first)
-    assert "fetch-depth: 0" in caught.value.hint
 
 
 def test_files_are_listed_and_read_at_a_revision_and_not_from_disk(clone: Path):

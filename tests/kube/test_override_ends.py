@@ -109,7 +109,6 @@ _CLUSTERS = st.sampled_from(
         {"guards": {"maxRemovals": 0}},
         {"guards": {"protected": [{"user": {"prefix": "team-"}}]}},
         {"guards": {"bounds": [{"limits": {"producerByteRate": {"max": MIB}}}]}},
-        {"guards": {"requiredLabels": [{"user": {"prefix": "team-"}, "labels": ["owner"]}]}},
         {"driftDetection": "Disabled"},
     ]
 )

@@ -149,6 +149,18 @@ WRONG: dict[str, tuple[str, int, int, str]] = {
     "not a number": (USER + "    requestPercentage: .nan\n", 10, 24, "decimal number"),
     "infinite": (USER + "    requestPercentage: .inf\n", 10, 24, "decimal number"),
     "exponent": (USER + "    producerByteRate: 1e7\n", 10, 23, "YAML parsers read differently"),
+    "exponent of another tool": (
+        USER + "    producerByteRate: 1.048576e+07\n",
+        10,
+        23,
+        "must be 10485760 or 10Mi, not",
+    ),
+    "fraction with exponent": (
+        USER + "    requestPercentage: 5.5e-1\n",
+        10,
+        24,
+        "must be 0.55, not",
+    ),
     "underscores": (
         USER + "    producerByteRate: 1_000_000\n",
         10,

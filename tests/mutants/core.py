@@ -515,24 +515,6 @@ FAULTS: tuple[Fault, ...] = (
             GUARDS,
         ),
         (
-            "an empty label is a label",
-            "for name, text in claim.labels if text}",
-            "for name, text in claim.labels}",
-            GUARDS,
-        ),
-        (
-            "labels are required for every entity",
-            "for rule in rules if rule.entities.matches(change.entity) for name in rule.labels",
-            "for rule in rules for name in rule.labels",
-            GUARDS,
-        ),
-        (
-            "a removal needs labels",
-            "        if claim is None or change.removes:\n            continue\n        label_names",
-            "        if claim is None:\n            continue\n        label_names",
-            GUARDS,
-        ),
-        (
             "an empty set of documents passes",
             "    if guards.allow_empty or",
             "    if True or",

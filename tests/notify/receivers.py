@@ -1,7 +1,5 @@
 """A receiver on loopback with configurable responses that records requests, and messages to send to it."""
 
-import hashlib
-import hmac
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +13,6 @@ from reconciler.quota.keys import Key
 
 NOW = 1_700_000_000.0
 PATH = "/services/T0SECRET/B0SECRET"
-KEY = "kept-between-us"
 
 ALICE = DriftedPair(
     entity=entity(user="alice"),
@@ -103,10 +100,3 @@ class Receiver:
             Got(path=request.path, headers=dict(request.headers), body=await request.read())
         )
         return web.Response(status=answer.status, text=answer.text, headers=answer.headers)
-
-
-def is_signed(got: Got, *, key: str = KEY, now: float = NOW, window: float = 300.0) -> bool:
-    """The verification in docs/alerts.md for receivers; independent of the package."""
-    parts = dict(part.split("=", 1) for part in got.headers["X-Kquota-Signature"].split(","))
-    mac = hmac.new(key.encode(), parts["t"].encode() + b"." + got.body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(mac, parts["v1"]) and abs(now - int(parts["t"])) <= window

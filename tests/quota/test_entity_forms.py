@@ -11,7 +11,12 @@ from reconciler.quota import entity_forms
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity, parts
 from tests.base.test_escaping import NASTY
 
-SLOTS = st.one_of(st.sampled_from(NASTY), st.text(max_size=8), st.just(DEFAULT))
+KAFKA_NAMES = st.one_of(  # every string that has UTF-8 bytes
+    st.sampled_from([name for name in NASTY if "\ud800" not in name]),
+    st.text(st.characters(codec="utf-8"), max_size=8),
+    st.text(r'a,="\\<>' + "\n\t \x00\u00e9\U0001f600", max_size=8),
+)
+SLOTS = st.one_of(KAFKA_NAMES, st.just(DEFAULT))
 
 
 ENTITIES = st.one_of(
@@ -65,6 +70,16 @@ def test_the_typed_form_of_an_entity_is_parsed():
         "user=a,ip=b",
         "=",
         ",",
+        r"user=a\nb",
+        "user=a\nb",
+        "user=<defualt>",
+        "user= a",
+        "user=a ,client-id=b",
+        'user="a"b',
+        r'user="\x"',
+        r'user="\U0001f600"',
+        r'user="\ud800"',
+        'user="a\nb"',
     ],
 )
 def test_an_invalid_entity_text_is_refused(text):
@@ -74,15 +89,27 @@ def test_an_invalid_entity_text_is_refused(text):
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [(r"\u00e9\u000a", "\u00e9\n"), (r"\U0001f600", "\U0001f600"), (r"\\\"", '\\"')],
+    [
+        (r"a\nb", "a\nb"),
+        (r"\t", "\t"),
+        (r"caf\u00E9", "caf\u00e9"),
+        (r"\ud83d\ude00", "\U0001f600"),
+    ],
 )
-def test_escapes_of_a_quoted_name_are_parsed(text, name):
+def test_escapes_of_a_quoted_name_are_those_of_json(text, name):
     assert entity_forms.read_entity(f'user="{text}"') == entity(user=name)
 
 
-def test_an_invalid_escape_is_refused():
-    with pytest.raises(QuotaValueError, match=r"\\Uffffffff is not a character"):
-        entity_forms.read_entity(r'user="\Uffffffff"')
+@given(st.text("\\abfnrtuUx0dD8/, <\n\u00e9", max_size=9))
+def test_a_quoted_name_is_what_json_says_or_refused(text):
+    try:
+        name = json.loads(f'"{text}"')
+        _ = name.encode("utf-8")
+    except ValueError:
+        with pytest.raises(QuotaValueError):
+            entity_forms.read_parts(f'user="{text}"')
+    else:
+        assert entity_forms.read_parts(f'user="{text}"') == (("user", name),)
 
 
 def test_foreign_entities_are_escaped():
@@ -216,9 +243,3 @@ def test_names_are_written_as_by_kafkas_sanitizer(name, text):
 @given(st.text())
 def test_a_sanitized_name_cannot_forge_syntax(name):
     assert all(c.isascii() and (c.isalnum() or c in "%.-_") for c in entity_forms.sanitized(name))
-
-
-def test_sanitized_text_distinguishes_the_default_from_a_user_of_that_name():
-    assert entity_forms.sanitized_text([("user", None)]) == "{user=<default>}"
-    assert entity_forms.sanitized_text([("user", "<default>")]) == "{user=%3Cdefault%3E}"
-    assert entity_forms.sanitized_text([("user", "a"), ("client-id", "")]) == "{user=a, client-id=}"

@@ -53,7 +53,9 @@ def for_rate(state: QuotaState, principal: Principal):
         pytest.param("bob", "other", (5, 6, 8), id="another user and another client id"),
         pytest.param("alice", "", (3, 6), id="empty client id"),
         pytest.param("alice", None, (3, 6), id="no client id"),
-        pytest.param(None, "app", (7, 8), id="no user was requested"),
+        pytest.param("ANONYMOUS", "app", (4, 5, 6, 7, 8), id="not authenticated"),
+        pytest.param(None, "app", (4, 5, 6, 7, 8), id="a client id alone"),
+        pytest.param(None, "", (6,), id="a client id alone, empty"),
     ],
 )
 def test_the_closest_of_any_levels_applies_and_the_others_are_overridden_in_order(
@@ -230,7 +232,7 @@ def with_foreign(*entities, value: float = 7.0) -> QuotaState:
         (((*PREFIX, ("user", "alice"))), Principal(user="alice", client_id="etl-1"), True),
         (((*PREFIX, ("user", "alice"))), Principal(user="bob", client_id="etl-1"), False),
         (((*PREFIX, ("user", None))), Principal(user="bob", client_id="etl-1"), True),
-        (((*PREFIX, ("user", None))), Principal(client_id="etl-1"), False),
+        (((*PREFIX, ("user", None))), Principal(client_id="etl-1"), True),
         (TEAM, Principal(user="alice", client_id="x"), True),
         (TEAM, Principal(user="bob", client_id="x"), False),
         ((("team", None),), Principal(client_id="anything"), True),

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.quota.entity import DEFAULT, Entity, entity, parts
 from reconciler.quota.keys import Key
-from reconciler.quota.precedence import Principal, resolve
+from reconciler.quota.precedence import ANONYMOUS, Principal, resolve
 from reconciler.quota.state import QuotaState, limits_of
 from tests.servers import raw_quotas
 from tests.servers.oracle.precedence import Caller, PrecedenceOracle, Verdict
@@ -48,7 +48,9 @@ def core_verdict(limits: dict[Entity, float], caller: Caller) -> Verdict:
     state = QuotaState(
         limits={subject: limits_of({RATE: value}) for subject, value in limits.items()}
     )
-    principal = Principal(user=caller.user, client_id=caller.client_id)
+    principal = Principal(
+        user=None if caller.user == ANONYMOUS else caller.user, client_id=caller.client_id
+    )
     (limit,) = (
         effective for effective in resolve(state, principal).effective if effective.key is RATE
     )
@@ -75,7 +77,7 @@ def test_every_combination_of_levels_gives_every_client_kafkas_limit_and_bucket(
     levels = eight(user, "app")
     callers = [
         Caller(user=name, client_id=client)
-        for name in (user, "a stranger", "<default>")
+        for name in (user, "a stranger", "<default>", ANONYMOUS)
         for client in ("app", "other", "<default>", "")
     ]
     cases = [

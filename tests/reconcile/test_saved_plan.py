@@ -13,7 +13,7 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner, RecordDropped, Recorded
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
-from reconciler.quota.planner.guards import Guard, Guards, LabelRule, Protection
+from reconciler.quota.planner.guards import Guard, Guards, Protection
 from reconciler.quota.policy import Cause, DriftMode, IgnoreRule, Policy, Rules
 from reconciler.reconcile import (
     NewOverride,
@@ -327,7 +327,6 @@ def test_guards_judge_a_trusted_plan_whatever_causes_and_documents_it_names(fact
     everything = EntityPattern(forms=frozenset(EntityForm))
     for guards, pairs in (
         (replace(OPEN, protected=(Protection(entities=everything),)), 3),
-        (replace(OPEN, required_labels=(LabelRule(entities=everything, labels=("owner",)),)), 2),
         (replace(OPEN, allow_small_values=False), 1),
         (replace(OPEN, max_change_factor=1.5), 2),
     ):

@@ -18,7 +18,7 @@ from reconciler.quota.ownership import (
 from reconciler.quota.planner.comparison import compare
 from reconciler.quota.planner.desired_state import Declaration, merge
 from reconciler.quota.planner.guards import Guards, check
-from reconciler.quota.planner.impact import assess, principals_with_quotas
+from reconciler.quota.planner.impact import UnmatchedClientId, assess, principals_with_quotas
 from reconciler.quota.planner.preconditions import preconditions_of
 from reconciler.quota.policy import DeletionPolicy, Policy, Rules
 from reconciler.quota.results.report import (
@@ -124,7 +124,10 @@ def sample() -> Preview:
                 EVIL: Rejected(code=42, name="INVALID_REQUEST", message="no | `way`\n@team")
             },
         ),
-        impact=assess(plan, live, known_principals=principals_with_quotas(live), desired=desired),
+        impact=replace(
+            assess(plan, live, known_principals=principals_with_quotas(live), desired=desired),
+            unmatched=(UnmatchedClientId(entity=ALICE_SHOP, total=2, example="shop-1"),),
+        ),
         warnings=("something @to know",),
         advice=warnings(desired, live),
         policy=Policy.SYNC,

@@ -83,7 +83,7 @@ def test_effective_limits_are_written_as_text_and_as_json():
 
 
 def test_a_principal_shows_only_its_given_names():
-    assert principal_text(Principal(user="a b", client_id="")) == 'user=a b client-id=""'
+    assert principal_text(Principal(user="a b", client_id="")) == 'user=a b,client-id=""'
 
 
 def test_drift_shows_the_applied_value_the_live_value_and_its_start():

@@ -19,9 +19,10 @@ from reconciler.render.impact_rows import (
     SHARING,
     affected_rows,
     client_entity,
+    impact_lines,
     never_rows,
 )
-from reconciler.render.rows import change_rows, hiding_notes, impact_lines
+from reconciler.render.rows import change_rows, hiding_notes
 from reconciler.render.terminal import SHOWN_AFFECTED, plan_text
 from tests.render.previews import ALICE, RATE, SHARE, empty, sample
 

@@ -18,7 +18,7 @@ from reconciler.quota.planner.plan import Plan
 from reconciler.render.json_values import dump
 from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.markdown.recorded_use import recorded_markdown
-from reconciler.render.sarif import plan_findings
+from reconciler.render.source_findings import plan_findings
 from reconciler.render.terminal import plan_text
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.impact.bucket_mapping import Identifiability

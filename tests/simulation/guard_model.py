@@ -103,10 +103,6 @@ def _of_change(change: QuotaChange, guards: Guards) -> Iterator[tuple[str, str]]
         yield "protected", reasons[0]
     if change.after is None or change.claim is None:
         return
-    labels = dict(change.claim.labels)
-    for rule in guards.required_labels:
-        if rule.entities.matches(change.entity) and not all(map(labels.get, rule.labels)):
-            yield "requiredLabels", ""
 
 
 def _of_value(change: QuotaChange, guards: Guards) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
-from reconciler.quota.planner.guards import Guards, LabelRule, NewlyUnlimited, Protection
+from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 from tests.reconcile.scenarios import OPEN
@@ -332,10 +332,5 @@ def _guards(chance: random.Random) -> Guards:
             Protection(entities=entities, reason=reason)
             for entities, reason in ((app, "first"), (alice, "second"))
             if chance.random() < 0.3
-        ),
-        required_labels=tuple(
-            LabelRule(entities=entities, labels=("owner",))
-            for entities in (alice, app)
-            if chance.random() < 0.4
         ),
     )

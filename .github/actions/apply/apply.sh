@@ -10,7 +10,6 @@ words=(apply)
 if [[ -n ${PLAN} ]]; then words+=("${PLAN}"); fi
 words+=(--yes --project "${PROJECT}" --out "${folder}/outcome.json" --max-age "${MAX_AGE}")
 if [[ -n ${CLUSTER} ]]; then words+=(--cluster "${CLUSTER}"); fi
-if [[ -n ${SINCE} ]]; then words+=(--since "${SINCE}"); fi
 if [[ -n ${DIGEST} ]]; then words+=(--expect-digest "${DIGEST}"); fi
 
 code=0

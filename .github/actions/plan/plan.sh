@@ -8,7 +8,6 @@ git_token
 folder=$(mktemp -d "${RUNNER_TEMP}/kquota-plan.XXXXXX")
 words=(plan --project "${PROJECT}" --out "${folder}/plan.json" --page "${folder}/plan.html" --detailed-exitcode)
 if [[ -n ${CLUSTER} ]]; then words+=(--cluster "${CLUSTER}"); fi
-if [[ -n ${SINCE} ]]; then words+=(--since "${SINCE}"); fi
 if [[ -n ${CONFIG_FROM} ]]; then
   git cat-file -e "${CONFIG_FROM}^{commit}" 2>/dev/null || {
     echo "the base ${CONFIG_FROM} is not in this clone; give actions/checkout fetch-depth: 0" >"${folder}/err"

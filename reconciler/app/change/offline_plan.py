@@ -1,4 +1,4 @@
-"""``plan --offline``: a plan against a snapshot, a revision or the records, without a connection."""
+"""``plan --offline``: a plan against a snapshot or the records, without a connection."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +15,6 @@ from reconciler.base.text_files import read_text
 from reconciler.codecs.state import read_state
 from reconciler.errors import ConfigError, UsageError
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
 from reconciler.quota.results.report import ValidationResult
@@ -35,7 +34,7 @@ class OfflineCluster:
 
 
 async def plan_offline(notices: Notices, task: PlanTask, snapshot: Path | None) -> PreparedPlan:
-    """Plan against a snapshot, else against the revision of ``--since``, else the ownership records, else an empty cluster.
+    """Plan against a snapshot, else the ownership records, else an empty cluster.
 
     Raises:
         UsageError: The snapshot cannot be read, or validation by the broker was requested.
@@ -57,12 +56,7 @@ async def plan_on(task: PlanTask, cluster: OfflineCluster) -> PreparedPlan:
 
 
 def _inventory(task: PlanTask, clock: SystemClock) -> Inventory:
-    inventory: Inventory = (
-        MemoryInventory() if task.records.none else read_only_inventory(task.target, clock)
-    )
-    if task.records.since is not None:
-        inventory = RevisionInventory(task.records.since, inventory=inventory)
-    return inventory
+    return MemoryInventory() if task.records.none else read_only_inventory(task.target, clock)
 
 
 async def _plan_on_snapshot(
@@ -98,16 +92,13 @@ async def _offline_cluster(
         return OfflineCluster(
             cluster_id=cluster_id, state=state, taken_at=_seconds(taken_at, snapshot)
         )
-    since = task.records.since
-    owned = await inventory.load(expected) if since is None and expected is not None else None
+    owned = None if expected is None else await inventory.load(expected)
     limits: Mapping[Entity, Limits] = {}
-    if since is not None:
-        source, limits = "the manifests at the revision of --since", since.limits
-    elif owned is not None and owned.is_known:
+    if owned is not None and owned.is_known:
         source = "the last applied values"
         limits = {subject: record.applied for subject, record in owned.records.items()}
     else:
-        source = "an empty cluster; pass --snapshot or --since for a comparison"
+        source = "an empty cluster; pass --snapshot for a comparison"
     notices.note(f"offline: planning against {source}")
     return OfflineCluster(cluster_id=expected or "", state=QuotaState(limits=limits), taken_at=None)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.app.change.reconcile_options import origin_of, reconcile_options
-from reconciler.app.clusters.documents import STDIN, at_revision, load, reading
+from reconciler.app.clusters.documents import STDIN, load, reading
 from reconciler.app.clusters.record_stores import check_records
 from reconciler.app.clusters.runtime import RecordOptions, Runtime
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
-from reconciler.errors import PlanRefused, UsageError
+from reconciler.errors import PlanRefused
 from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.ip_aliases import ADDRESS
@@ -44,32 +44,24 @@ def task_for(
     limits: PlanLimits,
     sources: RecordSource,
 ) -> PlanTask:
-    """Read documents and revision, and build the options.
+    """Read documents, and build the options.
 
     Raises:
         ManifestErrors: A file is invalid, or two documents claim one pair.
-        GitError: The revision of ``--since`` cannot be read.
         UsageError: Options contradict each other.
     """
-    if sources.since is not None and limits.force:
-        raise UsageError(
-            "--since cannot be combined with --force: a revision shows declared, not applied values,"
-            " so a differing value may come from another writer",
-            hint="remove such a limit by hand, or use an inventory",
-        )
     documents = load(target, paths, progress=reading(notices))
     for warning in documents.warnings:
         notices.warning(str(warning))
     if target.settings.suspend:
         notices.warning(f"{target.display_name} is suspended (spec.suspend): nothing is written")
-    if not sources.no_inventory and sources.since is None:
+    if not sources.no_inventory:
         check_records(notices, target)
-    since = None if sources.since is None else at_revision(target, sources.since)
     options = reconcile_options(
         target,
         limits,
         complete=documents.complete,
-        removals_known=not sources.no_inventory or since is not None,
+        removals_known=not sources.no_inventory,
         origin=origin_of(target),
         desired=documents.desired,
     )
@@ -77,13 +69,13 @@ def task_for(
         target=target,
         desired=documents.desired,
         options=options,
-        records=replace(record_options(sources), since=since, paths=tuple(paths)),
+        records=replace(record_options(sources), paths=tuple(paths)),
         only=limits.only,
     )
 
 
 def record_options(sources: RecordSource) -> RecordOptions:
-    """Return the records to use, without those of a revision."""
+    """Return the records to use."""
     return RecordOptions(none=sources.no_inventory, forgets=frozenset(sources.forget_writer))
 
 

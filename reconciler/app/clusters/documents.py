@@ -3,23 +3,18 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from reconciler.app.clusters.project_files import name_in, project_path, read_tree
 from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices, TextReceiver
-from reconciler.errors import GitError, KquotaError, ManifestErrors, Problem, UsageError
+from reconciler.errors import KquotaError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
 from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
-from reconciler.manifest.project.file import FILE_NAME, Project, parse
+from reconciler.manifest.project.file import FILE_NAME
 from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems, merge
-
-if TYPE_CHECKING:
-    from reconciler.git.repository import CommitTree
-
 
 STDIN: Final = "-"
 """A path that means standard input."""
@@ -190,64 +185,3 @@ def _cluster_name(target: ClusterTarget, loaded: LoadedManifests) -> str:
             hint="choose the cluster with --cluster",
         )
     return names[0]
-
-
-# -- a revision -----------------------------------------------------------------------------------
-
-
-def at_revision(target: ClusterTarget, revision: str) -> DesiredState:
-    """Return the documents of this cluster at a revision, which must be an ancestor of HEAD.
-
-    Project file, paths and grants are read at the revision. A cluster that the project did not have then declares
-    nothing.
-
-    Raises:
-        GitError: The revision is unknown, not an ancestor (the hint mentions fetch-depth), or has no such files.
-        ManifestErrors: The files were invalid at the revision.
-    """
-    from reconciler.git.repository import Repository, exact_commit
-
-    root = target.root.absolute()
-    repository = Repository.around(root)
-    commit = exact_commit(repository, revision, option="--since", own_history=True)
-    tree = repository.tree(repository.ancestor(commit))
-    project = _project_at(target, tree)
-    if target.name not in project.names:
-        return DesiredState()
-    project_cluster = project.cluster(target.name)
-    manifests = project_cluster.manifests
-    if not manifests:
-        raise GitError(f"the project file at {revision} configures no manifests")
-    texts = read_tree(
-        tree,
-        name_in(tree, root),
-        manifests,
-        project_file=project_path(target.options).name,
-        limits=project.read_limits,
-    )
-    loaded = load_files(
-        ((f"{revision}:{name}", text) for name, text in texts.files),
-        clusters=project.labels,
-        problems=(
-            replace(problem, path=f"{revision}:{problem.path}") for problem in texts.problems
-        ),
-    )
-    granted = for_cluster(
-        loaded, project_cluster, located=lambda path: path.removeprefix(f"{revision}:")
-    ).checked()
-    return merge(granted.of(project_cluster.name))
-
-
-def _project_at(target: ClusterTarget, tree: "CommitTree") -> Project:
-    if target.project is None:
-        raise UsageError("--since needs a project file: it is read at the revision, too")
-    path = project_path(target.options)
-    name = name_in(tree, path)
-    if name not in tree.entries:
-        raise GitError(
-            f"{name} does not exist at {tree.commit[:12]}, so the earlier declarations are unknown",
-            hint="use a later revision, or omit --since if there is an inventory",
-        )
-    return parse(
-        tree.read([name])[name].decode("utf-8", "replace"), f"{name} at {tree.commit[:12]}"
-    )

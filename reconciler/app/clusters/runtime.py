@@ -11,11 +11,9 @@ from reconciler.app.notices import Notices, TextReceiver
 from reconciler.base.clock import SystemClock
 from reconciler.errors import WrongCluster
 from reconciler.inventory.memory import MemoryInventory
-from reconciler.inventory.revision import RevisionInventory
 from reconciler.ports import Inventory
 from reconciler.quota.entity import Entity
 from reconciler.quota.outcome import Alteration, Result
-from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.precedence import Principal
 from reconciler.quota.state import Cluster
 from reconciler.reconcile import ReconcilePorts
@@ -30,8 +28,6 @@ class RecordOptions:
     """The records that a run uses, as typed."""
 
     none: bool = False  # use none (`--no-inventory`)
-    # The documents at `--since REV`; used if no inventory has records of the cluster.
-    since: DesiredState | None = None
     # Whether the run writes what documents declare, not only what its user named.
     manages: bool = True
     forgets: frozenset[str] = frozenset()  # writers that no longer exist (`--forget-writer`)
@@ -92,8 +88,6 @@ async def open_runtime(
             )
         else:
             inventory = MemoryInventory() if records.none else read_only_inventory(target, clock)
-        if records.since is not None:
-            inventory = RevisionInventory(records.since, inventory=inventory)
         async with QuotaClient(config, events=connection_events(notices)) as client:
             ports = ReconcilePorts(
                 store=client,

@@ -26,7 +26,7 @@ class DriftNotifications:
     """The receivers of one process and their notification state, which is stored in a file.
 
     Raises:
-        ConfigError: An address, a key or the state cannot be read. No secret is shown.
+        ConfigError: An address or the state cannot be read. No secret is shown.
     """
 
     def __init__(
@@ -78,13 +78,8 @@ class DriftNotifications:
             from reconciler.base.text_files import read_text
 
             state = read_notification_state(read_text(self._file), location=str(self._file))
-        key = (
-            None
-            if notification_request.key is None
-            else secret("--notify-key", notification_request.key)
-        )
         posts = [
-            _post(self._notices, receiver, key, clock)
+            _post(self._notices, receiver, clock)
             for receiver in dict.fromkeys(notification_request.receivers)
         ]
         return Notifier(posts, remind_after=notification_request.remind_after, state=state)
@@ -103,10 +98,10 @@ class DriftNotifications:
         write_text(self._file, notification_state_text(self._notifier.state), private=True)
 
 
-def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> "HttpReceiver":
+def _post(notices: TextReceiver, spec: str, clock: "Clock") -> "HttpReceiver":
     from reconciler.notify.delivery import HttpReceiver
     from reconciler.notify.endpoint import endpoint
-    from reconciler.notify.shapes import SHAPES, MessageShape
+    from reconciler.notify.shapes import MessageShape
 
     shape_name, equals, source = spec.partition("=")
     if not equals or shape_name not in NOTIFICATION_SHAPES:
@@ -117,12 +112,9 @@ def _post(notices: TextReceiver, spec: str, key: str | None, clock: "Clock") -> 
         )
     url = secret(f"--notify {shape_name}", source)
     shape = MessageShape(shape_name)
-    is_signed = SHAPES[shape].is_signed
-    to = endpoint(spec, url, key=key if is_signed else None)
+    to = endpoint(spec, url)
     if to.is_open:
         notices.warning(f"{spec}: messages to {to.origin} are not encrypted")
-    if key is None and is_signed:
-        notices.warning(f"{spec}: messages are not signed, so they can be forged; see --notify-key")
     return HttpReceiver(shape, to, clock=clock, random=random.SystemRandom().random)
 
 

@@ -12,7 +12,6 @@ from reconciler.app.clusters.targets import ClusterTarget
 from reconciler.app.notices import Notices
 from reconciler.app.requests import PlanLimits, RecordSource
 from reconciler.codecs.audit_log import history_of
-from reconciler.errors import UsageError
 from reconciler.inventory.audit_log import read_entries
 from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.policy import DriftMode, Policy
@@ -44,8 +43,6 @@ async def report_cluster(
         ClientError: The cluster cannot be queried.
     """
     declared = bool(request.paths or target.project_cluster.manifests)
-    if not declared and request.sources.since is not None:
-        raise UsageError("--since needs manifests to compare with")
     make = _plan_for_report if declared else _without_documents
     prepared = await make(notices, target, request)
     cluster_id, history = prepared.plan.cluster_id, request.history

@@ -12,14 +12,12 @@ from reconciler.app.post.content import PostContent
 from reconciler.app.post.threads import token_of, update_comment, update_incident
 from reconciler.app.requests import PullRequestChoice
 from reconciler.base.clock import SystemClock
-from reconciler.base.text_files import write_text
 from reconciler.errors import UsageError
 from reconciler.forge import github as host
 from reconciler.forge import github_runner
 from reconciler.forge.rest_client import RestClient
 from reconciler.forge.reviewed_plan import reviewed_plan
-from reconciler.render.json_values import dump
-from reconciler.render.sarif import RULES, SarifResult, plan_findings, sarif_document
+from reconciler.render.source_findings import RULES, SourceFinding, plan_findings
 
 TOKEN: Final = "GITHUB_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -59,7 +57,7 @@ def write_summary(content: PostContent) -> None:
         github_runner.write_summary(path, text + "\n")
 
 
-def _findings(content: PostContent, prefix: str) -> tuple[SarifResult, ...]:
+def _findings(content: PostContent, prefix: str) -> tuple[SourceFinding, ...]:
     """Return the findings with paths relative to the root of the repository, as code hosts require."""
     if content.preview is None:
         return ()
@@ -69,20 +67,11 @@ def _findings(content: PostContent, prefix: str) -> tuple[SarifResult, ...]:
     )
 
 
-def write_sarif(content: PostContent, path: Path, *, prefix: str) -> None:
-    """Write the findings as SARIF, for code scanning.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
-    write_text(path, dump(sarif_document(_findings(content, prefix), tool_version=__version__)))
-
-
 def annotation_lines(content: PostContent, *, prefix: str) -> Iterable[str]:
     """Return the findings as workflow commands that annotate the lines of rules."""
     annotations = [
         github_runner.Annotation(
-            level=_LEVELS[RULES[finding.rule][0]],
+            level=_LEVELS[RULES[finding.rule]],
             path=finding.path,
             line=finding.line,
             message=finding.message,

@@ -16,7 +16,7 @@ from reconciler.errors import UsageError
 from reconciler.forge import gitlab as host
 from reconciler.forge.rest_client import RestClient
 from reconciler.render.cause_text import counts
-from reconciler.render.sarif import RULES, plan_findings
+from reconciler.render.source_findings import RULES, plan_findings
 
 TOKEN: Final = "GITLAB_TOKEN"  # noqa: S105 - the name of a variable
 
@@ -63,7 +63,7 @@ def _quality(content: PostContent) -> list[dict[str, object]]:
                 "description": escaped(finding.message),
                 "check_name": f"kquota-{finding.rule}",
                 "fingerprint": hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest(),
-                "severity": _SEVERITIES[RULES[finding.rule][0]],
+                "severity": _SEVERITIES[RULES[finding.rule]],
                 "location": {"path": finding.path, "lines": {"begin": max(finding.line, 1)}},
             }
         )

@@ -14,10 +14,10 @@ from reconciler.base.installation import needs
 from reconciler.errors import UsageError
 from reconciler.evidence.output.recommended_documents import DeclaredDocuments, limit_patch
 from reconciler.quota.entity import canonical_address
-from reconciler.quota.precedence import Principal
 
 if TYPE_CHECKING:
     from reconciler.usage.reports.client import ClientReport
+    from reconciler.usage.reports.client_throttling import ClientNames
 
 AROUND_MS = 3_600_000
 """The window before and after a time in question, unless a window is given."""
@@ -38,7 +38,7 @@ class ClientReportOptions:
     most: int = 50  # maximum number of times shown
 
     @property
-    def client(self) -> Principal:
+    def client(self) -> "ClientNames":
         """The names of the client.
 
         Raises:
@@ -49,8 +49,10 @@ class ClientReportOptions:
                 "specify a client with --user, --client-id or --ip",
                 hint="for example --user alice --client-id checkout",
             )
+        from reconciler.usage.reports.client_throttling import ClientNames
+
         address = canonical_address(self.ip) if self.ip else None
-        return Principal(user=self.user, client_id=self.client_id, ip=address or self.ip)
+        return ClientNames(user=self.user, client_id=self.client_id, ip=address or self.ip)
 
 
 def run_client_report(notices: TextReceiver, options: ClientReportOptions) -> "ClientReport":

@@ -1,9 +1,10 @@
 """Ingests recorded use: sources from project and options, then read, store, assemble, publish."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.app.clusters.targets import place_of
 from reconciler.app.event_loop import run
@@ -14,7 +15,7 @@ from reconciler.errors import LakeError, TelemetryError, UsageError
 from reconciler.evidence.ingest import apply_log, file_import, server_import, snapshot_import
 from reconciler.evidence.ingest.dialects import cluster_sources, label_matchers, parser
 from reconciler.evidence.ingest.dialects.cluster_sources import BrokerIdRule, ClusterSource
-from reconciler.evidence.ingest.drop_reasons import DropCounts
+from reconciler.evidence.ingest.drop_reasons import DropCounts, DropReason
 from reconciler.evidence.ingest.readers import http_config
 from reconciler.evidence.ingest.sample_days import ClusterArrivals, DayReport, SampleDays
 from reconciler.evidence.output.ingest_report import ClusterIngestSummary, IngestSummary
@@ -182,6 +183,7 @@ def _ingest_cluster(
                 )
             )
         days = writer.reports(arrived.days)
+        failures += _nothing_usable(arrived)
         if work.publish:
             published = _published(lake, source, days, clock, upload_all=work.rebuild)
     except (TelemetryError, LakeError) as error:
@@ -195,6 +197,27 @@ def _ingest_cluster(
         published=published,
         failures=(*arrived.failures, *failures),
     )
+
+
+def _nothing_usable(arrived: ClusterArrivals) -> list[str]:
+    """Return an error if days were read and no point of them could be used."""
+    reports = arrived.days.values()
+    if not reports or any(report.samples or report.coverage for report in reports):
+        return []
+    counts = Counter(arrived.counts.by_name())
+    for report in reports:
+        counts.update(report.counts)
+    sentences = {reason.word: reason.value for reason in DropReason}
+    reasons = [
+        f"{number:,} {sentences.get(word, word)}"
+        for word, number in counts.most_common()
+        if word not in {DropReason.SERIES.word, DropReason.POINTS.word}
+    ]
+    return [f"nothing that was read can be used: {'; '.join(reasons[:MOST_REASONS])}"]
+
+
+MOST_REASONS: Final = 4
+"""Maximum number of reasons in an error about unusable points."""
 
 
 def _typed(work: IngestRequest, clock: "Clock") -> tuple[int | None, int]:

@@ -59,7 +59,7 @@ Example:
 @source_options
 @limit_options
 @evidence_options
-@format_option("text", "json", "markdown", "sarif", "html")
+@format_option("text", "json", "markdown", "html")
 @click.pass_obj
 def plan(
     console: Console,

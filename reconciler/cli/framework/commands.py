@@ -28,19 +28,19 @@ def _headings(text: str) -> Headings:
 
 _OUTPUT: Final = (
     "Output and help: --format --out --verbose --detailed-exitcode --most --pseudonymise --log-format"
-    " --log-level --summary --outputs --annotations --sarif --path-prefix --terraform-report --code-quality"
+    " --log-level --summary --outputs --annotations --path-prefix --terraform-report --code-quality"
     " --color --version --help"
 )
 
 _COMMON: Final = _headings("""
 Cluster: --cluster --all --project --config-from --bootstrap-server --command-config --timeout --concurrency
-Policy and ownership: --policy --confirm-sync --only --correct-drift --force --since --no-inventory --forget-writer --validate
+Policy and ownership: --policy --confirm-sync --only --correct-drift --force --no-inventory --forget-writer --validate
 Guards: --max-removals --max-removed-percent --max-change-factor --max-exception-factor --allow-newly-unlimited \
 --allow-small-values --allow-defaults --allow-empty
 Documents: --namespace --split --team --partial --out-dir
 Recorded use: --evidence --no-evidence --require-evidence
 Watching: --watch --interval --confirm-after --metrics-address --metrics-entity-labels
-Notifications: --notify --notify-key --remind-after --notify-state
+Notifications: --notify --remind-after --notify-state
 Kubernetes: --kubernetes --operator-namespace --kubeconfig
 """)
 

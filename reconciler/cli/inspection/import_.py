@@ -29,7 +29,7 @@ standard error; the exit code is then 1 unless --partial is set.
 Example:
   kafka-configs --bootstrap-server b:9092 --describe --entity-type users | kquota import --from kafka-configs --cluster prod -
   kquota import --from strimzi --cluster prod --out-dir quotas/prod users/*.yaml
-  kquota import --from helmsman --source-cluster bar --cluster bar --namespace platform quotas.yaml
+  terraform show -json | kquota import --from terraform --cluster prod -
 
 Afterwards, kquota plan shows whether the cluster matches the files."""
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.completion import part_names
 from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """Show which limit applies to a client: value, level, source, who shares it, and which limits it overrides.
 
-Only user quotas apply to a client without a client id.
+Every client has a user: one that does not authenticate is ANONYMOUS, and limits of the default user apply to it, too. Only user
+quotas apply to a client without a client id.
 
 \b
 Example:
@@ -34,17 +34,11 @@ Example:
 @command(help=HELP)
 @option(
     "--user NAME",
-    "Name of the principal, without the prefix User:.",
+    "Name of the principal, without the prefix User:  [default: ANONYMOUS, with --client-id].",
     NAME,
-    shell_complete=part_names("user"),
 )
-@option(
-    "--client-id NAME",
-    "Client id, as the client sends it.",
-    NAME,
-    shell_complete=part_names("client-id"),
-)
-@option("--ip ADDRESS", "Address that the client connects from.", shell_complete=part_names("ip"))
+@option("--client-id NAME", "Client id, as the client sends it.", NAME)
+@option("--ip ADDRESS", "Address that the client connects from.")
 @option(
     "--from FILE",
     "CSV file of clients with the columns user, client_id and ip; - is standard input.",
@@ -92,8 +86,10 @@ def resolve(
             f"the brokers use the quota callback {callback}; the enforced limits may differ from Kafka's rules"
         )
     resolved = [result for result in results.values() if not isinstance(result, KquotaError)]
-    from reconciler.render.cluster_state import unknown_warnings
+    from reconciler.render.cluster_state import anonymous_note, unknown_warnings
 
+    if note := anonymous_note(resolved):
+        console.note(note)
     for warning in unknown_warnings(resolved):
         console.warning(warning)
     if output == "json":

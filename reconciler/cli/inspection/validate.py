@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from reconciler import __version__
 from reconciler.app.requests import TargetRequest
 from reconciler.cli.framework.commands import command
 from reconciler.cli.framework.console import Console, ConsoleNotices
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.manifest.loader import LoadedManifests
     from reconciler.quota.planner.desired_state import DesiredState
-    from reconciler.render.sarif import SarifResult
+    from reconciler.render.source_findings import SourceFinding
 
 HELP: Final = """Check manifests without a cluster: schema, Kafka's rules, conflicts, grants, bounds, questionable rules.
 
@@ -26,13 +25,13 @@ Without PATH, everything that the project file configures is checked, for every 
 \b
 Example:
   kquota validate
-  kquota validate quotas/payments --format sarif > validate.sarif
+  kquota validate quotas/payments --format json
 
 \b
 Exit codes:
   0  valid, perhaps with warnings, such as a value that looks like a wrong unit
   1  a file is wrong
-  3  a value is outside its bounds, or a required label is missing"""
+  3  a value is outside its bounds"""
 
 _CODES: Final = {"manifest": ExitCode.ERROR, "conflict": ExitCode.ERROR, "guard": ExitCode.REFUSED}
 _LABELS: Final = {
@@ -46,7 +45,7 @@ _LABELS: Final = {
 @command(help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @where_options(revisions=True, contacts=False)
-@format_option("text", "json", "sarif")
+@format_option("text", "json")
 @click.pass_obj
 def validate(
     console: Console, *, paths: Sequence[str], where: TargetRequest, output: str
@@ -56,7 +55,7 @@ def validate(
 
     files = 0
     documents: set[tuple[str, int]] = set()
-    all_findings: set[SarifResult] = set()
+    all_findings: set[SourceFinding] = set()
     for target in _targets(where, paths):
         with ConsoleNotices(console) as notices:
             loaded = load_loosely(target, paths, progress=reading(notices))
@@ -66,11 +65,7 @@ def validate(
         )
         all_findings.update(_findings(target, loaded))
     findings = sorted(all_findings)
-    if output == "sarif":
-        from reconciler.render.sarif import sarif_document
-
-        console.document(sarif_document(findings, tool_version=__version__))
-    elif output == "json":
+    if output == "json":
         _json(console, findings, files, len(documents))
     else:
         _text(console, findings, files, len(documents))
@@ -85,10 +80,10 @@ def _targets(cluster_options: TargetRequest, paths: Sequence[str]) -> "Sequence[
     return offline_targets(replace(cluster_options, every=True), paths)
 
 
-def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SarifResult]":
+def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[SourceFinding]":
     from reconciler.quota.planner.desired_state import conflict_problems, merge
     from reconciler.quota.rule_warnings import warnings
-    from reconciler.render.sarif import SarifResult, findings_of
+    from reconciler.render.source_findings import SourceFinding, findings_of
 
     yield from findings_of(loaded.problems)
     yield from findings_of(loaded.warnings, rule="warning")
@@ -100,14 +95,16 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
             if warning.accepted:
                 continue
             path, _, line = warning.place.rpartition(":")
-            yield SarifResult(
+            yield SourceFinding(
                 path=path, line=int(line), column=0, rule="warning", message=warning.message
             )
         yield from _static_violations(target, desired)
 
 
-def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Iterable[SarifResult]":
-    """Yield values outside their bounds, documents without required labels, and warnings for likely wrong units.
+def _static_violations(
+    target: "ClusterTarget", desired: "DesiredState"
+) -> "Iterable[SourceFinding]":
+    """Yield values outside their bounds, and warnings for likely wrong units.
 
     A plan refuses a likely wrong unit only if it writes the value; whether the value is already live is unknown here.
     """
@@ -117,11 +114,10 @@ def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Ite
     from reconciler.quota.planner.guards import Guard, check
     from reconciler.quota.policy import Rules
     from reconciler.quota.state import QuotaState
-    from reconciler.render.sarif import SarifResult
+    from reconciler.render.source_findings import SourceFinding
 
     rules = {
         Guard.BOUNDS_RANGE: "guard",
-        Guard.REQUIRED_LABELS: "guard",
         Guard.BOUNDS_UNIT: "warning",
     }
     plan = compare(
@@ -132,10 +128,14 @@ def _static_violations(target: "ClusterTarget", desired: "DesiredState") -> "Ite
         if rule is not None and violation.entity is not None:
             path, _, line = violation.place.rpartition(":")
             message = f"{entity_text(violation.entity)}: {violation.message}; allow it with {violation.allow_with}"
-            yield SarifResult(path=path, line=int(line or 0), column=0, rule=rule, message=message)
+            yield SourceFinding(
+                path=path, line=int(line or 0), column=0, rule=rule, message=message
+            )
 
 
-def _text(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
+def _text(
+    console: Console, findings: "Sequence[SourceFinding]", files: int, documents: int
+) -> None:
     from reconciler.base.escaping import escaped
     from reconciler.render import units
 
@@ -152,7 +152,9 @@ def _text(console: Console, findings: "Sequence[SarifResult]", files: int, docum
     )
 
 
-def _json(console: Console, findings: "Sequence[SarifResult]", files: int, documents: int) -> None:
+def _json(
+    console: Console, findings: "Sequence[SourceFinding]", files: int, documents: int
+) -> None:
 
     console.document(
         {

@@ -69,13 +69,7 @@ limit_options: Final = OptionPack(
 source_options: Final = OptionPack(
     "sources",
     RecordSource,
-    (
-        option(
-            "--since REV",
-            "Treat the manifests at this revision as last applied if there is no inventory: HEAD, HEAD~N, a full commit id or a full ref name.",
-        ),
-        flag("--no-inventory", "Do not use an inventory; treat every live quota as unmanaged."),
-    ),
+    (flag("--no-inventory", "Do not use an inventory; treat every live quota as unmanaged."),),
 )
 """The options of :class:`RecordSource`, passed as ``sources``."""
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from reconciler import __version__
 from reconciler.app.clusters.project_files import project_path
 from reconciler.app.clusters.targets import (
     ClusterTarget,
@@ -42,20 +41,13 @@ def show_plans(
     rows: "Sequence[FleetRow]" = (),
     verbose: bool = False,
 ) -> None:
-    """Print the plans of a run: one document in JSON and SARIF, one section per plan in text and Markdown.
+    """Print the plans of a run: one document in JSON, one section per plan in text and Markdown.
 
     Args:
         rows: All clusters of a run over several, failed ones included; printed as a summary.
     """
     if output == "json":
         console.document(_plan_documents(plans, rows))
-    elif output == "sarif":
-        from reconciler.render.sarif import plan_findings, sarif_document
-
-        findings = [
-            finding for plan in plans for finding in plan_findings(plan.preview, plan.recorded)
-        ]
-        console.document(sarif_document(findings, tool_version=__version__))
     elif output == "markdown":
         console.fact(_plans_as_markdown(plans, rows, verbose=verbose))
     else:

@@ -65,11 +65,6 @@ notify_options: Final = OptionPack(
             multiple=True,
         ),
         option(
-            "--notify-key env:NAME|file:PATH",
-            "Variable or file with the key that signs messages (HMAC-SHA256).",
-            name="key",
-        ),
-        option(
             "--remind-after DURATION",
             "Time after which unchanged drift is notified again.",
             DURATION,

@@ -37,8 +37,6 @@ OPTIONS: Final = frozenset(
         "storeKey",
         "ticketCache",
         "tokenauth",
-        "unsecuredLoginLifetimeSeconds",
-        "unsecuredLoginPrincipalClaimName",
         "useKeyTab",
         "username",
         "useTicketCache",

@@ -11,7 +11,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.base.backoff import Backoff
 from reconciler.base.installation import install_hint
@@ -19,12 +19,13 @@ from reconciler.base.protocols import Clock
 from reconciler.base.secret import Secret
 from reconciler.client.auth import jaas
 from reconciler.client.auth.jaas import LoginModule
-from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 from reconciler.client.auth.token import BearerToken, TokenSource, check_extensions
-from reconciler.client.auth.unsecured_tokens import UnsecuredTokens, is_unsecured_login
 from reconciler.client.configuration.settings import ClientSettings, Setting
 from reconciler.client.tls import context
 from reconciler.errors import AuthenticationError, ConfigError
+
+if TYPE_CHECKING:
+    from reconciler.client.auth.oidc import OidcSettings, OidcTokens
 
 Maker = Callable[[Clock], TokenSource]
 
@@ -32,7 +33,6 @@ _HANDLERS: Final = ("sasl.login.callback.handler.class", "sasl.client.callback.h
 _TWINS: Final = {
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler": "oidc",
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler": "oidc",
-    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler": "unsecured",
     "software.amazon.msk.auth.iam.IAMClientCallbackHandler": "msk",
     "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler": "msk",
     "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler": "oidc",
@@ -54,14 +54,19 @@ def from_settings(settings: ClientSettings, module: LoginModule | None) -> Maker
         ConfigError: A handler class has no equivalent here, or a required setting is missing.
     """
     options: Mapping[str, Secret] = {} if module is None else module.options
-    equivalent = _equivalent_key(settings)
-    if equivalent == "msk":
+    if _equivalent_key(settings) == "msk":
         return msk(settings, module)
-    if equivalent == "unsecured" or (not equivalent and is_unsecured_login(options)):
-        extensions = _extensions(settings, options)
-        return lambda clock: UnsecuredTokens(options, extensions, clock)
-    oidc = _oidc(settings, options)
-    return lambda clock: OidcTokens(oidc, clock)
+    if any(name.startswith("unsecuredLogin") for name in options):
+        raise settings.error(jaas.KEY, "unsecured tokens are not supported", hint=_FLOW_HINT)
+    try:  # needs an HTTP client, which other logins do not
+        oidc: Any = importlib.import_module("reconciler.client.auth.oidc")
+    except ImportError:
+        raise settings.error(
+            "sasl.mechanism", "a token endpoint needs the extra 'http'", hint=install_hint("http")
+        ) from None
+    make_tokens: type[OidcTokens] = oidc.OidcTokens
+    oidc_settings = _oidc(settings, options, oidc.OidcSettings)
+    return lambda clock: make_tokens(oidc_settings, clock)
 
 
 def refuse_handlers(settings: ClientSettings) -> None:
@@ -122,7 +127,7 @@ def msk(settings: ClientSettings, module: LoginModule | None) -> Maker:
 
 
 def _equivalent_key(settings: ClientSettings) -> str:
-    """Return ``oidc``, ``unsecured``, ``msk`` or "" if no handler is set."""
+    """Return ``oidc``, ``msk`` or "" if no handler is set."""
     equivalent = ""
     for key in _HANDLERS:
         name = settings.text(key)
@@ -145,7 +150,11 @@ def _equivalent_key(settings: ClientSettings) -> str:
     return equivalent
 
 
-def _oidc(settings: ClientSettings, options: Mapping[str, Secret]) -> OidcSettings:
+def _oidc(
+    settings: ClientSettings,
+    options: Mapping[str, Secret],
+    make: "Callable[..., OidcSettings]",
+) -> "OidcSettings":
     def first(key: str, *names: str) -> Secret | None:
         return settings.secret(key) or next(
             (options[name] for name in names if options.get(name)), None
@@ -164,7 +173,7 @@ def _oidc(settings: ClientSettings, options: Mapping[str, Secret]) -> OidcSettin
     scope = first("sasl.oauthbearer.scope", "scope", "oauth.scope")
     life = settings.seconds("sasl.login.retry.backoff.max.ms", 10.0)
     try:
-        return OidcSettings(
+        return make(
             url=url.reveal().strip() if url else "",
             client_id=client_id.reveal().strip() if client_id else "",
             client_secret=secret or Secret(""),

@@ -2,7 +2,7 @@
 
 A token endpoint's response must not become part of an exception: decoding errors keep their input, and `from None`
 only hides the chain from printing. Errors contain the status, the endpoint's ``error`` and ``error_description``,
-truncated and without secrets, never the body. Retries are those of :mod:`reconciler.base.http.retry`.
+truncated and without secrets, never the body. Retries are those of :mod:`reconciler.base.http.retry`. Needs the extra ``http``.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from typing import Final
 
 from reconciler.base import bounded_json
 from reconciler.base.backoff import Backoff
-from reconciler.base.http import blocking
 from reconciler.base.http.addresses import is_loopback
+from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, NoResponse
 from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, RetryPolicy, with_retries
 from reconciler.base.protocols import Clock
@@ -131,9 +131,9 @@ class OidcTokens:
             body=_form(settings),
             max_bytes=_MAX_ANSWER,
         )
-        response = await asyncio.to_thread(
-            blocking.send, request, seconds=settings.connect_seconds, tls=settings.tls
-        )
+        route = Route(tls=settings.tls)
+        async with HttpClient(seconds=settings.connect_seconds, route=route) as client:
+            response = await client.send(request)
         if isinstance(response, NoResponse):
             words = scrubbed(response.text, settings.client_secret)
             return Failure(error=AuthenticationError(words), is_retriable=response.is_transient)

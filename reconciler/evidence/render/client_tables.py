@@ -20,9 +20,8 @@ from reconciler.evidence.render.units import (
     type_text,
     units_text,
 )
-from reconciler.quota.entity import LEVEL_NAMES
-from reconciler.quota.precedence import Principal
-from reconciler.render.cluster_state import principal_text
+from reconciler.quota.entity import ENTITY_TYPES, LEVEL_NAMES
+from reconciler.quota.entity_forms import parts_text
 from reconciler.render.units import UNSET, count
 from reconciler.usage.demand_bounds import FigureBound
 from reconciler.usage.reports.client import ClientLimitRow, ClientReport, ThrottledRow
@@ -44,9 +43,9 @@ PATCH_DESCRIPTION: Final = (
 
 
 def client_text(report: ClientReport) -> str:
-    """Return the names of the client: ``user=alice client-id=shop``."""
-    names = (report.user or None, report.client_id or None, report.ip or None)
-    return principal_text(Principal(user=names[0], client_id=names[1], ip=names[2]))
+    """Return the names of the client: ``user=alice,client-id=shop``."""
+    names = zip(ENTITY_TYPES, (report.user, report.client_id, report.ip), strict=True)
+    return parts_text(tuple((kind, name) for kind, name in names if name))
 
 
 def headline(report: ClientReport) -> str:

@@ -8,10 +8,9 @@ import pyarrow.compute as pc
 from reconciler.evidence.store import quota_snapshots, recorded_window, sample_columns
 from reconciler.evidence.store.lake import Lake
 from reconciler.quota.entity_forms import canonical_text
-from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState
 from reconciler.usage.kernel.series import COLUMNS
-from reconciler.usage.reports.client_throttling import ClientEvidence, is_own
+from reconciler.usage.reports.client_throttling import ClientEvidence, ClientNames, is_own
 from reconciler.usage.tables import USAGE_SAMPLE
 from reconciler.usage.tags import Bucket, entities_of
 
@@ -20,7 +19,7 @@ _SERIES: Final = ("quota_type", *sample_columns.BUCKET, "broker_id")
 
 
 def client_evidence(
-    lake: Lake, cluster_id: str, client: Principal, from_ms: int, to_ms: int
+    lake: Lake, cluster_id: str, client: ClientNames, from_ms: int, to_ms: int
 ) -> ClientEvidence:
     """Return the evidence of one client in a window of a cluster.
 
@@ -29,9 +28,8 @@ def client_evidence(
         QuotaValueError: A sample is duplicated or out of range.
     """
     window = recorded_window.opened(lake, cluster_id, from_ms, to_ms)
-    names = (client.user, client.client_id, client.ip)
     row_filter = (pc.field("ts_ms") >= from_ms) & (pc.field("ts_ms") < to_ms)
-    for column, name in zip(_NAMES, names, strict=True):
+    for column, name in zip(_NAMES, client, strict=True):
         row_filter &= pc.field(column).isin(pa.array(["", *([name] if name else [])], pa.string()))
     rows = lake.read(window.samples, [*_SERIES, *COLUMNS], row_filter, table=USAGE_SAMPLE)
     buckets_by_type = {

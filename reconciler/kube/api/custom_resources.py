@@ -163,7 +163,7 @@ def finalizer_place(obj: Obj) -> int:
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """Return the labels; guards may select by them. A change of labels does not change the generation."""
+    """Return the labels; documents select clusters by them. A change of labels does not change the generation."""
     labels = metadata_of(obj).get("labels")
     return labels if isinstance(labels, Mapping) else _NO_LABELS
 

@@ -16,7 +16,6 @@ from reconciler.kube.api.custom_resources import (
     document_of,
     excess_of,
     is_terminating,
-    labels_of,
     name_of,
     namespace_of,
     request_state,
@@ -212,12 +211,10 @@ def _read(obj: Obj) -> ClientQuota | tuple[str, ...]:
         return shortened([problem.message for problem in problems]) or (
             "it does not match the schema",
         )
-    labels = tuple(sorted(labels_of(obj).items()))
     declaration = replace(
         quota.declaration,
         document=document_of(obj),
         lines=NO_LINES,
-        labels=labels,
         selections=selections_of(obj),
     )
     return replace(quota, declaration=declaration)

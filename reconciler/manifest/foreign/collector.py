@@ -106,6 +106,7 @@ class ImportCollector:
         self._found: dict[Entity, Declaration] = {}
         self._losses: list[ImportRemark] = []
         self._notes: list[ImportRemark] = []
+        self._paths: set[str] = set()
 
     def result(self) -> ImportResult:
         """Return everything so far, sorted; documents have the names that an export of the same entities has."""
@@ -119,14 +120,33 @@ class ImportCollector:
             notes=tuple(sorted(self._notes, key=_place)),
         )
 
+    def understand(self, place: Place) -> None:
+        """Record that something in a file is of the tool, also if it has no quotas."""
+        self._paths.add(place.path)
+
+    def skip(self, place: Place, kind: str, name: str) -> None:
+        """Pass over a resource that the reader does not read; it is a loss if its kind is about quotas."""
+        if "quota" in kind.casefold():
+            self.lose(
+                place, f"{kind} {name} is not a supported resource; declare its quotas by hand"
+            )
+
+    def lose_files_without_content(self, files: Files, message: str) -> None:
+        """Add a loss for each file in which the reader understood nothing."""
+        for path, _ in files:
+            if path not in self._paths:
+                self.lose(FileLine(path, 0), message)
+
     def lose(self, place: Place, text: str, subject: Parts = ()) -> None:
         """Add a loss."""
+        self.understand(place)
         self._losses.append(
             ImportRemark(path=place.path, line=place.line, text=text, about=subject)
         )
 
     def note(self, place: Place, text: str, subject: Parts = ()) -> None:
         """Add a note about a limit that was read."""
+        self.understand(place)
         self._notes.append(ImportRemark(path=place.path, line=place.line, text=text, about=subject))
 
     @contextmanager
@@ -140,6 +160,7 @@ class ImportCollector:
 
     def add(self, place: Place, quota_limits: Iterable[ImportedLimit], slots: Slots) -> None:
         """Add the limits of one entity. Those that a manifest cannot declare become losses."""
+        self.understand(place)
         user, client_id, ip = (slots.get(kind, ABSENT) for kind in ENTITY_TYPES)
         entity_parts = parts(Entity((user, client_id, ip)))
         quota_limits = tuple(quota_limits)

@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.errors import ManifestErrors, Problem
 from reconciler.manifest.foreign import json_nodes
-from reconciler.manifest.foreign.collector import FileLine, Files, ImportedLimit, Place
+from reconciler.manifest.foreign.collector import Files, ImportedLimit
 from reconciler.manifest.syntax import scalars, yaml_parser
 from reconciler.manifest.syntax.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -33,11 +33,6 @@ class DocumentTree:
     def is_mapping(self) -> bool:
         """Whether it is a mapping."""
         return isinstance(self.node, MappingNode)
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a list."""
-        return isinstance(self.node, SequenceNode)
 
     @property
     def is_null(self) -> bool:
@@ -146,51 +141,35 @@ def limits(
         live: Whether the numbers are printed float64s.
     """
     return [
-        read_limit(field, value, keys, live=live)
+        ImportedLimit(
+            key=field if keys is None else keys.get(field, field),
+            text=value.scalar_text(),
+            line=value.line,
+            live=live,
+            is_known=keys is None or field in keys,
+        )
         for field, value in (tree.fields() if tree is not None else ())
         if not value.is_null
     ]
 
 
-def read_limit(
-    field: str, value: DocumentTree, keys: Mapping[str, str] | None = None, *, live: bool = False
-) -> ImportedLimit:
-    """Return one limit; see :func:`limits`."""
-    is_known = keys is None or field in keys
-    key = field if keys is None else keys.get(field, field)
-    return ImportedLimit(
-        key=key, text=value.scalar_text(), line=value.line, live=live, is_known=is_known
-    )
-
-
-def only_cluster(
-    places_by_cluster: Mapping[str, Place],
-    cluster: str | None,
-    subject: str,
-    *,
-    must_choose: bool = False,
-) -> None:
-    """Refuse to mix the quotas of several clusters.
+def only_cluster(places: Mapping[str, DocumentTree], cluster: str | None, subject: str) -> None:
+    """Refuse to mix the quotas of several clusters, and a cluster that no resource has.
 
     Args:
-        places_by_cluster: Cluster (with the tool's name) to a place where it occurs.
+        places: Cluster (with the tool's name) to a resource of it.
         subject: The tool's term for such a cluster.
-        must_choose: Whether even a single one must be chosen, because the tool requires it.
 
     Raises:
         ManifestErrors: Several and none chosen, or the chosen one is not among them.
     """
-    names = ", ".join(sorted(places_by_cluster))
-    if cluster is None and (must_choose or len(places_by_cluster) > 1):
+    first = next(iter(places.values()), None)
+    path, line = ("", 0) if first is None else (first.path, first.line)
+    names = ", ".join(sorted(places))
+    if cluster is None and len(places) > 1:
         message = f"the quotas are for several clusters ({subject}): {names}"
-        raise ManifestErrors(
-            [_at(places_by_cluster, message)], hint="choose one with --source-cluster"
-        )
-    if cluster is not None and cluster not in places_by_cluster:
+        hint = "choose one with --source-cluster"
+        raise ManifestErrors([Problem(path, line, 0, message)], hint=hint)
+    if cluster is not None and cluster not in places:
         message = f"there is no {subject} {cluster!r}; there is {names or 'none'}"
-        raise ManifestErrors([_at(places_by_cluster, message)])
-
-
-def _at(places_by_cluster: Mapping[str, Place], message: str) -> Problem:
-    place = next(iter(places_by_cluster.values()), FileLine("", 0))
-    return Problem(place.path, place.line, 0, message)
+        raise ManifestErrors([Problem(path, line, 0, message)])

@@ -32,18 +32,25 @@ _TYPES: Final[dict[str, tuple[bool | None, bool | None]]] = {
 
 
 def read(files: Files, collector: ImportCollector) -> None:
-    """Read every quota; resources of other kinds are skipped."""
+    """Read every quota."""
     for document in all_documents(files):
         with collector.entry():
             kind = document.text_field("kind") or ""
-            if not (document.text_field("apiVersion") or "").startswith(API):
-                continue
-            if kind == f"{KIND}List":
+            is_of_kafka = (document.text_field("apiVersion") or "").startswith(API)
+            if is_of_kafka and kind == f"{KIND}List":
+                collector.understand(document)
                 for resource in document.need("items").items():
                     with collector.entry():
                         _read_resource(resource, collector)
-            elif kind == KIND:
+            elif is_of_kafka and kind == KIND:
                 _read_resource(document, collector)
+            else:
+                collector.skip(document, kind, _name(document))
+
+
+def _name(document: DocumentTree) -> str:
+    name = document.find("metadata", "name")
+    return "" if name is None else name.text()
 
 
 def _read_resource(resource: DocumentTree, collector: ImportCollector) -> None:

@@ -1,7 +1,8 @@
-"""The output of ``kafka-configs --describe``, line by line.
+"""The output of ``kafka-configs --describe``, line by line; a file of ``--alter`` commands is read as a script.
 
-Source: ConfigCommand.describeQuotaConfigs of apache/kafka (trunk of 2024-10-25); lines that begin with
-"Configs for" are read, too. A describe is strict and shows one form of entity, so several outputs can be passed in.
+Source: ConfigCommand of apache/kafka: describeQuotaConfigs of 2024-10-25, the form of 0.10 to 2.5 ("Configs for default
+client-id are a=1,b=2"), and that of 0.9 ("Configs for clients:mobile are a=1"). A describe is strict and shows one form
+of entity, so several outputs can be passed in.
 
 Names are printed unescaped between single quotes, so a name with a quote can make a line ambiguous.
 Then the reading without a quote in a name is used, if there is one, with a note that the line has another
@@ -13,22 +14,30 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.manifest.foreign.collector import FileLine, Files, ImportCollector, ImportedLimit
+from reconciler.manifest.foreign.kafka_configs_script import is_script, read_script
 from reconciler.quota.entity import ABSENT, DEFAULT, ENTITY_TYPES, Entity, Slot, parts
 
 _LINE: Final = re.compile(r"(?:Quota configs|Configs) for (.*)")
-_NO_QUOTA: Final = re.compile(r"(?:SCRAM credential configs for|Error retrieving SCRAM) .*|\s*")
+_SCRAM: Final = ("SCRAM credential configs for ", "Error retrieving SCRAM ")
 _LIMIT: Final = r"[^=,\s]+=(?:-?[0-9]+(?:\.[0-9]+)?(?:E-?[0-9]+)?|NaN|-?Infinity)"
-_LIMITS: Final = re.compile(rf"(?:{_LIMIT}(?:, {_LIMIT})*)?")
+_LIMITS: Final = re.compile(rf"(?:{_LIMIT}(?:, ?{_LIMIT})*)?")
+_COMMA: Final = re.compile(", ?")
+_NOISE: Final = ("Defaulted container ", "OpenJDK 64-Bit Server VM warning: ")
+"""Lines of kubectl and of the Java VM begin so."""
 _ARE: Final = re.compile(r" are(?: |\Z)")
 _USER: Final = "user-principal"
 _CLIENT: Final = "client-id"
 _IP: Final = "ip"
+_CLIENTS_OF_0_9: Final = "clients:"
 _Slots = tuple[Slot, Slot, Slot]
 
 
 def read(files: Files, collector: ImportCollector) -> None:
     """Read the limits of every line."""
     for path, text in files:
+        if is_script(text):
+            read_script(path, text, collector)
+            continue
         for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
             _read_line(FileLine(path, number), line.removesuffix("\r"), collector)
 
@@ -36,7 +45,9 @@ def read(files: Files, collector: ImportCollector) -> None:
 def _read_line(place: FileLine, line: str, collector: ImportCollector) -> None:
     match = _LINE.fullmatch(line)
     if match is None:
-        if _NO_QUOTA.fullmatch(line) is None:
+        if line.startswith(_SCRAM):
+            collector.understand(place)
+        elif line.strip() and not line.startswith(_NOISE):
             # The line itself is not repeated: it may contain anything, credentials too.
             collector.lose(
                 place, "not a line about quotas; a name with a line break looks like this, too"
@@ -68,7 +79,7 @@ def _read_line(place: FileLine, line: str, collector: ImportCollector) -> None:
     quota_limits = [
         ImportedLimit(key=key, text=value, line=place.line, live=True)
         for key, _, value in (
-            assignment.partition("=") for assignment in limits.split(", ") if assignment
+            assignment.partition("=") for assignment in _COMMA.split(limits) if assignment
         )
     ]
     collector.add(place, quota_limits, dict(zip(ENTITY_TYPES, slots, strict=True)))
@@ -84,6 +95,8 @@ def _readings(text: str) -> Iterator[tuple[_Slots, str]]:
 
 
 def _entities(head: str) -> Iterator[_Slots]:
+    if head.startswith(_CLIENTS_OF_0_9) and len(head) > len(_CLIENTS_OF_0_9):
+        yield ABSENT, head.removeprefix(_CLIENTS_OF_0_9), ABSENT
     if (user := _slot(_USER, head)) is not ABSENT:
         yield user, ABSENT, ABSENT
     if (client_id := _slot(_CLIENT, head)) is not ABSENT:
@@ -98,7 +111,7 @@ def _entities(head: str) -> Iterator[_Slots]:
 
 def _slot(words: str, text: str) -> Slot:
     """Return one slot; ``ABSENT`` if the text is not one."""
-    if text == f"the default {words}":
+    if text in {f"the default {words}", f"default {words}"}:
         return DEFAULT
     before = f"{words} '"
     is_named = len(text) > len(before) and text.startswith(before) and text.endswith("'")

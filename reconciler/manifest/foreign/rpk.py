@@ -17,6 +17,7 @@ def read(files: Files, collector: ImportCollector) -> None:
     """Read every quota."""
     for document in all_documents(files):
         if document.is_mapping and not list(document.fields()):
+            collector.understand(document)
             continue  # the output of rpk without quotas
         for quota in document.need("quotas").items():
             with collector.entry():

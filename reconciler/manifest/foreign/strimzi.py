@@ -32,7 +32,7 @@ _KEYS: Final = {
 
 
 def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> None:
-    """Read the quotas of every KafkaUser and Kafka; other resources are skipped.
+    """Read the quotas of every KafkaUser and Kafka.
 
     Args:
         cluster: Only resources of this Strimzi cluster; ``None`` = there must be only one.
@@ -42,6 +42,10 @@ def read(files: Files, collector: ImportCollector, *, cluster: str | None) -> No
     for document in all_documents(files):
         for resource in _resources(document):
             with collector.entry():
+                if not _is_read(resource):
+                    collector.skip(resource, resource.text_field("kind") or "", _name(resource))
+                    continue
+                collector.understand(resource)
                 of = _cluster(resource)
                 if _quotas(resource) is None:
                     continue
@@ -62,10 +66,18 @@ def _resources(document: DocumentTree) -> Iterator[DocumentTree]:
     if document.text_field("kind") in _LISTS and items is not None:
         for item in items.items():
             yield from _resources(item)
-    elif (document.text_field("apiVersion") or "").startswith(API) and document.text_field(
-        "kind"
-    ) in _KINDS:
+    else:
         yield document
+
+
+def _is_read(resource: DocumentTree) -> bool:
+    is_of_strimzi = (resource.text_field("apiVersion") or "").startswith(API)
+    return is_of_strimzi and resource.text_field("kind") in _KINDS
+
+
+def _name(resource: DocumentTree) -> str:
+    name = resource.find("metadata", "name")
+    return "" if name is None else name.text()
 
 
 def _cluster(resource: DocumentTree) -> str:

@@ -6,17 +6,7 @@ from typing import Final, Protocol
 
 from reconciler.errors import ManifestErrors, Problem, UsageError
 from reconciler.manifest.document import DEFAULT_NAMESPACE
-from reconciler.manifest.foreign import (
-    ansible,
-    helmsman,
-    jikkou,
-    julie,
-    kafka_configs,
-    kafka_ui,
-    rpk,
-    strimzi,
-    terraform,
-)
+from reconciler.manifest.foreign import jikkou, kafka_configs, rpk, strimzi, terraform
 from reconciler.manifest.foreign.collector import Files, ImportCollector, ImportResult
 
 
@@ -40,11 +30,7 @@ TOOLS: Final[Mapping[str, Callable[[Files, ImportCollector], None] | ClusterForm
     "rpk": rpk.read,
     "jikkou": jikkou.read,
     "strimzi": ClusterFormat(read=strimzi.read, cluster="the label strimzi.io/cluster"),
-    "terraform": ClusterFormat(read=terraform.read, cluster="the provider, as kafka.prod"),
-    "ansible": ansible.read,
-    "helmsman": ClusterFormat(read=helmsman.read, cluster="its --cluster"),
-    "julie": julie.read,
-    "kafka-ui": kafka_ui.read,
+    "terraform": ClusterFormat(read=terraform.read, cluster="the provider in a state file"),
 }
 """Each tool with its reader."""
 
@@ -75,10 +61,9 @@ def read_files(
         reader(files, collector)
     else:
         raise UsageError(f"files of {tool} are for one cluster; remove --source-cluster")
+    message = f"nothing about quotas as {tool} writes them"
     imported = collector.result()
     if not (imported.declarations or imported.losses or imported.notes):
-        problems = [
-            Problem(path, 0, 0, f"nothing about quotas as {tool} writes them") for path, _ in files
-        ]
-        raise ManifestErrors(problems)
-    return imported
+        raise ManifestErrors([Problem(path, 0, 0, message) for path, _ in files])
+    collector.lose_files_without_content(files, message)
+    return collector.result()

@@ -14,7 +14,7 @@ from reconciler.manifest.rules.cluster import seconds_of
 from reconciler.quota.grants import Permission, TenantGrant, granted_ranges
 from reconciler.quota.keys import FIELDS, Key
 from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
-from reconciler.quota.planner.guards import Guards, LabelRule, NewlyUnlimited, Protection
+from reconciler.quota.planner.guards import Guards, NewlyUnlimited, Protection
 from reconciler.quota.planner.value_ranges import ValueRange
 from reconciler.quota.policy import DriftMode, IgnoreRule, Policy, Rules
 
@@ -231,10 +231,6 @@ def _guards(spec: Spec, granted: tuple[ValueRange, ...]) -> Guards:
         protected=tuple(
             Protection(entities=pattern_of(rule_spec), reason=rule_spec.get("reason", ""))
             for rule_spec in spec.get("protected", ())
-        ),
-        required_labels=tuple(
-            LabelRule(entities=pattern_of(label_spec), labels=tuple(label_spec["labels"]))
-            for label_spec in spec.get("requiredLabels", ())
         ),
         bounds=tuple(
             bound

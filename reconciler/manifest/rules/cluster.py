@@ -105,13 +105,12 @@ _PATTERNS: Final = (
     ("ignore", "*"),
     ("tenants", "*", "entities", "*"),
     ("guards", "protected", "*"),
-    ("guards", "requiredLabels", "*"),
     ("guards", "bounds", "*"),
 )
 
 
 def _field_name(at: tuple[str, ...]) -> str:
-    return at[1] if at[1] in {"protected", "requiredLabels"} else at[0]
+    return at[1] if at[1] == "protected" else at[0]
 
 
 _BOUNDS: Final = (

@@ -40,7 +40,6 @@ class Guard(StrEnum):
     BOUNDS_RANGE = "bounds.range"
     PROTECTED = "protectDefaults"
     PROTECTED_ENTITIES = "protected"
-    REQUIRED_LABELS = "requiredLabels"
     EMPTY_DESIRED = "allowEmpty"
     TWIN_SPELLING = "twinSpelling"
     DEFINITION = "definition"
@@ -58,7 +57,6 @@ ALLOWED_WITH: Final[Mapping[Guard, str]] = {
     Guard.BOUNDS_RANGE: "guards.bounds",
     Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
     Guard.PROTECTED_ENTITIES: "guards.protected",
-    Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
     Guard.EMPTY_DESIRED: "--allow-empty",
     Guard.TWIN_SPELLING: "removal of the other form of the address",
     Guard.DEFINITION: "an installed ClientQuota definition",
@@ -75,14 +73,6 @@ class Protection:
 
     entities: EntityPattern  # the protected entities
     reason: str = ""  # the configured reason, or ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRule:
-    """Labels that the documents of some entities must have, for example an owner or an approval."""
-
-    entities: EntityPattern
-    labels: tuple[str, ...]  # names of the labels; a label with an empty value counts as missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +107,6 @@ class Guards:
     # Entities that no plan may change.
     protected: tuple[Protection, ...] = field(default_factory=tuple[Protection, ...])
     # Labels that the documents of some entities need; all matching rules apply.
-    required_labels: tuple[LabelRule, ...] = field(default_factory=tuple[LabelRule, ...])
 
     def __post_init__(self) -> None:
         for name, number, least in (
@@ -162,7 +151,6 @@ def check(
         *too_many_removals(sum(change.removes for change in planned), plan.owned_pairs, guards),
         *_default_violations(planned, guards),
         *_protection_violations(planned, guards.protected),
-        *_label_violations(planned, guards.required_labels),
         *_value_violations(written_changes, guards),
         *_effect_violations(planned, guards, before, apply_to(before, plan.changes)),
         *_ip_alias_violations(plan, live),
@@ -229,29 +217,6 @@ def _protection_violations(
                 message = f"{change.action} on a protected entity{reason}"
                 violations.append(_violation_of(change, Guard.PROTECTED_ENTITIES, message))
                 break
-    return violations
-
-
-def _label_violations(
-    changes: Iterable[QuotaChange], rules: Sequence[LabelRule]
-) -> list[Violation]:
-    """Return changes whose document lacks a required label. A removal has no document any more, so it needs none."""
-    if not rules:
-        return []
-    violations: list[Violation] = []
-    for change in changes:
-        claim = change.claim
-        if claim is None or change.removes:
-            continue
-        label_names = {name for name, text in claim.labels if text}
-        needed = [
-            name for rule in rules if rule.entities.matches(change.entity) for name in rule.labels
-        ]
-        missing = [name for name in dict.fromkeys(needed) if name not in label_names]
-        if missing:
-            kind = "label" if len(missing) == 1 else "labels"
-            message = f"its document {claim.document} lacks the {kind} {', '.join(missing)}"
-            violations.append(_violation_of(change, Guard.REQUIRED_LABELS, message))
     return violations
 
 

@@ -1,6 +1,7 @@
 """The impact of a plan: principals with another limit, direction of each change, limits that never apply, metrics that end."""
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -135,6 +136,15 @@ class HidingOrphan:
     total: int  # their number
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnmatchedClientId:
+    """A limit whose client id no known client has, while the ids of several begin with it, as Kafka Streams makes them."""
+
+    entity: Entity
+    total: int  # the number of known ids that begin with it
+    example: str  # the first of them
+
+
 NAMED_RULES: Final = 8
 """Maximum number of hidden limits that are listed; an orphan of a user may hide those of every client-id."""
 
@@ -153,6 +163,7 @@ class Impact:
     principal_count: int  # number of principals that were resolved
     # What orphans hide, in plan order; orphans that hide nothing are omitted.
     hiding: tuple[HidingOrphan, ...] = ()
+    unmatched: tuple[UnmatchedClientId, ...] = ()  # of the limits that the plan sets, in plan order
 
     def count(self, direction: Direction) -> int:
         """Return the number of changes with this direction."""
@@ -186,7 +197,31 @@ def assess(
         silent=_silent_keys(plan, live, after),
         principal_count=len(principals),
         hiding=_hiding_orphans(plan, after, desired or DesiredState()),
+        unmatched=tuple(_unmatched_client_ids(plan, principals)),
     )
+
+
+def _unmatched_client_ids(
+    plan: Plan, principals: Iterable[Principal]
+) -> Iterator[UnmatchedClientId]:
+    ids_by_user: dict[str | None, set[str]] = {None: set()}
+    for principal in principals:
+        if principal.client_id:
+            ids_by_user[None].add(principal.client_id)
+            ids_by_user.setdefault(principal.user, set()).add(principal.client_id)
+    sorted_ids = {user: sorted(ids) for user, ids in ids_by_user.items()}
+    for subject in dict.fromkeys(change.entity for change in plan.changes if not change.removes):
+        user, client_id, _ = subject
+        if isinstance(client_id, str):
+            known_ids = sorted_ids.get(user if isinstance(user, str) else None, [])
+            first = bisect_left(known_ids, client_id)
+            total = bisect_left(known_ids, f"{client_id}\U0010ffff") - first
+            if total >= MANY_IDS and known_ids[first] != client_id:
+                yield UnmatchedClientId(entity=subject, total=total, example=known_ids[first])
+
+
+MANY_IDS: Final = 2
+"""Fewest known client ids that make a limit of their common beginning look like a mistake."""
 
 
 def principals_with_quotas(state: QuotaState) -> frozenset[Principal]:
@@ -263,7 +298,7 @@ def _typical_client(subject: Entity) -> Principal:
         slot if isinstance(slot, str) else _STRANGER if slot is DEFAULT else None
         for slot in subject
     )
-    return Principal(user=user, client_id=client_id, ip=ip)
+    return Principal(user=_STRANGER if ip is user is None else user, client_id=client_id, ip=ip)
 
 
 _STRANGER: Final = "\0"

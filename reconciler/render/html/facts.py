@@ -17,7 +17,7 @@ from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.cause_text import REASONS, SECTIONS, SectionKind, counts, sections
 from reconciler.render.html.history import ChangeHistory
-from reconciler.render.impact_rows import SHARING
+from reconciler.render.impact_rows import SHARING, impact_lines
 from reconciler.render.json_values import Json
 from reconciler.render.lookup_table import PageLookup
 from reconciler.render.recorded_use import RecordedUse, recorded_facts
@@ -27,7 +27,6 @@ from reconciler.render.rows import (
     finding_rows,
     headline,
     hiding_notes,
-    impact_lines,
     summary,
 )
 from reconciler.render.units import age, instant, number

@@ -16,7 +16,7 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, Preview
 from reconciler.render.cause_text import SECTIONS, counts
-from reconciler.render.impact_rows import client_entity
+from reconciler.render.impact_rows import client_entity, unmatched_lines
 from reconciler.render.markdown.comment import (
     GITHUB_LIMIT,
     MOST_REASONS,
@@ -205,6 +205,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
         ]
         hidden = len(impact.new_shadows)
         lines += [f"{count(hidden, 'limit')} can never apply after this plan."] if hidden else []
+        lines += map(prose, unmatched_lines(impact))
     lines += [
         f"{markdown(warning.place)}: {prose(warning.message)}"
         for warning in preview.open_advice

@@ -8,7 +8,7 @@ function lookupSection(look) {
   const now = indexOf(look.quotas.map((row) => [facts.entities[row[0]], row.slice(1, 6)]));
   const after = changed(now, look.changes.map((row) => [facts.entities[row[0]], row[1], row[4]]));
   const fields = {
-    user: field("User", "principal name, without User:", 0, now, after),
+    user: field("User", "principal name, without User:; ANONYMOUS if empty", 0, now, after),
     clientId: field("Client id", "as the client sends it", 1, now, after),
     ip: field("Address", "ip it connects from", 2, now, after),
   };
@@ -68,6 +68,7 @@ function showAnswer(answer, look, now, after, fields) {
     answer.replaceChildren(element("p.quiet", {}, "Type a user, a client id or an address, or press an entity in any table."));
     return;
   }
+  if (given.clientId !== null) given.user ??= "ANONYMOUS"; // reconciler/quota/precedence.py, Principal
   performance.mark("kquota-asked");
   const before = resolve(now, given);
   const later = look.changes.length ? resolve(after, given) : null;

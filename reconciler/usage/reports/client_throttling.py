@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from reconciler.quota.entity import Entity, level
 from reconciler.quota.entity_forms import canonical_text
-from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState
 from reconciler.usage.fetches import WINDOW_SECONDS
 from reconciler.usage.kernel.series import SampleSeries
@@ -57,20 +56,24 @@ class ClientEvidence:
     reason: str = ""  # why nothing was recorded of any client; "" = something was
 
 
-def is_own(client: Principal, bucket: Bucket) -> bool:
+class ClientNames(NamedTuple):
+    """The names that select what was recorded of a client; ``None`` selects only what was recorded without the name."""
+
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+
+
+def is_own(client: ClientNames, bucket: Bucket) -> bool:
     """Whether all names of a bucket are names of the client."""
-    pairs = (
-        (bucket.user, client.user),
-        (bucket.client_id, client.client_id),
-        (bucket.ip, client.ip),
-    )
+    names = (bucket.user, bucket.client_id, bucket.ip)
     return bucket.kind is not GroupKind.NONE and all(
-        name in {"", client_name} for name, client_name in pairs
+        name in {"", client_name} for name, client_name in zip(names, client, strict=True)
     )
 
 
 def client_report(
-    client: Principal,
+    client: ClientNames,
     evidence: ClientEvidence,
     tier_of: Callable[[Bucket], Tier],
     *,
@@ -126,7 +129,7 @@ class _RecordedBucket(NamedTuple):
     brokers: Mapping[str, SampleSeries]
 
 
-def _own_series(client: Principal, series: ClientSeries) -> Iterator[_RecordedBucket]:
+def _own_series(client: ClientNames, series: ClientSeries) -> Iterator[_RecordedBucket]:
     for kind, buckets in sorted(series.items()):
         for bucket in sorted(bucket for bucket in buckets if is_own(client, bucket)):
             brokers = {broker: samples for broker, samples in buckets[bucket].items() if samples}

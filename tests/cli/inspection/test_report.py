@@ -132,7 +132,6 @@ def test_several_clusters_are_one_page(kquota, folder, sandbox):
         (("--offline",), "must be used together"),
         (("--snapshot", "prod.json"), "must be used together"),
         (("--history", "none.jsonl"), "none.jsonl cannot be read"),
-        (("--since", "HEAD", "--bootstrap-server", "localhost:1"), "--since needs manifests"),
     ],
 )
 def test_a_report_that_cannot_be_made_is_refused_with_a_message(kquota, prod, arguments, message):

@@ -111,6 +111,45 @@ def test_the_output_counts_imported_refused_and_covered_data(kquota, project, fo
     assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
 
 
+WITHOUT_RULES = {
+    recorded_use.RATE: "kafka_server_Produce_byte_rate",
+    recorded_use.DELAY: "kafka_server_Produce_throttle_time",
+    recorded_use.IDENTITY: "kafka_server_app_info_StartTimeMs",
+}
+"""The names of the JMX agent without rules."""
+
+
+def without_rules(folder, write=str):
+    """An export of the JMX agent without rules; `write` changes names."""
+    series = [
+        (
+            write(WITHOUT_RULES.get(name, name)),
+            {label: value for label, value in labels.items() if label != "resource"},
+            points,
+        )
+        for name, labels, points in SERIES
+    ]
+    path = folder / "agent.om"
+    path.write_text(recorded_use.openmetrics(series))
+    return path
+
+
+@pytest.mark.parametrize("write", [str, str.lower])
+def test_the_names_of_the_agent_without_rules_are_read(kquota, project, folder, write):
+    done = ingest(kquota, "--file", without_rules(folder, write))
+    assert done.code == 0, done.err
+    assert "2023-11-14 80 samples, assembled; covered: broker 1 0.7 %, broker 2 0.7 %" in done.out
+
+
+def test_a_run_in_which_nothing_is_usable_is_an_error_each_time(kquota, project, folder):
+    lost = without_rules(folder, lambda name: name.replace("app_info_StartTimeMs", "started"))
+    for _ in range(2):
+        done = ingest(kquota, "--file", lost)
+        assert done.code == 1
+        assert "nothing that was read can be used" in done.err
+        assert "whose broker nothing identifies" in done.err
+
+
 def test_a_repeated_import_reports_no_new_data(kquota, project, export):
     ingest(kquota, "--file", export)
     done = ingest(kquota, "--file", export)

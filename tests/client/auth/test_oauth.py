@@ -1,8 +1,6 @@
 """OAUTHBEARER and MSK from settings: the created token source, and refused settings."""
 
 import asyncio
-import base64
-import json
 import sys
 import types
 
@@ -11,7 +9,6 @@ import pytest
 from reconciler.client import BearerToken, ClientConfig
 from reconciler.client.auth.oidc import OidcTokens
 from reconciler.client.auth.sasl import OAuthBearer
-from reconciler.client.auth.unsecured_tokens import UnsecuredTokens
 from reconciler.errors import AuthenticationError, ConfigError
 from tests.fakes.clock import FakeClock
 
@@ -192,44 +189,10 @@ def test_settings_that_cannot_work_are_refused_by_name(
     assert "pl4nted" not in str(caught.value) + caught.value.hint
 
 
-def test_unsecured_tokens_equal_those_of_kafkas_own_handler() -> None:
-    clock = FakeClock()
-    tokens = source(
-        {
-            "sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="alice" unsecuredLoginNumberClaim_n="5"'
-            ' unsecuredLoginListClaim_scope=",a,b" unsecuredLoginLifetimeSeconds="60" extension_x="y";'
-        },
-        clock,
-    )
-    assert isinstance(tokens, UnsecuredTokens)
-    token = fetch(tokens)
-    header, claims, signature = token.value.reveal().split(".")
-    assert json.loads(base64.urlsafe_b64decode(header + "==")) == {"alg": "none"}
-    assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {
-        "sub": "alice",
-        "n": 5.0,
-        "scope": ["a", "b"],
-        "iat": clock.now(),
-        "exp": clock.now() + 60,
-    }
-    assert signature == ""
-    assert (token.expires_at, token.extensions) == (clock.now() + 60, {"x": "y"})
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ('unsecuredLoginStringClaim_x="y"', "unsecuredLoginStringClaim_sub is missing"),
-        (
-            'unsecuredLoginStringClaim_sub="a" unsecuredLoginLifetimeSeconds="soon"',
-            "is not a number",
-        ),
-        ('unsecuredLoginStringClaim_sub="a" unsecuredLoginNumberClaim_n="x"', "is not a number"),
-    ],
-)
-def test_unsecured_tokens_require_a_subject_and_numbers(options: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        source({"sasl.jaas.config": f"{MODULE} {options};"})
+def test_unsecured_tokens_are_refused() -> None:
+    jaas = f'{MODULE} unsecuredLoginStringClaim_sub="alice";'
+    with pytest.raises(ConfigError, match="unsecured tokens are not supported"):
+        source({"sasl.jaas.config": jaas})
 
 
 PACKAGE = "aws_msk_iam_sasl_signer"
@@ -330,3 +293,10 @@ def test_msk_without_its_extra_names_the_install_command(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, PACKAGE, None)
     with pytest.raises(ConfigError, match="needs the extra 'msk'"):
         source(IAM)
+
+
+def test_a_token_endpoint_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reconciler.client.auth.oidc", None)
+    with pytest.raises(ConfigError, match="needs the extra 'http'") as caught:
+        source(BASE | URL)
+    assert "http" in caught.value.hint

@@ -13,7 +13,6 @@ from reconciler.errors import (
     BrokerError,
     ClientError,
     ConnectError,
-    OutcomeUnknown,
     RequestTimeout,
     TlsError,
 )
@@ -28,7 +27,6 @@ from reconciler.wire.error_codes import ERROR_CODES, NOT_CONTROLLER, UNKNOWN_SER
         (RequestTimeout("a new connection would dodge the quota", phase="throttled"), False),
         (TlsError("certificate"), False),
         (AuthenticationError("password"), False),
-        (OutcomeUnknown("sent"), False),
         (BrokerError("elsewhere", code=NOT_CONTROLLER), True),
     ],
 )

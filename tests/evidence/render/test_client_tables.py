@@ -17,29 +17,29 @@ REPORT = client_page()
         (
             {},
             (
-                "user=etl client-id=loader: throttled at 2026-11-18 06:00 UTC on broker 1: produce,"
+                "user=etl,client-id=loader: throttled at 2026-11-18 06:00 UTC on broker 1: produce,"
                 " limit 20 MiB/s of user=etl,client-id=loader; requests waited 1 s on average"
             ),
         ),
         (
             {"at_ms": REPORT.from_ms},
             (
-                "user=etl client-id=loader: no throttling was recorded at 2026-11-18 00:00 UTC;"
+                "user=etl,client-id=loader: no throttling was recorded at 2026-11-18 00:00 UTC;"
                 " the nearest time is 2026-11-18 05:00 UTC for 2 h"
             ),
         ),
-        ({"at_ms": None, "left_out": 2}, "user=etl client-id=loader: throttled 3 times"),
-        ({"at_ms": None, "throttled": ()}, "user=etl client-id=loader: no throttling was recorded"),
+        ({"at_ms": None, "left_out": 2}, "user=etl,client-id=loader: throttled 3 times"),
+        ({"at_ms": None, "throttled": ()}, "user=etl,client-id=loader: no throttling was recorded"),
         (
             {"throttled": (), "limits": (replace(REPORT.limits[0], throttled_ms=None),)},
             (
-                "user=etl client-id=loader: no broker recorded throttle times, so whether it was"
+                "user=etl,client-id=loader: no broker recorded throttle times, so whether it was"
                 " throttled is not known"
             ),
         ),
         (
             {"limits": (), "reason": "the lake has no samples of this cluster in the window"},
-            "user=etl client-id=loader: the lake has no samples of this cluster in the window",
+            "user=etl,client-id=loader: the lake has no samples of this cluster in the window",
         ),
         (
             {"limits": (), "user": ""},

@@ -61,9 +61,6 @@ FULL_CLUSTER: Mapping[str, Any] = {
             {"user": NAMES["prefix"], "reason": "the platform team's"},
             {"forms": ["defaultIp"]},
         ],
-        "requiredLabels": [
-            {"forms": ["defaultUser"], "labels": ["owner", "example.com/approved-by"]}
-        ],
         "bounds": [
             {
                 "forms": ["user"],

@@ -51,6 +51,27 @@ def test_several_outputs_and_windows_line_ends_are_read_together():
     assert [declaration.path for declaration in result.declarations] == ["pairs", "users"]
 
 
+def test_the_forms_of_older_versions_are_read():
+    text = "\n".join(
+        [
+            'Defaulted container "kafka" out of: kafka, init',
+            "OpenJDK 64-Bit Server VM warning: Sharing is only supported for boot loader classes",
+            f"Configs for user-principal 'u', default client-id are {P}=1024,{C}=2048",
+            f"Configs for default user-principal, client-id 'c' are {P}=1024",
+            f"Configs for default client-id are {P}=1024.0,request_percentage=1.5",
+            f"Configs for clients:mobile app are {P}=1024,{C}=2048",
+        ]
+    )
+    result = read("kafka-configs", text)
+    assert limits(result) == {
+        "user=u,client-id=<default>": {P: 1024.0, C: 2048.0},
+        "user=<default>,client-id=c": {P: 1024.0},
+        "client-id=<default>": {P: 1024.0, "request_percentage": 1.5},
+        "client-id=mobile app": {P: 1024.0, C: 2048.0},
+    }
+    assert not losses(result)
+
+
 def test_a_repeated_line_is_reported_once_and_two_values_are_a_loss():
     line = f"Quota configs for client-id 'c' are {P}=2048.0\n"
     assert losses(read("kafka-configs", line + line)) == []

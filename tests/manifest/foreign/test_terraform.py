@@ -1,33 +1,19 @@
-"""kafka_quota resources, in HCL or in JSON."""
+"""kafka_quota resources in the JSON of a state or a plan."""
+
+import json
+from typing import Any
 
 import pytest
 
-from tests.manifest.foreign.import_results import limits, losses, notes, problems, read, sample
+from tests.manifest.foreign.import_results import limits, losses, problems, read, sample
 
 P = "producer_byte_rate"
 C = "consumer_byte_rate"
 
 
-def quota(body: str, name: str = "q") -> str:
-    return f'resource "kafka_quota" "{name}" {{\n{body}\n}}\n'
-
-
-def test_literal_resources_among_everything_else_are_read():
-    result = read("terraform", sample("terraform.tf"))
-    assert limits(result) == {
-        'user="<default>${x}é"': {P: 1024.0},
-        "user=billing": {P: 1048576.0, C: 2097152.0, "request_percentage": 12.5},
-        "client-id=<default>": {C: 8192.0},
-        "ip=10.0.0.7": {"connection_creation_rate": 20.0},
-    }
-    assert notes(result) == []
-
-
-def test_expressions_of_terraform_are_listed_with_their_line():
-    assert losses(read("terraform", sample("terraform.tf"))) == [
-        (39, "", "var.burst would have to be evaluated; terraform show -json has it expanded"),
-        (50, "", "kafka_quota.teams is made by for_each; terraform show -json has it expanded"),
-    ]
+def shown(values: object, kind: str = "kafka_quota") -> str:
+    resource = {"type": kind, "mode": "managed", "name": "q", "values": values}
+    return json.dumps({"values": {"root_module": {"resources": [resource]}}})
 
 
 def test_the_json_of_a_state_is_read_with_its_modules():
@@ -44,79 +30,83 @@ def test_the_json_of_a_plan_is_read():
     assert len(limits(read("terraform", text))) == 2
 
 
-def test_an_empty_a_null_and_an_absent_name_are_the_default():
-    for name in ('entity_name = ""\n', "entity_name = null\n", ""):
-        result = read(
-            "terraform", quota(f'{name}entity_type = "user"\nconfig = {{ "{P}" = 1024 }}')
-        )
-        assert limits(result) == {"user=<default>": {P: 1024.0}}
+@pytest.mark.parametrize("name", [{}, {"entity_name": None}, {"entity_name": ""}])
+def test_an_empty_a_null_and_an_absent_name_are_the_default(name: dict[str, Any]):
+    text = shown({**name, "entity_type": "user", "config": {P: 1024}})
+    assert limits(read("terraform", text)) == {"user=<default>": {P: 1024.0}}
 
 
-def test_resources_of_several_providers_are_never_mixed():
-    body = f'entity_type = "user"\nconfig = {{ "{P}" = 1024 }}\nprovider = kafka.'
-    text = quota(body + "east") + quota(body.replace("1024", "2048") + "west", "w")
-    assert problems("terraform", text) == [
-        "f:1:0: the quotas are for several clusters (provider): kafka.east, kafka.west"
+def test_a_composite_quota_is_a_pair_of_user_and_client():
+    entities = [{"type": "client-id", "name": ""}, {"type": "user", "name": "u"}]
+    text = shown({"entity": entities, "config": {C: 2048}}, "kafka_quota_composite")
+    assert limits(read("terraform", text)) == {"user=u,client-id=<default>": {C: 2048.0}}
+
+
+def stored(*quotas: tuple[str, list[dict[str, Any]]]) -> str:
+    """A state file: provider and instances of each resource."""
+    resources = [
+        {"mode": "managed", "type": "kafka_quota", "name": "q", "provider": p, "instances": i}
+        for p, i in quotas
     ]
-    assert limits(read("terraform", text, cluster="kafka.west")) == {"user=<default>": {P: 2048.0}}
+    return json.dumps({"version": 4, "serial": 7, "resources": resources}, indent=1)
+
+
+def instance(name: str, **more: object) -> dict[str, Any]:
+    return {
+        "attributes": {"entity_type": "user", "entity_name": name, "config": {P: 1024}},
+        **more,
+    }
+
+
+def test_a_state_file_is_read_with_all_instances():
+    instances = [instance("a", index_key="a"), instance("b", index_key="b")]
+    text = stored(("kafka", [*instances, instance("old", deposed="0a1b")]))
+    assert limits(read("terraform", text)) == {"user=a": {P: 1024.0}, "user=b": {P: 1024.0}}
+
+
+def test_the_providers_of_a_state_file_are_never_mixed():
+    text = stored(("kafka.east", [instance("a")]), ("kafka.west", [instance("b")]))
+    (problem,) = problems("terraform", text)
+    assert "several clusters (provider): kafka.east, kafka.west" in problem
+    assert limits(read("terraform", text, cluster="kafka.west")) == {"user=b": {P: 1024.0}}
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("values", "kind", "message"),
     [
-        ('entity_name = "a"', "kafka_quota.q has no entity_type"),
-        ('entity_type = "group"', "'group' is not an entity type"),
-        ("entity_type = var.type", "var.type would have to be evaluated"),
+        ({}, "confluent_kafka_client_quota", "confluent_kafka_client_quota q is not"),
+        ({}, "kafka_quota_group", "kafka_quota_group q is not a supported resource"),
         (
-            'entity_type = "user"\nentity_name = "a-${terraform.workspace}"',
-            "template would have to be evaluated",
+            {"entity": [{"type": "user"}, {"type": "ip"}]},
+            "kafka_quota_composite",
+            "kafka_quota_composite needs two entities, one user and one client-id",
         ),
-        ('entity_type = "user"\nentity_name = upper("a")', "would have to be evaluated"),
-        (
-            'entity_type = "user"\nconfig = merge(local.a, { x = 1 })',
-            "config would have to be evaluated",
-        ),
-        (
-            'entity_type = "user"\nconfig = { for k in local.a : k => 1 }',
-            "config would have to be evaluated",
-        ),
-        (
-            'entity_type = "user"\nconfig = { producer_byte_rate = 2 * 512 }',
-            "2 * 512 would have to be evaluated",
-        ),
-        ('entity_type = "user"\nconfig = { producer_byte_rate = "fast" }', "not a decimal number"),
-        ('entity_type = "user"\nconfig = { producer_byte_rate = -1 }', "must be greater than 0"),
-        (
-            'entity_type = "ip"\nentity_name = "host.example"\nconfig = { connection_creation_rate = 1 }',
-            "not an IP address",
-        ),
-        ('count = 2\nentity_type = "user"', "kafka_quota.q is made by count"),
-        ('entity_type = "user"\ndynamic "config" {\n}', "has a dynamic block"),
+        ({"entity_name": "a"}, "kafka_quota", "entity_type is missing"),
+        ({"entity_type": "group"}, "kafka_quota", "'group' is not an entity type"),
+        ({"entity_type": "user", "config": {P: "fast"}}, "kafka_quota", "not a decimal number"),
+        ({"entity_type": "user", "config": {P: -1}}, "kafka_quota", "must be greater than 0"),
     ],
 )
-def test_an_unsupported_resource_is_a_loss_with_its_line(body, message):
-    result = read("terraform", quota(body))
+def test_an_unsupported_resource_is_a_loss(values: object, kind: str, message: str):
+    result = read("terraform", shown(values, kind))
     assert [message in loss.text for loss in result.losses] == [True]
-    assert 1 <= result.losses[0].line <= 4
     assert not result.declarations
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('resource "kafka_quota" "q" {', "f:1:0: not HCL: a name is missing"),
-        ('resource "kafka_quota" "q" { a = "x\n" }', "f:1:0: not HCL: a string does not end"),
-        ('resource "kafka_quota" "q" {\na = 1\na = 2 }', "f:3:0: not HCL: a is given twice"),
-        ('variable "a" {\n  x = [1, 2}\n', "f:2:0: not HCL: unmatched }"),
-        ("a = <<EOT\nnever\n", "f:1:0: not HCL: the heredoc EOT does not end"),
-        ("§", "f:1:0: not HCL: unexpected '§'"),
-        ('variable "a" {}\n', "f:0:0: nothing about quotas as terraform writes them"),
         (
-            '{"version": 4, "serial": 7, "resources": []}',
-            "f:1:1: not what terraform show -json prints: it has no values",
+            'resource "kafka_quota" "q" {}',
+            "f:1:1: not JSON; terraform show -json prints the resources of .tf files",
+        ),
+        (
+            '{"version": 3, "serial": 7, "modules": []}',
+            "f:1:1: neither what terraform show -json prints nor a state file of Terraform 0.12 or newer",
         ),
         ('{"values": ', "f:1:12: not JSON: it ends too early"),
+        (shown({}, "kafka_topic"), "f:0:0: nothing about quotas as terraform writes them"),
     ],
 )
-def test_an_unreadable_text_is_an_error_with_its_place(text, problem):
+def test_an_unreadable_text_is_an_error_with_its_place(text: str, problem: str):
     assert problems("terraform", text) == [problem]

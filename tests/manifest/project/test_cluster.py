@@ -20,7 +20,7 @@ def test_a_duration_is_parsed_into_seconds(text: str, value: float) -> None:
     assert seconds(text) == value
 
 
-def test_protected_entities_and_required_labels_are_read() -> None:
+def test_protected_entities_are_read() -> None:
     guards = from_spec(
         "prod",
         {
@@ -30,7 +30,6 @@ def test_protected_entities_and_required_labels_are_read() -> None:
                     {"user": {"prefix": "admin-"}, "reason": "the platform team's"},
                     {"forms": ["defaultIp"]},
                 ],
-                "requiredLabels": [{"forms": ["defaultUser"], "labels": ["owner", "approved-by"]}],
             },
         },
     ).guards
@@ -39,10 +38,6 @@ def test_protected_entities_and_required_labels_are_read() -> None:
     assert first.entities.matches(Entity(("admin-x", "app", ABSENT)))
     assert not first.entities.matches(Entity(("other", ABSENT, ABSENT)))
     assert second.entities.matches(Entity((ABSENT, ABSENT, None)))
-    (rule,) = guards.required_labels
-    assert rule.labels == ("owner", "approved-by")
-    assert rule.entities.matches(Entity((None, ABSENT, ABSENT)))
-    assert not rule.entities.matches(Entity((None, "app", ABSENT)))
 
 
 def test_bounds_have_the_order_of_the_columns_and_quantities_are_exact() -> None:

@@ -206,19 +206,9 @@ BROKEN: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("ignore-pattern", cluster(ignore=[{"reason": "r"}]), "at least one of"),
     ("protected-pattern", cluster(guards={"protected": [{"reason": "r"}]}), "at least one of"),
     (
-        "requiredLabels-pattern",
-        cluster(guards={"requiredLabels": [{"labels": ["owner"]}]}),
-        "at least one of",
-    ),
-    (
         "protected-ip-alone",
         cluster(guards={"protected": [{"ip": {"exact": "::1"}, "user": {"exact": "a"}}]}),
         "cannot be combined",
-    ),
-    (
-        "requiredLabels-user-match",
-        cluster(guards={"requiredLabels": [{"user": {}, "labels": ["owner"]}]}),
-        "needs exact or prefix",
     ),
     (
         "tenants-pattern",

@@ -12,13 +12,12 @@ from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.ip_aliases import IpAlias
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Owner
-from reconciler.quota.patterns import EVERYTHING, EntityForm, EntityPattern, NamePattern
+from reconciler.quota.patterns import EVERYTHING, EntityPattern, NamePattern
 from reconciler.quota.planner.desired_state import Declaration
 from reconciler.quota.planner.guards import (
     ALLOWED_WITH,
     Guard,
     Guards,
-    LabelRule,
     NewlyUnlimited,
     Protection,
     Violation,
@@ -436,60 +435,8 @@ def test_of_two_protections_the_first_gives_the_reason():
         assert violation.message == f"create on a protected entity{words}"
 
 
-OWNED_DEFAULTS = LabelRule(
-    entities=EntityPattern(forms=frozenset({EntityForm.DEFAULT_USER})),
-    labels=("owner", "approved-by"),
-)
-
-
-def labelled(**labels: str) -> QuotaChange:
-    new_change = change(None, 1e6, subject=entity(user=DEFAULT))
-    assert new_change.claim is not None
-    pairs = tuple((name.replace("_", "-"), text) for name, text in labels.items())
-    return replace(new_change, claim=replace(new_change.claim, labels=pairs))
-
-
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        ({}, "labels owner, approved-by"),
-        ({"owner": "platform"}, "label approved-by"),
-        ({"owner": "", "approved_by": "me"}, "label owner"),
-        ({"owner": "platform", "approved_by": "me", "more": "x"}, ""),
-    ],
-)
-def test_documents_of_matching_entities_require_labels_that_are_not_empty(labels, words):
-    guards = replace(OFF, required_labels=(OWNED_DEFAULTS,))
-    violations = check(Plan(cluster_id="c", changes=(labelled(**labels),)), guards, QuotaState())
-    assert [violation.message for violation in violations] == (
-        [f"its document t/one lacks the {words}"] if words else []
-    )
-    assert all(violation.guard is Guard.REQUIRED_LABELS for violation in violations)
-    assert all((violation.place, violation.key) == ("a.yaml:7", RATE) for violation in violations)
-
-
-def test_all_matching_label_rules_apply_and_each_label_is_named_once():
-    more = LabelRule(entities=EVERYTHING, labels=("owner", "team"))
-    guards = replace(OFF, required_labels=(OWNED_DEFAULTS, more))
-    (violation,) = check(Plan(cluster_id="c", changes=(labelled(),)), guards, QuotaState())
-    assert violation.message.endswith("lacks the labels owner, approved-by, team")
-    assert broken(guards, change(None, 1e6)) == [Guard.REQUIRED_LABELS]
-    assert broken(replace(OFF, required_labels=(OWNED_DEFAULTS,)), change(None, 1e6)) == []
-
-
-def test_removed_and_undeclared_pairs_need_no_label():
-    guards = replace(OFF, required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),))
-    assert broken(guards, change(1e6, None)) == []
-    assert broken(guards, replace(labelled(), before=1e6, after=None)) == []
-    assert broken(guards, change(1e6, 2e6, declared=False)) == []
-
-
-def test_an_override_is_exempt_from_protection_and_labels():
-    guards = replace(
-        OFF,
-        protected=(Protection(entities=EVERYTHING),),
-        required_labels=(LabelRule(entities=EVERYTHING, labels=("owner",)),),
-    )
+def test_an_override_is_exempt_from_protection():
+    guards = replace(OFF, protected=(Protection(entities=EVERYTHING),))
     for cause in (Cause.OVERRIDE, Cause.OVERRIDE_EXPIRED):
         assert broken(guards, change(1e6, 2e6, cause=cause)) == []
 
@@ -560,9 +507,6 @@ def test_all_violations_are_reported_in_a_fixed_order():
             ),
         ),
         protected=(Protection(entities=EntityPattern(client_id=NamePattern(exact="c"))),),
-        required_labels=(
-            LabelRule(entities=EntityPattern(client_id=NamePattern(exact="c")), labels=("owner",)),
-        ),
     )
     broken_guards = broken(guards, *changes, owned_pairs=20, ip_aliases=(ip_alias(),))
     assert broken_guards == [
@@ -571,7 +515,6 @@ def test_all_violations_are_reported_in_a_fixed_order():
         Guard.MAX_REMOVED_SHARE,
         Guard.PROTECTED,
         Guard.PROTECTED_ENTITIES,
-        Guard.REQUIRED_LABELS,
         Guard.BOUNDS_UNIT,
         Guard.BOUNDS_RANGE,
         *[Guard.NEWLY_UNLIMITED] * 5,

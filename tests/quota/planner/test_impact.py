@@ -219,6 +219,29 @@ def test_a_plan_lists_new_shadows():
     assert {shadow.entity for shadow in impact.shadows} == {old, new}
 
 
+@pytest.mark.parametrize(
+    ("subject", "total"),
+    [
+        (entity(client_id="app"), 3),
+        (entity(client_id="app-1"), 0),  # one known client has it
+        (entity(client_id="app-2"), 0),  # only one id begins with it
+        (entity(client_id="web"), 0),
+        (entity(user="alice", client_id="app"), 2),
+        (entity(user="bob", client_id="app"), 0),
+        (entity(user=DEFAULT, client_id="app"), 3),
+    ],
+)
+def test_a_limit_of_the_beginning_of_known_client_ids_is_reported(subject, total):
+    names = (("alice", "app-1"), ("alice", "app-1-producer"), ("carol", "app-2"), ("bob", ""))
+    clients = [Principal(user=user, client_id=client_id) for user, client_id in names]
+    impact = assess(
+        plan(QuotaState(), (subject, RATE, 5.0)), QuotaState(), known_principals=clients
+    )
+    assert [(row.entity, row.total, row.example) for row in impact.unmatched] == (
+        [(subject, total, "app-1")] if total else []
+    )
+
+
 # -- keys without limit -------------------------------------------------------------------------------
 
 

@@ -12,13 +12,13 @@ from reconciler.evidence.render.report_json import report_document
 from reconciler.evidence.render.report_text import report_markdown, report_text
 from reconciler.quota.entity import ABSENT, DEFAULT, Entity, is_legal
 from reconciler.quota.keys import Key
-from reconciler.quota.precedence import Principal
 from reconciler.quota.state import QuotaState, limits_of
 from reconciler.usage.kernel.series import series_of
 from reconciler.usage.recommendation.limit_sizes import SILVER
 from reconciler.usage.reports.client import ClientReport
 from reconciler.usage.reports.client_throttling import (
     ClientEvidence,
+    ClientNames,
     client_report,
     is_own,
     least_limit,
@@ -27,7 +27,7 @@ from reconciler.usage.samples import Cadence, QuotaType
 from reconciler.usage.tags import Bucket, bucket_of
 from tests.render.use_reports import page
 
-ALICE = Principal(user="alice")
+ALICE = ClientNames(user="alice")
 STEP = 10_000
 FROM, TO = 0, 100 * STEP
 
@@ -64,7 +64,7 @@ def evidence(buckets: dict[Bucket, object], *limits: tuple[int, QuotaState]) -> 
     )
 
 
-def report(of: ClientEvidence, client: Principal = ALICE, **options) -> ClientReport:
+def report(of: ClientEvidence, client: ClientNames = ALICE, **options) -> ClientReport:
     return client_report(client, of, lambda _: SILVER, **options)
 
 
@@ -188,7 +188,7 @@ snapshots = st.dictionaries(entities, st.integers(1, 10**6).map(float), max_size
 
 @given(
     st.builds(
-        Principal, user=own_names, client_id=own_names, ip=st.sampled_from([None, "10.0.0.1"])
+        ClientNames, user=own_names, client_id=own_names, ip=st.sampled_from([None, "10.0.0.1"])
     ),
     series_of_clients,
     st.lists(snapshots, max_size=3),

@@ -321,8 +321,19 @@ def _any_fits(patterns: Iterable[re.Pattern[str]], name: str) -> bool:
     return any(pattern.fullmatch(name) for pattern in patterns)
 
 
+def _distance(name: str) -> int:
+    """Return how far a metric name is from one of quotas: of their words, of Kafka, of anything else."""
+    text = name.casefold()
+    if any(word in text for word in _QUOTA_WORDS):
+        return 0
+    return 1 if "kafka" in text else 2
+
+
+_QUOTA_WORDS: Final = ("quota", "throttle", "byte_rate", "request_time", "mutation_rate")
+
+
 def _join_names(names: Iterable[str], max_names: int = 8) -> str:
-    sorted_names = sorted(names)
+    sorted_names = sorted(names, key=lambda name: (_distance(name), name))
     return ", ".join(sorted_names[:max_names]) + (
         f" and {len(sorted_names) - max_names} more" if len(sorted_names) > max_names else ""
     )

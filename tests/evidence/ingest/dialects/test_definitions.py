@@ -92,6 +92,18 @@ def meaning(dialect: str, name: str, **labels: str) -> SeriesMeaning | DropReaso
             (Measure.THROTTLE, "produce", "u", ""),
         ),
         (
+            "jmx_exporter_without_rules",
+            "kafka_server_ControllerMutation_mutation_rate",
+            {"user": ENCODED, "client_id": QUOTED},
+            (RATE, "controller_mutation", USER, CLIENT),
+        ),
+        (
+            "jmx_exporter_without_rules",
+            "kafka_server_request_request_time",
+            {"user": "u"},
+            (RATE, "request", "u", ""),
+        ),
+        (
             "confluent",
             "kafka_server_produce_byte_rate",
             {"user": ENCODED, "client_id": QUOTED},
@@ -359,7 +371,21 @@ JMX = {"resource", "user"}
             },
             "strimzi_reporter",
         ),
-        ({"kafka_server_controllermutation_mutation_rate": set()}, "strimzi_reporter"),
+        (
+            {
+                "kafka_server_controllermutation_mutation_rate": set(),
+                "kafka_server_brokertopicmetrics_bytesinpersec_total": set(),
+            },
+            "strimzi_reporter",
+        ),
+        (
+            {
+                "kafka_server_produce_byte_rate": set(),
+                "kafka_server_app_info_starttimems": {"id"},
+            },
+            "jmx_exporter_without_rules",
+        ),
+        ({"kafka_server_Fetch_byte_rate": set()}, "jmx_exporter_without_rules"),
         ({"redpanda_kafka_quotas_client_quota_throughput_by_entity": set()}, "redpanda"),
     ],
 )
@@ -384,6 +410,11 @@ def test_no_matching_dialect_is_an_error_that_lists_the_series_and_the_known_dia
     with pytest.raises(TelemetryError, match="found go_threads, up") as none:
         SHIPPED.detected({"up": set(), "go_threads": set()})
     assert all(dialect.name in none.value.hint for dialect in SHIPPED.all)
+    near = {f"a_{number}": set[str]() for number in range(20)}
+    near |= {"kafka_server_z": set(), "kafka_server_quota_z": set(), "z_throttle_time": set()}
+    first = "found kafka_server_quota_z, z_throttle_time, kafka_server_z, a_0"
+    with pytest.raises(TelemetryError, match=first):
+        SHIPPED.detected(near)
     with pytest.raises(TelemetryError, match="found nothing"):
         SHIPPED.detected({})
 

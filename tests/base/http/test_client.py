@@ -1,4 +1,4 @@
-"""One contract for both transports: the client on aiohttp, and the blocking one on the standard library."""
+"""The contract of the HTTP client."""
 
 import asyncio
 import gzip
@@ -11,34 +11,23 @@ from typing import TypeAlias
 import pytest
 from aiohttp import web
 
-from reconciler.base.http import blocking
 from reconciler.base.http.client import HttpClient, Route
 from reconciler.base.http.messages import HttpRequest, HttpResponse, NoResponse, NoResponseKind
 from tests.servers.certs import Authority
 
 Answer: TypeAlias = HttpResponse | NoResponse
-Send: TypeAlias = Callable[[HttpRequest, float, "ssl.SSLContext | None"], Awaitable[Answer]]
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-async def by_client(request: HttpRequest, seconds: float, tls: ssl.SSLContext | None) -> Answer:
+async def send(request: HttpRequest, seconds: float, tls: ssl.SSLContext | None) -> Answer:
     async with HttpClient(seconds=seconds, route=Route(tls=tls)) as client:
         return await client.send(request)
 
 
-async def by_library(request: HttpRequest, seconds: float, tls: ssl.SSLContext | None) -> Answer:
-    return await asyncio.to_thread(blocking.send, request, seconds=seconds, tls=tls)
-
-
-@pytest.fixture(params=[by_client, by_library], ids=["client", "blocking"])
-def send(request: pytest.FixtureRequest) -> Send:
-    return request.param
-
-
 def exchanged(
-    send: Send,
     handler: Handler,
     *,
+    by: Callable[[HttpRequest, float, "ssl.SSLContext | None"], Awaitable[Answer]] = send,
     max_bytes: int = 1000,
     seconds: float = 10.0,
     certificate: ssl.SSLContext | None = None,
@@ -60,7 +49,7 @@ def exchanged(
             max_bytes=max_bytes,
         )
         try:
-            return await send(request, seconds, tls)
+            return await by(request, seconds, tls)
         finally:
             await runner.cleanup()
 
@@ -74,43 +63,43 @@ def fixed(**options: object) -> Handler:
     return handler
 
 
-def test_a_request_is_sent_and_its_response_is_returned(send: Send) -> None:
+def test_a_request_is_sent_and_its_response_is_returned() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         text = f"{request.method} {request.path_qs} {await request.text()} {request.headers['X-A']}"
         return web.Response(status=201, text=text, headers={"X-Mixed": "Yes"})
 
-    answer = exchanged(send, handler, headers={"X-A": "1"})
+    answer = exchanged(handler, headers={"X-A": "1"})
     assert isinstance(answer, HttpResponse)
     assert (answer.status, answer.body) == (201, b"POST /a?b=c body 1")
     assert answer.headers["x-mixed"] == "Yes"
 
 
 @pytest.mark.parametrize("status", [302, 307, 404, 503])
-def test_every_status_is_a_response_and_redirects_are_not_followed(send: Send, status: int) -> None:
+def test_every_status_is_a_response_and_redirects_are_not_followed(status: int) -> None:
     headers = {"Location": "http://127.0.0.1:1/elsewhere", "Retry-After": "7"}
-    answer = exchanged(send, fixed(status=status, text="words", headers=headers))
+    answer = exchanged(fixed(status=status, text="words", headers=headers))
     assert isinstance(answer, HttpResponse)
     assert (answer.status, answer.body, answer.retry_after(0.0)) == (status, b"words", 7.0)
 
 
-def test_the_size_of_a_body_is_limited(send: Send) -> None:
-    assert isinstance(exchanged(send, fixed(body=b"x" * 1000)), HttpResponse)
-    answer = exchanged(send, fixed(body=b"x" * 1001))
+def test_the_size_of_a_body_is_limited() -> None:
+    assert isinstance(exchanged(fixed(body=b"x" * 1000)), HttpResponse)
+    answer = exchanged(fixed(body=b"x" * 1001))
     assert answer == NoResponse(
         kind=NoResponseKind.TOO_LARGE, text="the answer is larger than 1,000 bytes"
     )
 
 
-def test_a_hung_server_ends_a_try_after_its_timeout(send: Send) -> None:
+def test_a_hung_server_ends_a_try_after_its_timeout() -> None:
     async def handler(_: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
         raise AssertionError
 
-    answer = exchanged(send, handler, seconds=0.05)
+    answer = exchanged(handler, seconds=0.05)
     assert answer == NoResponse(kind=NoResponseKind.TIMEOUT, text="no answer within 0.05 s")
 
 
-def test_a_body_that_ends_too_early_is_an_error(send: Send) -> None:
+def test_a_body_that_ends_too_early_is_an_error() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "100"})
         await response.prepare(request)
@@ -119,7 +108,7 @@ def test_a_body_that_ends_too_early_is_an_error(send: Send) -> None:
         request.transport.close()
         return response
 
-    answer = exchanged(send, handler)
+    answer = exchanged(handler)
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.is_transient, answer.may_be_sent) == (
         NoResponseKind.BROKEN,
@@ -128,34 +117,32 @@ def test_a_body_that_ends_too_early_is_an_error(send: Send) -> None:
     )
 
 
-def test_a_port_without_a_server_is_reported_as_connection_refused(send: Send) -> None:
+def test_a_port_without_a_server_is_reported_as_connection_refused() -> None:
     request = HttpRequest(method="GET", url="http://127.0.0.1:1/planted", max_bytes=1)
     answer = asyncio.run(send(request, 5.0, None))
     assert answer == NoResponse(kind=NoResponseKind.CONNECT, text="Connection refused")
 
 
-def test_a_name_that_does_not_resolve_is_reported_without_the_url(send: Send) -> None:
+def test_a_name_that_does_not_resolve_is_reported_without_the_url() -> None:
     request = HttpRequest(method="GET", url="http://planted.invalid/planted", max_bytes=1)
     answer = asyncio.run(send(request, 5.0, None))
     assert answer == NoResponse(kind=NoResponseKind.NAME, text="the host name does not resolve")
 
 
-def test_a_certificate_of_an_unknown_authority_is_a_final_failure(
-    send: Send, tmp_path: Path
-) -> None:
+def test_a_certificate_of_an_unknown_authority_is_a_final_failure(tmp_path: Path) -> None:
     authority = Authority.make(tmp_path / "ca")
     server = authority.server("localhost")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.certificate, server.key)
-    answer = exchanged(send, fixed(), certificate=context)
+    answer = exchanged(fixed(), certificate=context)
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.is_transient) == (NoResponseKind.TLS, False)
-    response = exchanged(send, fixed(), certificate=context, tls=authority.client_context())
+    response = exchanged(fixed(), certificate=context, tls=authority.client_context())
     assert isinstance(response, HttpResponse)
 
 
 def test_a_netrc_entry_for_the_host_is_not_read(
-    send: Send, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine localhost login me password planted\n")
@@ -166,24 +153,21 @@ def test_a_netrc_entry_for_the_host_is_not_read(
     async def handler(request: web.Request) -> web.StreamResponse:
         return web.Response(text=request.headers.get("Authorization", "none"))
 
-    answer = exchanged(send, handler)
+    answer = exchanged(handler)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"none"
-
-
-# ---- the client on aiohttp alone -------------------------------------------------------------
 
 
 def test_the_body_of_a_success_is_given_in_parts_and_still_limited() -> None:
     def received(status: int, size: int) -> tuple[bytes, HttpResponse | NoResponse]:
         body = bytearray()
 
-        async def send(
+        async def send_parts(
             request: HttpRequest, seconds: float, tls: ssl.SSLContext | None
         ) -> HttpResponse | NoResponse:
-            return await by_client(replace(request, on_part=body.extend), seconds, tls)
+            return await send(replace(request, on_part=body.extend), seconds, tls)
 
-        answer = exchanged(send, fixed(status=status, body=b"x" * size))
+        answer = exchanged(fixed(status=status, body=b"x" * size), by=send_parts)
         return bytes(body), answer
 
     body, answer = received(200, 1000)
@@ -199,9 +183,7 @@ def test_the_body_of_a_success_is_given_in_parts_and_still_limited() -> None:
 def test_the_limit_of_a_compressed_body_applies_to_its_unpacked_size() -> None:
     bomb = gzip.compress(b"0" * 10_000_000)
     assert len(bomb) < 20_000
-    answer = exchanged(
-        by_client, fixed(body=bomb, headers={"Content-Encoding": "gzip"}), max_bytes=20_000
-    )
+    answer = exchanged(fixed(body=bomb, headers={"Content-Encoding": "gzip"}), max_bytes=20_000)
     assert isinstance(answer, NoResponse)
     assert answer.kind is NoResponseKind.TOO_LARGE
 
@@ -214,13 +196,13 @@ def test_a_body_can_be_truncated_instead_of_refused() -> None:
             )
             return await client.send(cut)
 
-    answer = exchanged(send_cut, fixed(body=b"x" * 5000), max_bytes=10)
+    answer = exchanged(fixed(body=b"x" * 5000), max_bytes=10, by=send_cut)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"x" * 10
 
 
 def test_a_request_with_invalid_headers_is_never_sent() -> None:
-    answer = exchanged(by_client, fixed(), headers={"X-A": "a\nb"})
+    answer = exchanged(fixed(), headers={"X-A": "a\nb"})
     assert isinstance(answer, NoResponse)
     assert (answer.kind, answer.may_be_sent, answer.is_transient) == (
         NoResponseKind.REQUEST,
@@ -241,16 +223,14 @@ def test_the_proxy_of_the_environment_is_used_and_its_login_is_sent_to_the_proxy
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
         outside = HttpRequest(method="GET", url="http://elsewhere.invalid/x", max_bytes=100)
-        return await by_client(outside, seconds, None)
+        return await send(outside, seconds, None)
 
-    answer = exchanged(through, handler)
+    answer = exchanged(handler, by=through)
     assert isinstance(answer, HttpResponse)
     assert answer.body == b"/x True"
 
 
-def test_this_machine_is_reached_without_the_proxy(
-    send: Send, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_this_machine_is_reached_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(text="from the server")
 
@@ -258,6 +238,6 @@ def test_this_machine_is_reached_without_the_proxy(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    response = exchanged(send, answer)
+    response = exchanged(answer)
     assert isinstance(response, HttpResponse)
     assert response.body == b"from the server"
