@@ -30,15 +30,13 @@ def read_removals(rows: DocumentReader) -> tuple[RemovalCount, ...]:
 
 
 def _read_removal(row: DocumentReader) -> RemovalCount:
-    """Read one row. A row of an earlier version has only a time and a count, and no tenant."""
-    at, count, *more = row.array(2, 5)
-    tenant, owned, everything = more or (None, None, None)
+    at, count, tenant, owned, everything = row.array(5)
     return RemovalCount(
         at=at.number(),
         count=count.amount(),
-        tenant="" if tenant is None else tenant.text(),
-        owned=0 if owned is None else owned.amount(),
-        owned_by_all=0 if everything is None else everything.amount(),
+        tenant=tenant.text(),
+        owned=owned.amount(),
+        owned_by_all=everything.amount(),
     )
 
 

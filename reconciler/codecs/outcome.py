@@ -169,10 +169,6 @@ def read_outcome(text: str, *, location: str) -> Outcome:
     """Read an outcome. The document has no claims, owners or notes of changes."""
     top = load(text, kind=KIND, format_version=FORMAT, location=location)
     origin = top["origin"]
-    # The first version has no name of the cluster and no count of adopted values; rollbacks still read it.
-    for reader, name, absent in ((top, "adopted", 0), (origin, "cluster", "")):
-        if isinstance(reader.value, dict):
-            _ = reader.value.setdefault(name, absent)
     outcome = Outcome(
         cluster_id=top["clusterId"].text(),
         digest=top["digest"].text(),

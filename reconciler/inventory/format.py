@@ -34,7 +34,6 @@ from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key, read_key_columns, sam
 from reconciler.quota.ownership import (
     NO_RECORD,
     Intent,
-    IntentBacking,
     Override,
     Owner,
     OwnershipRecord,
@@ -201,11 +200,7 @@ def _sort_pairs(pairs: Mapping[Pair, _V]) -> list[tuple[Pair, _V]]:
 
 
 def _intent_values(intent: Intent, table: _OwnerTable) -> tuple[object, ...]:
-    """Return three values, and two more if the intent has a backing record."""
-    values = _number(intent.value), table.place(intent.owner), intent.at
-    if intent.backing is None:
-        return values
-    return *values, intent.backing.applied, table.place(intent.backing.owner)
+    return _number(intent.value), table.place(intent.owner), intent.at
 
 
 def _override_values(override: Override, records: _Records, table: _OwnerTable) -> Sequence[object]:
@@ -281,9 +276,7 @@ def _records(cluster_id: str, value: object) -> ClusterRecords:
         owned=OwnershipRecords(
             cluster_id=cluster_id,
             records=records,
-            intents={
-                pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3, 5)
-            },
+            intents={pair: _intent(fields, owners) for pair, fields in _pairs(value["intents"], 3)},
             drift_since={pair: _float(fields[0]) for pair, fields in _pairs(value["drift"], 1)},
             orphaned=frozenset(pair for pair, _ in _pairs(value["orphaned"], 0)),
             overrides={override.pair: override for override in overrides},
@@ -319,15 +312,7 @@ def _owners(
 
 
 def _intent(values: Sequence[object], owners: Sequence[Owner]) -> Intent:
-    backing = None
-    if len(values) > 3:
-        backing = IntentBacking(applied=_float(values[3]), owner=_at(owners, values[4]))
-    return Intent(
-        value=_read_number(values[0]),
-        owner=_at(owners, values[1]),
-        at=_float(values[2]),
-        backing=backing,
-    )
+    return Intent(value=_read_number(values[0]), owner=_at(owners, values[1]), at=_float(values[2]))
 
 
 def _pairs(rows: Iterable[object], *extra_counts: int) -> Iterator[tuple[Pair, list[object]]]:

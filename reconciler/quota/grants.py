@@ -73,17 +73,6 @@ def judge(declaration: Declaration, tenants: Iterable[TenantGrant]) -> GrantDeci
     )
 
 
-def may_declare(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
-    """Whether the namespace of a document has a grant for an entity, whatever the values; always true without tenants.
-
-    Args:
-        document: ``namespace/name``.
-        subject: The entity; ``None`` = it cannot be read, so no grant covers it.
-    """
-    grants = tuple(tenants)
-    return not grants or _grant_of(document, subject, grants) is not None
-
-
 def may_remove(document: str, subject: Entity | None, tenants: Iterable[TenantGrant]) -> bool:
     """Whether the grant that covers a document allows Delete, so that its deletion may remove its limits; true without tenants."""
     grants = tuple(tenants)

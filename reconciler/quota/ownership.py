@@ -82,14 +82,6 @@ NO_RECORD: Final = OwnershipRecord(NO_LIMITS, NO_OWNERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntentBacking:
-    """The record of a pair at the time when an intent for it was written."""
-
-    applied: float  # value last applied
-    owner: Owner  # owner of the pair
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
     """A write that may be in progress: recorded before it is sent, removed once its outcome is recorded."""
 
@@ -97,8 +89,6 @@ class Intent:
     owner: Owner  # the owner that requests it
     # When it was recorded, in seconds since the epoch. It may take effect up to 65 s later.
     at: float = 0.0
-    # The record at that time, if there is one and it is not stored elsewhere yet.
-    backing: IntentBacking | None = None
 
     def may_still_land(self, now: float) -> bool:
         """Whether the broker may still retry the write."""

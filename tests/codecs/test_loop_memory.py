@@ -1,4 +1,4 @@
-"""The state documents of loops: written and read back, earlier versions included; damage is an error."""
+"""The state documents of loops: written and read back; damage is an error."""
 
 import json
 
@@ -83,12 +83,6 @@ COUNTS = st.builds(
 def test_counts_of_removals_read_back(counts) -> None:
     rows = parsed(json.dumps(removal_rows(counts)), location="removals")
     assert read_removals(rows) == counts
-
-
-def test_a_count_of_an_earlier_version_applies_to_all_tenants_together() -> None:
-    assert read_removals(parsed("[[1.5, 3]]", location="removals")) == (
-        RemovalCount(at=1.5, count=3, tenant="", owned=0, owned_by_all=0),
-    )
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,6 @@ def test_an_edited_outcome_is_refused_with_its_place(edit, words):
         read_undo(json.dumps(document), location="OUTCOME.json")
 
 
-def test_an_outcome_that_does_not_name_its_cluster_is_read():
-    document = json.loads(TEXT)
-    del document["origin"]["cluster"]
-    assert read_undo(json.dumps(document), location="OUTCOME.json").cluster == ""
-
-
 def test_a_truncated_outcome_is_refused():
     with pytest.raises(ConfigError, match=r"OUTCOME\.json: not a complete JSON"):
         read_undo(TEXT[:-5], location="OUTCOME.json")

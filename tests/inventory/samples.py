@@ -7,7 +7,6 @@ from reconciler.quota.keys import Key
 from reconciler.quota.ownership import (
     DriftObserved,
     Intent,
-    IntentBacking,
     IntentEnded,
     IntentStarted,
     Orphaned,
@@ -40,9 +39,7 @@ CHANGES = (
     IntentStarted(
         entity=ODD,
         key=Key.PRODUCER_BYTE_RATE,
-        intent=Intent(
-            value=0.1, owner=OWNER, at=9.0, backing=IntentBacking(applied=7.0, owner=OWNER)
-        ),
+        intent=Intent(value=0.1, owner=OWNER, at=9.0),
     ),
     DriftObserved(entity=ALICE, key=Key.PRODUCER_BYTE_RATE, at=12.5),
     Orphaned(entity=HOME, key=Key.CONNECTION_CREATION_RATE),

@@ -102,7 +102,7 @@ def test_the_document_equals_the_golden_file():
         '["alice",false,false,[1048576.0,null,50.5,null,null],[1,null,0,null,null]],',
         '[false,false,"::1",[null,null,null,null,3.0],0]],',
         '"intents":[',
-        '["a\\n\\"|`\\u202e<default>",null,false,"producer_byte_rate",0.1,1,9.0,7.0,1],',
+        '["a\\n\\"|`\\u202e<default>",null,false,"producer_byte_rate",0.1,1,9.0],',
         '["<default>",false,false,"producer_byte_rate",null,1,0.0]],',
         '"drift":[',
         '["alice",false,false,"producer_byte_rate",12.5]],',

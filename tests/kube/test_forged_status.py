@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from reconciler.app.loop.cluster_loop import LoopTrigger
 from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CLIENT_QUOTAS, CONFIG_MAPS, QUOTA_CLUSTERS
-from reconciler.kube.records import config_maps, record_store
+from reconciler.kube.records import record_store
 from reconciler.kube.records.release import release
-from reconciler.kube.records.stored_records import DOCUMENTS, StoredRecords
+from reconciler.kube.records.stored_records import StoredRecords
 from reconciler.kube.run.missing_clusters import MissingClusterReconciler
 from reconciler.kube.status.writer import ResourceWriter
 from reconciler.quota.entity import entity
@@ -198,57 +198,26 @@ def test_a_release_keeps_applied_limits_and_ignores_forged_records() -> None:
     assert stored.owned.orphaned == {(MINE, RATE)}
 
 
-# ---- upgrades, restores --------------------------------------------------------------------------
-
-
-def earlier_form(world: World, *, has_list: bool) -> None:
-    """The ConfigMaps of an earlier version: with or without a list of the documents' ownership."""
-    for (plural, _, _), obj in world.api.objects.items():
-        if plural == CONFIG_MAPS.plural:
-            del obj["binaryData"][DOCUMENTS]
-            if not has_list:
-                del obj["data"]
-                empty = StoredRecords(owned=OwnershipRecords(cluster_id="fake"))
-                (config_map,) = config_maps.config_maps(empty, namespace="ops")[1].values()
-                obj["binaryData"] = {"content": config_map["binaryData"]["content"]}
-
-
-def forget_list(world: World) -> None:
-    """The version that stored records only in statuses."""
-    earlier_form(world, has_list=False)
-
-
-def forget_uids(world: World) -> None:
-    """The version whose list confirmed statuses."""
-    earlier_form(world, has_list=True)
-
-
 def forget_config_maps(world: World) -> None:
     """A restore of custom resources with their statuses only."""
     for key in [key for key in world.api.objects if key[0] == CONFIG_MAPS.plural]:
         del world.api.objects[key]
 
 
-@pytest.mark.parametrize("lose", [forget_list, forget_uids, forget_config_maps])
-def test_after_an_upgrade_or_a_restore_records_are_migrated_if_granted(lose: Any) -> None:
+def test_statuses_that_are_restored_without_the_records_own_nothing() -> None:
     world = tenants_world()
     world.put(resource("alice", MINE, {RATE: 2048, SHARE: 50}, deletionPolicy="Delete"))
-    world.put(resource("evil", ADMIN, {RATE: 1048576}, deletionPolicy="Delete"))
     world.turn(resync=True)
-    lose(world)
-    forge(world, "evil", record(deletionPolicy="Delete"))
+    forget_config_maps(world)
     world.begin()
-    world.turn(resync=True)
-    assert world.reason("alice") == "Synced"
     world.change("alice", limits={"producerByteRate": 2048})
     world.turn(resync=True)
-    assert world.live() == {ADMIN: limits(1048576.0), MINE: limits(2048.0)}
+    assert world.reason("alice") == "Synced"
+    assert world.live()[MINE] == limits(2048.0, 50.0)
     world.delete("alice")
-    delete(world, "evil", finalizer=True)
     world.turn(resync=True)
     world.turn(resync=True)
-    assert world.live() == {ADMIN: limits(1048576.0)}
-    assert not world.exists("alice")
+    assert world.live()[MINE] == limits(share=50.0)
 
 
 def test_a_failed_listing_removes_no_record_of_documents() -> None:
@@ -274,52 +243,6 @@ def test_a_failed_listing_removes_no_record_of_documents() -> None:
     world.change("alice", limits={"producerByteRate": 2048})
     world.turn(resync=True)
     assert world.live()[MINE] == limits(2048.0)
-
-
-def test_a_status_forged_after_the_one_time_migration_is_ignored() -> None:
-    world = tenants_world()
-    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
-    world.turn(resync=True)
-    forget_list(world)
-    world.begin()
-    world.turn(resync=True)
-    world.kafka.write(MINE, SHARE, 50.0)
-    forge(world, "alice", record(deletionPolicy="Delete"), record(SHARE, 50))
-    world.begin()
-    world.turn(resync=True)
-    world.delete("alice")
-    world.turn(resync=True)
-    world.turn(resync=True)
-    assert world.live()[MINE] == limits(share=50.0)
-
-
-def test_records_are_migrated_finally_only_after_every_document_was_listed() -> None:
-    world = tenants_world()
-    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
-    world.turn(resync=True)
-    forget_list(world)
-    world.begin()
-    world.turn()
-    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert stored.takes_statuses
-    world.turn(resync=True)
-    stored = asyncio.run(record_store.read(world.api, "ops", "fake"))
-    assert not stored.takes_statuses
-    assert stored.uids == {"team/alice": "uid-team-alice"}
-
-
-def test_a_document_in_an_older_list_without_records_in_its_status_is_a_new_one() -> None:
-    world = tenants_world()
-    world.put(resource("alice", MINE, {RATE: 2048}, deletionPolicy="Delete"))
-    world.turn(resync=True)
-    forget_uids(world)
-    del world.api.objects["clientquotas", "team", "alice"]
-    again = resource("alice", MINE, {SHARE: 50})
-    again["metadata"]["uid"] = "another"
-    world.put(again)
-    world.begin()
-    world.turn(resync=True)
-    assert world.live()[MINE] == limits(2048.0, 50.0)
 
 
 # ---- the law -------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from reconciler.quota.grants import (
     TenantGrant,
     granted_ranges,
     judge,
-    may_declare,
     may_remove,
 )
 from reconciler.quota.keys import Key
@@ -118,29 +117,25 @@ DELETING = replace(TENANT, allow=frozenset({Permission.DELETE}))
 
 
 @pytest.mark.parametrize(
-    ("name", "subject", "tenants", "declares", "removes"),
+    ("name", "subject", "tenants", "removes"),
     [
-        ("payments/one", entity(user="pay-app"), [], True, True),
-        ("payments/one", None, [], True, True),
-        ("payments/one", entity(user="pay-app"), [TENANT], True, False),
-        ("payments/one", entity(user="pay-app"), [DELETING], True, True),
-        ("payments/one", entity(user="app"), [DELETING], False, False),
-        ("payments/one", None, [DELETING], False, False),
-        ("other/one", entity(user="pay-app"), [DELETING], False, False),
+        ("payments/one", entity(user="pay-app"), [], True),
+        ("payments/one", None, [], True),
+        ("payments/one", entity(user="pay-app"), [TENANT], False),
+        ("payments/one", entity(user="pay-app"), [DELETING], True),
+        ("payments/one", entity(user="app"), [DELETING], False),
+        ("payments/one", None, [DELETING], False),
+        ("other/one", entity(user="pay-app"), [DELETING], False),
         # The grant with the smallest priority covers the entity, and other grants add nothing.
         (
             "payments/one",
             entity(user="pay-app"),
             [DELETING, replace(TENANT, priority=1)],
-            True,
             False,
         ),
     ],
 )
-def test_a_document_declares_and_removes_only_granted_pairs(
-    name, subject, tenants, declares, removes
-):
-    assert may_declare(name, subject, tenants) is declares
+def test_a_document_removes_only_granted_pairs(name, subject, tenants, removes):
     assert may_remove(name, subject, tenants) is removes
 
 

@@ -1,4 +1,4 @@
-"""Reads the ConfigMaps of one cluster id strictly, in the present form and two older ones; damage is an error, never empty."""
+"""Reads the ConfigMaps of one cluster id strictly, damage is an error, never empty."""
 
 import base64
 import binascii
@@ -21,25 +21,21 @@ from reconciler.kube.api.custom_resources import (
     resource_version_of,
     uid_of,
 )
-from reconciler.kube.records.document_presence import CONTRADICTORY_UID, UNKNOWN_UID
+from reconciler.kube.records.document_presence import CONTRADICTORY_UID
 from reconciler.kube.records.series_layout import current
 from reconciler.kube.records.stored_records import (
     BUDGETS,
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
-    HOLDINGS,
     LEDGER,
-    OLD_RECORDS,
-    REMOVALS,
     SERIES_LABEL,
     StoredRecords,
     hash_of,
 )
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
-from reconciler.quota.keys import COLUMN_OF
-from reconciler.quota.ownership import NO_RECORD, OwnershipRecord, OwnershipRecords
+from reconciler.quota.ownership import OwnershipRecord, OwnershipRecords
 from reconciler.quota.planner.removal_budgets import RemovalCount
 
 T = TypeVar("T")
@@ -75,68 +71,22 @@ def read(
     Raises:
         InventoryError: One cannot be read, or a part of a series is missing.
     """
-    series: dict[str, dict[str, Obj]] = {OLD_RECORDS: {}, LEDGER: {}}
+    series: dict[str, Obj] = {}
     for config_map in config_maps_found:
         label = metadata_of(config_map).get("labels", {}).get(SERIES_LABEL)
-        if label not in series:
+        if label != LEDGER:
             raise _damaged(config_map, f"{SERIES_LABEL} is {label!r}")
-        series[label][str(metadata_of(config_map).get("name", ""))] = config_map
-    prefix = f"kquota-{hash_of(cluster_id)}"
+        series[name_of(config_map)] = config_map
     decoded = {} if decoded is None else decoded
-    for name in set(decoded).difference(*series.values()):
+    for name in set(decoded).difference(series):
         del decoded[name]
-    layout, names = current(f"{prefix}-{LEDGER}", series[LEDGER])
-    objects = [series[LEDGER][name] for name in names]
-    stored = StoredRecords(
-        owned=OwnershipRecords(cluster_id=cluster_id, is_known=any(series.values())),
-        layout=layout,
-        takes_statuses=not any(HOLDINGS in _texts(config_map) for config_map in objects),
-        is_old_form=any(DOCUMENTS not in _packed(config_map) for config_map in objects)
-        or bool(series[OLD_RECORDS] and not objects),
-    )
+    layout, names = current(f"kquota-{hash_of(cluster_id)}-{LEDGER}", series)
     parts = [
-        (config_map, _part(config_map, cluster_id, decoded, earlier_records or {}))
-        for config_map in objects
+        (series[name], _part(series[name], cluster_id, decoded, earlier_records or {}))
+        for name in names
     ]
-    stored = _with_parts(stored, parts)
-    if not stored.is_old_form:
-        return stored
-    holdings = stored.owned.records
-    _, names = current(f"{prefix}-{OLD_RECORDS}", series[OLD_RECORDS])
-    objects = [series[OLD_RECORDS][name] for name in names]
-    parts = [
-        (config_map, _part(config_map, cluster_id, decoded, earlier_records or {}))
-        for config_map in objects
-    ]
-    stored = _with_parts(replace(stored, owned=replace(stored.owned, records={})), parts)
-    return _with_holdings(stored, holdings)
-
-
-def _with_holdings(
-    stored: StoredRecords, holdings: Mapping[Entity, OwnershipRecord]
-) -> StoredRecords:
-    """Add what live documents owned to records of an older version; it takes precedence over records without a document."""
-    records = dict(stored.owned.records)
-    uids: dict[str, str] = {}
-    for subject, record in holdings.items():
-        combined = records.get(subject, NO_RECORD)
-        for key, owner in record.pairs():
-            combined = combined.with_pair(key, record.applied[COLUMN_OF[key]], owner)
-            uids[owner.document] = UNKNOWN_UID
-        records[subject] = combined
-    for (subject, key), intent in stored.owned.intents.items():
-        record = records.get(subject, NO_RECORD)
-        uids.setdefault(intent.owner.document, UNKNOWN_UID)
-        if intent.backing is not None and record.owners[COLUMN_OF[key]] is None:
-            backing = intent.backing
-            records[subject] = record.with_pair(key, backing.applied, backing.owner)
-            uids.setdefault(backing.owner.document, UNKNOWN_UID)
-    return replace(stored, owned=replace(stored.owned, records=records), uids=uids)
-
-
-def _packed(config_map: Obj) -> Mapping[str, Any]:
-    data = config_map.get("binaryData")
-    return data if isinstance(data, Mapping) else {}
+    owned = OwnershipRecords(cluster_id=cluster_id, is_known=bool(series))
+    return _with_parts(StoredRecords(owned=owned, layout=layout), parts)
 
 
 def _texts(config_map: Obj) -> Mapping[str, Any]:
@@ -198,9 +148,7 @@ def _part(
         version=version,
         records=_share_records(_decoded(config_map, cluster_id), earlier_records),
         uids=_read_uids(config_map),
-        removals=_rows(
-            config_map, BUDGETS if BUDGETS in _texts(config_map) else REMOVALS, read_removals
-        ),
+        removals=_rows(config_map, BUDGETS, read_removals),
         corrections=_rows(config_map, CORRECTIONS, read_corrections),
     )
     decoded[name] = part
@@ -229,8 +177,6 @@ def _decoded(config_map: Obj, cluster_id: str) -> ClusterRecords:
 
 
 def _read_uids(config_map: Obj) -> Mapping[str, str]:
-    if DOCUMENTS not in _packed(config_map):
-        return {}
     try:
         rows = bounded_json.parse(
             unpacked(config_map, DOCUMENTS).decode(), most_bytes=UNPACKED_BYTES

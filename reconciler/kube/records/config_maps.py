@@ -4,10 +4,6 @@ The ConfigMaps have no owner reference: they outlive QuotaCluster and documents.
 parts of a few hundred entities, so that a change of one document rewrites one small part. Another number of parts is
 a new *layout* with the next serial number: its parts are created before the old ones are deleted, and the newest
 complete layout is valid.
-
-Two older forms are read and replaced by a new layout: a ledger whose records were confirmed by live documents, with a
-second series `records` for all others; and the same without the list of what live documents own, for which statuses
-are read once (:mod:`reconciler.kube.records.status_migration`).
 """
 
 import base64
@@ -29,7 +25,6 @@ from reconciler.kube.records.series_parts import (
     encoded_parts,
     gzip_of,
     lay_out,
-    next_layout,
 )
 from reconciler.kube.records.stored_records import (
     BUDGETS,
@@ -38,7 +33,6 @@ from reconciler.kube.records.stored_records import (
     CONTENT,
     CORRECTIONS,
     DOCUMENTS,
-    HOLDINGS,
     LEDGER,
     SERIES_LABEL,
     StoredRecords,
@@ -94,7 +88,7 @@ def config_maps(
         InventoryError: The records exceed the largest layout.
     """
     count = stored.layout.parts
-    if before is not None and objects and not before.is_old_form:
+    if before is not None and objects:
         changed = changed_parts(before, stored, among=among)
         owned = stored.owned
         if index is not None:
@@ -108,10 +102,10 @@ def config_maps(
     layout, parts = lay_out(
         stored.owned,
         stored.writers,
-        next_layout(stored.layout, count) if stored.is_old_form else stored.layout,
+        stored.layout,
         limits=limits,
     )
-    stored = replace(stored, layout=layout, is_old_form=False)
+    stored = replace(stored, layout=layout)
     return stored, _of_parts(stored, parts, namespace=namespace)
 
 
@@ -154,8 +148,6 @@ def _extra_data(stored: StoredRecords) -> dict[str, Any]:
         texts[BUDGETS] = json.dumps(removal_rows(stored.removals))
     if stored.corrections:
         texts[CORRECTIONS] = json.dumps(correction_rows(stored.corrections), separators=(",", ":"))
-    if not stored.takes_statuses:
-        texts[HOLDINGS] = "complete"
     return {"data": texts} if texts else {}
 
 

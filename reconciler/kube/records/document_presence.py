@@ -18,7 +18,6 @@ from reconciler.kube.api.custom_resources import (
     spec_of,
     uid_of,
 )
-from reconciler.kube.records.status_migration import shows_records
 from reconciler.quota.entity import Entity
 from reconciler.quota.keys import COLUMN_OF, RULES, Key
 from reconciler.quota.ownership import NO_RECORD, Owner, OwnershipRecord, OwnershipRecords, Pair
@@ -26,9 +25,6 @@ from reconciler.quota.policy import DeletionPolicy
 
 DEPARTED: Final = " (deleted)"
 """Suffix of the name of a missing document while another one has its name: no resource name ends so."""
-
-UNKNOWN_UID: Final = ""
-"""Uid of a document in records of a version that did not record uids."""
 
 CONTRADICTORY_UID: Final = "?"
 """Uid of a document to which two parts give different uids, after an interrupted write: no document has it."""
@@ -47,7 +43,6 @@ class Presence(Enum):
 class DocumentPresence:
     """The current documents of one cluster."""
 
-    cluster_id: str  # the Kafka cluster id
     # The existing documents, those that are being deleted included, by name.
     documents: Mapping[str, Obj]
     # Documents whose deletion was observed, in their last state.
@@ -62,17 +57,12 @@ class DocumentPresence:
     def of(self, document: str) -> Presence:
         """Return the state of the document that owns a record."""
         obj, uid = self.documents.get(document), self.uids.get(document)
-        if obj is not None and self._is_same(obj, uid):
+        if obj is not None and uid_of(obj) == uid:
             return Presence.TERMINATING if is_terminating(obj) else Presence.LIVE
         deleted_obj = self.deleted_documents.get(document)
-        if uid is None or (deleted_obj is not None and self._is_same(deleted_obj, uid)):
+        if uid is None or (deleted_obj is not None and uid_of(deleted_obj) == uid):
             return Presence.DELETED
         return Presence.MISSING
-
-    def _is_same(self, obj: Obj, uid: str | None) -> bool:
-        if uid == UNKNOWN_UID:
-            return shows_records(obj, self.cluster_id)
-        return uid_of(obj) == uid
 
     def owner(self, owner: Owner, subject: Entity, key: Key) -> Owner:
         """Return the owner of a pair as the planner has to judge it."""

@@ -1,7 +1,7 @@
 """The ownership records of one cluster in its ConfigMaps. Implements ``ports.Inventory``.
 
 Every write is durable when it returns. A write changes the parts of the affected entities, based on the resource
-versions that were read; statuses show records and are never read, except once (`status_migration`).
+versions that were read; statuses show records and are never read.
 """
 
 import asyncio
@@ -13,10 +13,7 @@ from reconciler.errors import InventoryError, KubernetesConflict
 from reconciler.kube.api.client import KubernetesApi
 from reconciler.kube.api.custom_resources import (
     Obj,
-    declared_entity,
-    document_of,
     name_of,
-    projected_cluster,
     uid_of,
 )
 from reconciler.kube.api.resource_paths import CONFIG_MAPS
@@ -25,7 +22,6 @@ from reconciler.kube.records.config_map_reader import DecodedPart
 from reconciler.kube.records.config_map_reader import read as read_config_maps
 from reconciler.kube.records.document_presence import DEPARTED, DocumentPresence
 from reconciler.kube.records.record_index import RecordIndex, documents_of
-from reconciler.kube.records.status_migration import records_of_statuses
 from reconciler.kube.records.stored_records import (
     StoredRecords,
     StoredRows,
@@ -37,7 +33,7 @@ from reconciler.kube.watch.resource_cache import ResourceCache
 from reconciler.manifest.project.cluster import QuotaCluster
 from reconciler.quota.drift_tracker import CorrectionHistory
 from reconciler.quota.entity import Entity
-from reconciler.quota.grants import TenantGrant, may_declare, may_remove
+from reconciler.quota.grants import TenantGrant, may_remove
 from reconciler.quota.ownership import OverrideEnded, OwnershipRecords, Pair, RecordChange
 from reconciler.quota.planner.removal_budgets import RemovalCount
 from reconciler.quota.policy import DeletionPolicy
@@ -114,17 +110,7 @@ class KubeInventory:
         self.take_documents(documents)
         stored = self._stored
         self._deleted.update(self._cache.deselected(self._name, stored.uids))
-        owned, uids, tenants = stored.owned, {**stored.uids}, self._tenants
-        if stored.takes_statuses and self._cluster is not None:
-            records, more = records_of_statuses(
-                owned.cluster_id,
-                (obj for obj in documents.values() if not projected_cluster(obj)),
-                before=owned.records,
-                has_grant=lambda obj: may_declare(document_of(obj), declared_entity(obj), tenants),
-            )
-            owned = replace(owned, records=records, is_known=owned.is_known or bool(more))
-            uids |= more
-        self.owned = self._loaded = self._presence(documents, uids).judged(owned)
+        self.owned = self._loaded = self._presence(documents, stored.uids).judged(stored.owned)
 
     def narrow(
         self,
@@ -174,8 +160,8 @@ class KubeInventory:
 
     @property
     def is_undisturbed(self) -> bool:
-        """Whether no other writer changed the ConfigMaps, as far as own writes show, and no status has to be migrated."""
-        return not self._is_overtaken and not self._stored.takes_statuses
+        """Whether no other writer changed the ConfigMaps, as far as own writes show."""
+        return not self._is_overtaken
 
     @property
     def _tenants(self) -> tuple[TenantGrant, ...]:
@@ -184,7 +170,6 @@ class KubeInventory:
     def _presence(self, documents: Mapping[str, Obj], uids: Mapping[str, str]) -> DocumentPresence:
         tenants = self._tenants
         return DocumentPresence(
-            cluster_id=self._stored.owned.cluster_id,
             documents=documents,
             deleted_documents=self._deleted,
             uids=uids,
@@ -318,7 +303,6 @@ class KubeInventory:
             uids=uids,
             removals=self.removals.rows,
             corrections=self.corrections.rows,
-            takes_statuses=stored.takes_statuses and not self._is_complete,
         )
 
     async def _save(self) -> None:

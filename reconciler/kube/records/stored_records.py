@@ -17,17 +17,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 LEDGER: Final = "ledger"
-OLD_RECORDS: Final = "records"
-"""The second series of older forms: what no live document owned."""
-
-CONTENT, DOCUMENTS, REMOVALS, BUDGETS, HOLDINGS, CORRECTIONS = (
-    "content",
-    "documents",
-    "removals",
-    "budgets",
-    "holdings",
-    "corrections",
-)
+CONTENT, DOCUMENTS, BUDGETS, CORRECTIONS = "content", "documents", "budgets", "corrections"
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 SERIES_LABEL: Final = f"{GROUP}/records"
 CLUSTER_ID: Final = f"{GROUP}/cluster-id"
@@ -46,11 +36,6 @@ class StoredRecords:
     # The writers of this cluster, by writer id.
     writers: Mapping[str, RecordedWriter] = field(default_factory=dict[str, RecordedWriter])
     layout: SeriesLayout = ONE  # the present layout of the parts
-    # Whether records of statuses still have to be migrated: no list of what documents own was ever written for this
-    # cluster.
-    takes_statuses: bool = False
-    # Whether an older version wrote them; they are replaced by a new layout.
-    is_old_form: bool = False
 
 
 class StoredRows(Generic[_V]):
@@ -91,7 +76,7 @@ def changed_parts(
 
 
 def _in_first_part(stored: StoredRecords) -> tuple[object, ...]:
-    return stored.removals, stored.corrections, stored.writers, stored.takes_statuses
+    return stored.removals, stored.corrections, stored.writers
 
 
 def changed_entities(

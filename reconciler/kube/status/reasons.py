@@ -62,9 +62,7 @@ class Reason(StrEnum):
         "QC",
         "it is invalid",
         (
-            "Correct the field in the message. Until then the limits that the document applied stay unchanged. "
-            "A name of more than 512 bytes that was stored by an older release can no longer be declared: delete the document, "
-            "with deletionPolicy Retain if its limit is to stay in Kafka."
+            "Correct the field in the message. Until then the limits that the document applied stay unchanged."
         ),
     )
     REFERENCE_REFUSED = (

@@ -25,8 +25,6 @@ from reconciler.quota.entity import entity
 from reconciler.quota.keys import COLUMNS
 from reconciler.quota.ownership import (
     Intent,
-    IntentBacking,
-    IntentStarted,
     Orphaned,
     Owner,
     OwnershipRecords,
@@ -124,14 +122,12 @@ DOCUMENTS = st.dictionaries(
 )
 
 
-@given(FEW, FEW, DOCUMENTS, DOCUMENTS, st.booleans())
-def test_parts_encoded_separately_equal_parts_of_the_complete_encoding(
-    first, second, some, uids, mark
-):
+@given(FEW, FEW, DOCUMENTS, DOCUMENTS)
+def test_parts_encoded_separately_equal_parts_of_the_complete_encoding(first, second, some, uids):
     before, objects = config_maps(
         stored_records(*many(300), *first, uids=some), namespace="x", limits=SMALL
     )
-    after = replace(before, owned=before.owned.with_changes(second), uids=uids, takes_statuses=mark)
+    after = replace(before, owned=before.owned.with_changes(second), uids=uids)
     _, updated = config_maps(after, namespace="x", before=before, objects=objects, limits=SMALL)
     _, complete = config_maps(after, namespace="x", limits=SMALL)
     assert updated == complete
@@ -150,7 +146,7 @@ def test_equal_content_gives_equal_bytes_for_any_history(changes, dice):
 
 
 def test_without_config_maps_records_are_unknown_and_written_empty_records_are_known():
-    assert read(ID, ()) == replace(NOTHING, layout=ONE, takes_statuses=True)
+    assert read(ID, ()) == replace(NOTHING, layout=ONE)
     objects = maps(NOTHING)
     assert len(objects) == 1
     back = read(ID, objects.values())
@@ -388,8 +384,8 @@ def test_a_pair_in_two_parts_is_damage():
     layout = SeriesLayout(serial=1, parts=2)
     several = []
     for number in range(2):
-        name = name_of_part(f"kquota-{hash_of(ID)}-records", layout, number)
-        several.append(part(stored_records(*many(3)).owned, "records", name))
+        name = name_of_part(f"kquota-{hash_of(ID)}-ledger", layout, number)
+        several.append(part(stored_records(*many(3)).owned, "ledger", name))
     with pytest.raises(InventoryError, match="duplicates another"):
         read(ID, several)
 
@@ -397,8 +393,8 @@ def test_a_pair_in_two_parts_is_damage():
 @pytest.mark.parametrize("text", ["{", "5", "[[1]]", '[["1", 2]]', "[[1, -2]]", "[[1, true]]"])
 def test_damaged_removals_are_an_error(text):
     config_map = next(iter(maps(NOTHING).values()))
-    with pytest.raises(InventoryError, match="removals"):
-        read(ID, [{**config_map, "data": {"removals": text}}])
+    with pytest.raises(InventoryError, match="budgets"):
+        read(ID, [{**config_map, "data": {"budgets": text}}])
 
 
 def test_an_unexpected_label_value_is_an_error():
@@ -449,16 +445,9 @@ def test_removals_are_readable_as_plain_text():
     objects = maps(stored_records(removals=tuple(counts)))
     assert [config_map["data"] for config_map in objects.values()] == [
         {
-            "holdings": "complete",
             "budgets": '[[1.0, 3, "a", 20, 90], [5.5, 2, "a", 20, 90], [5.5, 1, "b", 20, 90]]',
         }
     ]
-
-
-def test_removals_of_an_earlier_version_are_read():
-    (config_map,) = maps(NOTHING).values()
-    removals = read(ID, [{**config_map, "data": {"removals": "[[1.0, 3]]"}}]).removals
-    assert [(count.at, count.tenant, count.count) for count in removals] == [(1.0, "", 3)]
 
 
 def test_a_part_is_decoded_once_for_each_resource_version():
@@ -482,63 +471,3 @@ def test_a_part_is_decoded_once_for_each_resource_version():
     ]
     assert renewed == first
     assert {part_of(entity, len(objects)) for entity in fresh} == {0}
-
-
-# ---- older forms -----------------------------------------------------------------------------------
-
-
-def old_form(holdings, remainder, *, has_list=True, intents=()):
-    """The two series of the previous version, and whether it had listed the ownership of live documents."""
-    objects = {}
-    ledger = OwnershipRecords(cluster_id=ID, records=holdings).with_changes(intents)
-    for series, owned in (("ledger", ledger), ("records", remainder)):
-        name = name_of_part(f"kquota-{hash_of(ID)}-{series}", ONE, 0)
-        objects[name] = part(owned, series, name)
-        objects[name]["binaryData"].pop("documents")
-        objects[name].pop("data", None)
-        if series == "ledger" and has_list:
-            objects[name]["data"] = {"holdings": "complete"}
-    return objects
-
-
-def test_the_previous_form_is_read_with_records_of_live_documents_and_orphans():
-    remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
-    holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
-    stored = read(ID, old_form(holdings, remainder).values())
-    assert dict(stored.owned.records) == {**remainder.records, **holdings}
-    assert (stored.is_old_form, stored.takes_statuses) == (True, False)
-    assert stored.uids == {"team-0/0": "", "team-1/1": ""}
-
-
-def test_without_a_list_in_the_previous_form_records_are_taken_from_statuses():
-    stored = read(ID, old_form({}, OwnershipRecords(cluster_id=ID), has_list=False).values())
-    assert (stored.is_old_form, stored.takes_statuses) == (True, True)
-
-
-def test_the_previous_form_is_replaced_by_a_new_layout_and_a_crash_between_loses_nothing():
-    remainder = OwnershipRecords(cluster_id=ID).with_changes(many(3, seed=5))
-    holdings = OwnershipRecords(cluster_id=ID).with_changes(many(2, seed=6)).records
-    old_objects = old_form(holdings, remainder)
-    stored = read(ID, old_objects.values())
-    _, new_objects = config_maps(stored, namespace="x", before=stored, objects=old_objects)
-    difference = diff(old_objects, new_objects)
-    assert (difference.update, set(difference.delete)) == ((), set(old_objects))
-    during = {
-        **old_objects,
-        **{config_map["metadata"]["name"]: config_map for config_map in difference.create},
-    }
-    for objects in (during, new_objects):
-        back = read(ID, objects.values())
-        assert back.owned.records == stored.owned.records
-        assert back.is_old_form is False
-
-
-def test_a_record_inside_an_intent_is_migrated():
-    subject, owner = entity(user="alice"), Owner(document="team/alice")
-    backing = IntentBacking(applied=5.0, owner=owner)
-    intent = Intent(value=6.0, owner=owner, backing=backing)
-    started = IntentStarted(entity=subject, key=RATE, intent=intent)
-    objects = old_form({}, OwnershipRecords(cluster_id=ID), intents=[started])
-    stored = read(ID, objects.values())
-    assert stored.owned.records[subject].applied[0] == 5.0
-    assert stored.uids == {"team/alice": ""}

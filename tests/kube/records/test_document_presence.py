@@ -35,7 +35,6 @@ def presence(
     removes: bool = True,
 ) -> DocumentPresence:
     return DocumentPresence(
-        cluster_id="c",
         documents={} if live is None else {NAME: live},
         deleted_documents={} if deleted is None else {NAME: deleted},
         uids={} if uid is None else {NAME: uid},

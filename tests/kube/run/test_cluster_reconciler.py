@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -236,46 +235,6 @@ def test_an_invalid_document_keeps_its_limits_and_does_not_block_others():
     assert world.reason("alice") == "Invalid"
     assert world.reason("bob") == "Synced"
     assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
-
-
-LONG = entity(user="\x01" * 32_767)
-
-
-def applied_before_the_bound(**spec: Any) -> World:
-    """A world with a document whose name is now too long, and its earlier limit."""
-    world = World(policy="Sync", expectedClusterId="fake", confirmSync="fake")
-    world.kafka.cluster_id = "fake"
-    world.put(resource("long", ALICE, {RATE: 2048}, **spec))
-    world.turn()
-    world.kafka.write(ALICE, RATE, None)
-    world.kafka.write(LONG, RATE, 2048.0)
-    obj = world.obj("long")
-    obj["spec"]["entity"] = {"user": {"name": LONG[0]}}
-    world.begin()
-    return world
-
-
-def test_limits_of_a_document_with_too_long_a_name_are_kept_and_others_are_reconciled():
-    world = applied_before_the_bound()
-    world.put(resource("bob", BOB, {RATE: 4096}))
-    for _ in range(2):
-        world.turn(resync=True)
-        assert (world.reason("long"), world.reason("bob")) == ("Invalid", "Synced")
-        assert world.live() == {LONG: limits(2048.0), BOB: limits(4096.0)}
-
-
-@pytest.mark.parametrize(
-    ("policy", "live"),
-    [("Delete", {}), ("Retain", {LONG: limits(2048.0)})],
-    ids=["Delete", "Retain"],
-)
-def test_a_document_with_too_long_a_name_is_deleted_by_its_policy(policy: str, live: Any):
-    world = applied_before_the_bound(deletionPolicy=policy)
-    world.turn(resync=True)
-    world.delete("long")
-    world.turn(resync=True)
-    assert not world.exists("long")
-    assert world.live() == live
 
 
 def test_removals_are_counted_over_the_window_across_restarts():
