@@ -187,6 +187,7 @@ _ATTENTION: Final[Mapping[str, str]] = {
     "restricted": "restricted by policy",
     "changedByAnother": "changed by another",
     "notRemoved": "not removed",
+    "newOrphans": "left in Kafka by deleted documents",
 }
 """Sections that keep a plan from being "nothing to do", with what the summary calls their rows."""
 

@@ -33,6 +33,7 @@ from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.events import (
     MOST_EVENTS,
     ResourceEvent,
+    left_in_kafka,
     releases,
     shared_out,
     transitions,
@@ -76,6 +77,12 @@ class ReconcileResult:
         """What every status depends on besides its document and the reconciliation's results for it."""
         version = uid_of(self.obj), generation_of(self.obj)
         return *version, type(self.report.error), self.rules.in_force
+
+    @property
+    def newly_orphaned(self) -> Iterable[Finding]:
+        """The limits that stay without a document from this reconciliation on."""
+        preview = self.report.preview
+        return () if preview is None or not self.rules.may_record else preview.plan.orphans
 
     @property
     def leaving_documents(self) -> Mapping[str, Obj]:
@@ -223,6 +230,7 @@ class StatusPublisher:
         stuck = await self._finalizers(result, released)
         await self._cluster(result, hold.late)
         if result.report.error is None:
+            events.extend(left_in_kafka(result.newly_orphaned))
             await self._writer.events(shared_out(events), otherwise=result.obj)
         return _pending_text(result, unsaved, stuck, hold.waiting - hold.budgeted)
 

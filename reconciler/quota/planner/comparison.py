@@ -243,7 +243,8 @@ class _Comparison:
                 self._report(view, cause, Action.RECORD)
             case Action.ORPHAN:
                 self._orphan(view)
-                self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
+                is_new = view.pair not in self.owned.orphaned
+                self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN, is_new=is_new)
             case Action.REPORT:
                 if cause in {Cause.PRUNE, Cause.GONE}:
                     note = self._undeclared_note(view)
@@ -319,7 +320,14 @@ class _Comparison:
             self.bookkeeping.append(change)
 
     def _report(
-        self, view: PairView, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
+        self,
+        view: PairView,
+        cause: Cause,
+        action: Action,
+        note: str = "",
+        *,
+        ignored: bool = False,
+        is_new: bool = False,
     ) -> None:
         since = self.owned.drift_since.get(view.pair, self.now) if cause is Cause.DRIFT else None
         self.findings.append(
@@ -336,6 +344,7 @@ class _Comparison:
                 since=since,
                 note=note,
                 ignored=ignored,
+                is_new=is_new,
             )
         )
 

@@ -12,10 +12,16 @@ from typing import Final
 from reconciler.base.escaping import markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.impact import Direction, Effect
-from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import Outcome, PairOutcome, Preview
-from reconciler.render.cause_text import SECTIONS, counts
+from reconciler.render.cause_text import (
+    REMOVAL_BY_DOCUMENT,
+    REMOVAL_COMMAND,
+    SECTIONS,
+    counts,
+    sections,
+)
 from reconciler.render.impact_rows import client_entity
 from reconciler.render.markdown.comment import (
     GITHUB_LIMIT,
@@ -37,7 +43,7 @@ from reconciler.render.markdown.comment import (
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
-from reconciler.render.units import PER_BROKER, age, count, instant, quantities
+from reconciler.render.units import PER_BROKER, age, count, instant, quantities, quantity
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.TAKEOVER: "values that were set outside kquota are overwritten",
@@ -186,6 +192,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     if preview.snapshot_at is not None:
         old = age(preview.created_at - preview.snapshot_at)
         lines.append(f"Computed from a snapshot that is {old} old, not from the cluster.")
+    lines += _left_in_kafka(sections(plan)["newOrphans"])
     if plan.exclusive:
         lines.append(
             f"Removes {count(len(plan.exclusive), 'limit')} that no document declares, because the cluster is exclusive."
@@ -213,6 +220,30 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     if recorded is not None and any(row.mark for row in recorded.rows):
         lines.append("Recorded use, see below.")
     return lines
+
+
+def _left_in_kafka(findings: Sequence[Finding]) -> list[str]:
+    """Return one line about the limits that stay although their documents are deleted; empty without any."""
+    if not findings:
+        return []
+    documents = dict.fromkeys(finding.owner.document for finding in findings if finding.owner)
+    deleted = (
+        f"the document {markdown(next(iter(documents)))}"
+        if len(documents) == 1
+        else count(len(documents), "document")
+    )
+    limits = [
+        f"{quantity(finding.key, finding.live)} ({markdown(entity_text(finding.entity))} {markdown(str(finding.key))})"
+        for finding in findings[:MOST_REASONS]
+    ]
+    unlisted = len(findings) - len(limits)
+    limits += [f"{unlisted:,} more"] if unlisted else []
+    stay = (
+        "its limit of {} stays in Kafka" if len(findings) == 1 else "limits that stay in Kafka: {}"
+    )
+    kept = stay.format(", ".join(fitting(limits, _CLIENTS_ROOM)))
+    ways = f"{prose(REMOVAL_BY_DOCUMENT)}; or run `{REMOVAL_COMMAND}`"
+    return [f"This change deletes {deleted}; {kept}. To remove such a limit, {ways}."]
 
 
 # ---- the table -----------------------------------------------------------------------------------
@@ -271,7 +302,9 @@ def _counted_findings_text(preview: Preview) -> list[str]:
     """Return counts of findings that the page lists: they may be quotas of others."""
     numbers = counts(preview)
     parts = [
-        f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]
+        f"{kind.title.lower()} {numbers[kind.name]:,}"
+        for kind in SECTIONS
+        if numbers[kind.name] and kind.name != "newOrphans"  # needs attention, above
     ]
     other_documents = sum(
         warning.claim.document not in preview.touched_documents for warning in preview.open_advice

@@ -154,6 +154,20 @@ def test_a_release_posts_an_event():
     )
 
 
+def test_a_deleted_document_whose_limit_stays_posts_one_event_with_the_way_to_remove_it():
+    world = kube_world()
+    ran(world)
+    world.delete(DOCUMENT, finalizer=False)
+    ran(world, passes=3)
+    ((where, event),) = [item for item in world.happened if item[1].reason == "Orphaned"]
+    assert (where, event.kind) == (DOCUMENT, "Warning")
+    assert (
+        "stay in Kafka; to remove them, restore its document with deletionPolicy: Delete"
+        in event.note
+    )
+    assert "user=alice producer_byte_rate" in event.note
+
+
 @given(st.text(min_size=1, max_size=3000))
 def test_a_note_stays_within_the_limit_of_the_api_server(note):
     event = ResourceEvent(kind="Normal", reason="X", note=note)
