@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from reconciler.base.durable_files import IGNORE
 from reconciler.manifest.project.file import FILE_NAME
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, PROJECT, QUOTA
 from reconciler.manifest.writer import scalar
@@ -117,10 +118,6 @@ spec:
     producerByteRate: 10Mi        # bytes per second; also consumerByteRate, requestPercentage, controllerMutationRate
   suspend: true
 """
-_IGNORE: Final = """\
-# Records, audit log and outcomes of kquota. They decide what may be removed, so they are never part of a commit.
-*
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +162,7 @@ def starter_files(
     return {
         FILE_NAME: project,
         f"{MANIFESTS}/example.yaml": example,
-        f"{STATE_FOLDER}/.gitignore": _IGNORE,
+        f"{STATE_FOLDER}/.gitignore": IGNORE,
         **{
             workflow.path: re.sub(r"\bprod\b", lambda _: cluster, workflow.text)
             for workflow in workflows
