@@ -247,24 +247,23 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:
-    """Return the outcome of each change, in plan order."""
-    return tuple(_outcome(pair) for pair in outcome.pairs)
+def outcome_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
+    """Return rows of changes with their results, in plan order, and the number of omitted ones.
 
-
-def trouble_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
-    """Return rows of changes that were not fully applied, in plan order, and the number of omitted ones.
-
-    Beyond ``max_rows`` refused ones are kept before unknown, held, doubtful and unsent ones.
+    Beyond ``max_rows`` refused ones are kept before unknown, held, doubtful, unsent and applied ones.
     """
-    trouble = outcome.troubled
-    if len(trouble) <= max_rows:
-        return tuple(map(_outcome, trouble)), 0
-    worst = sorted(range(len(trouble)), key=lambda at: _WORST_FIRST.index(trouble[at].status_text))
-    return tuple(_outcome(trouble[at]) for at in sorted(worst[:max_rows])), len(trouble) - max_rows
+    pairs = outcome.pairs
+    worst = sorted(range(len(pairs)), key=lambda at: _rank(pairs[at]))
+    rows = tuple(_outcome(pairs[at]) for at in sorted(worst[:max_rows]))
+    return rows, len(pairs) - len(rows)
 
 
 _WORST_FIRST: Final = ("REJECTED", "UNKNOWN", "HELD", "APPLIED", "NOT SENT")
+
+
+def _rank(pair: PairOutcome) -> int:
+    return len(_WORST_FIRST) if pair.is_done else _WORST_FIRST.index(pair.status_text)
+
 
 _OUTCOME_COLOURS: Final = {
     "APPLIED": "green",

@@ -33,7 +33,7 @@ _MEANS: Final = {
 
 
 _PROBLEM: Final = re.compile(
-    r"(?P<path>[^:\s][^:]*):(?P<line>[0-9]{1,9}):(?P<column>[0-9]{1,9}): (?P<message>.+)"
+    r"(?P<path>[^:\s][^:]*\.ya?ml):(?P<line>[0-9]{1,9}):(?P<column>[0-9]{1,9}): (?P<message>.+)"
 )
 """A message as :class:`~reconciler.errors.Problem` writes it."""
 
