@@ -56,7 +56,7 @@ def quantities(key: Key, before: float | None, after: float | None) -> tuple[str
     smallest, largest = min(map(abs, values)), max(map(abs, values))
     units = next(filter(None, map(_round_units, values)), BINARY)
     for name, size in units:
-        if size <= largest and smallest >= 0.01 * size:
+        if size <= largest < 1024 * size and smallest >= 0.01 * size:
             return _in_unit(values[1], name, size), _in_unit(values[0], name, size)
     return quantity(key, before), quantity(key, after)
 

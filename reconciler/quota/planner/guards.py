@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
@@ -48,22 +48,34 @@ class Guard(StrEnum):
 
 _APPROVAL: Final = "guards.bounds with min and max for this entity"
 
-ALLOWED_WITH: Final[Mapping[Guard, str]] = {
-    Guard.MAX_REMOVALS: "guards.maxRemovals or --max-removals N",
-    Guard.MAX_REMOVED_SHARE: "guards.maxRemovedPercent or --max-removed-percent P",
-    Guard.MAX_CHANGE_FACTOR: f"{_APPROVAL}, guards.maxChangeFactor or --max-change-factor F",
-    Guard.MAX_EXCEPTION_FACTOR: f"{_APPROVAL}, guards.maxExceptionFactor or --max-exception-factor F",
-    Guard.NEWLY_UNLIMITED: "guards.newlyUnlimited or --allow-newly-unlimited",
-    Guard.BOUNDS_UNIT: "guards.bounds or --allow-small-values",
-    Guard.BOUNDS_RANGE: "guards.bounds",
-    Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
-    Guard.PROTECTED_ENTITIES: "guards.protected",
-    Guard.REQUIRED_LABELS: "these labels, or guards.requiredLabels",
-    Guard.EMPTY_DESIRED: "--allow-empty",
-    Guard.TWIN_SPELLING: "removal of the other form of the address",
-    Guard.DEFINITION: "an installed ClientQuota definition",
+
+class Permission(NamedTuple):
+    """What allows the violation of a guard."""
+
+    setting: str = ""  # in the trusted configuration, or a step; "" = none
+    option: str = ""  # of a command that a person runs; "" = none
+
+
+ALLOWED_WITH: Final[Mapping[Guard, Permission]] = {
+    Guard.MAX_REMOVALS: Permission("guards.maxRemovals", "--max-removals N"),
+    Guard.MAX_REMOVED_SHARE: Permission("guards.maxRemovedPercent", "--max-removed-percent P"),
+    Guard.MAX_CHANGE_FACTOR: Permission(
+        f"{_APPROVAL}, guards.maxChangeFactor", "--max-change-factor F"
+    ),
+    Guard.MAX_EXCEPTION_FACTOR: Permission(
+        f"{_APPROVAL}, guards.maxExceptionFactor", "--max-exception-factor F"
+    ),
+    Guard.NEWLY_UNLIMITED: Permission("guards.newlyUnlimited", "--allow-newly-unlimited"),
+    Guard.BOUNDS_UNIT: Permission("guards.bounds", "--allow-small-values"),
+    Guard.BOUNDS_RANGE: Permission("guards.bounds"),
+    Guard.PROTECTED: Permission("guards.protectDefaults", "--allow-defaults"),
+    Guard.PROTECTED_ENTITIES: Permission("guards.protected"),
+    Guard.REQUIRED_LABELS: Permission("these labels, or guards.requiredLabels"),
+    Guard.EMPTY_DESIRED: Permission(option="--allow-empty"),
+    Guard.TWIN_SPELLING: Permission("removal of the other form of the address"),
+    Guard.DEFINITION: Permission("an installed ClientQuota definition"),
 }
-"""Field of the cluster's guards and command-line flag that allow a violation; every refusal shows them."""
+"""Field of the cluster's guards and command-line option that allow a violation; every refusal shows what its reader can use."""
 
 ROUNDING: Final = 1 + 1e-9
 """Tolerance for float64 division: 7 / 0.7 is 10.000000000000002, which counts as a factor of 10."""
@@ -146,8 +158,13 @@ class Violation:
 
     @property
     def allow_with(self) -> str:
-        """What allows it: the field of the cluster's guards, the flag, or both."""
-        return ALLOWED_WITH[self.guard]
+        """What allows it for a person who runs a command: the field of the cluster's guards, the option, or both."""
+        return " or ".join(filter(None, ALLOWED_WITH[self.guard]))
+
+    @property
+    def setting(self) -> str:
+        """What allows it in the trusted configuration; "" if only an option does."""
+        return ALLOWED_WITH[self.guard].setting
 
 
 def check(
@@ -338,9 +355,9 @@ def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
 
 
 def _format_above(number: float, bound: float) -> str:
-    """Format a number with as few digits (at least three) as show that it is above the bound."""
-    texts = (f"{number:.{digits}g}" for digits in range(3, 18))
-    return next((text for text in texts if float(text) > bound), f"{number:.17g}")
+    """Format a factor with as few digits as show that it is above the bound."""
+    texts = (f"{number:,.{digits}f}" for digits in range(18))
+    return next((text for text in texts if float(text.replace(",", "")) > bound), f"{number:.17g}")
 
 
 def _factor_of(effect: LimitEffect) -> float:

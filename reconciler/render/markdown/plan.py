@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Final
 
+from reconciler import DOCUMENTATION
 from reconciler.base.escaping import markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.impact import Direction, Effect
@@ -54,6 +55,8 @@ _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
 }
 """What a reviewer has to notice about a change besides its values."""
 
+_GUARDS: Final = f"{DOCUMENTATION}/policy.md#who-can-allow-a-refused-change"
+
 _CLIENTS_ROOM: Final = 3_000
 """Maximum characters of the names of clients with a different limit; Kafka's names may have 32,767 bytes."""
 
@@ -90,9 +93,10 @@ def plan_markdown(
     )
     head += fork_banner(comment_context.fork)
     head.append(prose(_summary(preview, is_verified=is_verified)))
-    for title, lines in (("Refused", refusals), ("Needs attention", attention)):
+    refused = f"Refused** ([who can allow it]({_GUARDS}))" if preview.violations else "Refused**"
+    for title, lines in ((refused, refusals), ("Needs attention**", attention)):
         if lines:
-            head += ["", f"**{title}**", "", *shorten(bullets(lines), limit // 4)]
+            head += ["", f"**{title}", "", *shorten(bullets(lines), limit // 4)]
     changes = selected_changes(preview, max_rows=max_rows, exclusive=False)
     used = (
         []
@@ -175,7 +179,8 @@ def _refusals(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     for violation in preview.violations:
         subject = "" if violation.entity is None else f"{markdown(entity_text(violation.entity))}: "
         place = f"{markdown(violation.place)}: " if violation.place else ""
-        lines.append(f"{place}{subject}{prose(f'{violation.message} ({violation.allow_with})')}")
+        setting = violation.setting or violation.allow_with
+        lines.append(f"{place}{subject}{prose(f'{violation.message} (allowed by {setting})')}")
     if recorded is not None and recorded.refusals:
         lines.append(f"{count(len(recorded.refusals), 'figure')} of recorded use, listed below")
     return lines
