@@ -15,7 +15,7 @@ from reconciler.render.rows import DisplayRow, by_how_much
 from reconciler.render.units import limit
 
 AFFECTED_TITLE: Final = "Other clients with another limit"
-AFFECTED_SAYS: Final = "Known clients with their limit before and after, and its level."
+AFFECTED_SAYS: Final = "Clients with a limit or a login of their own: their limit before and after, and where it comes from."
 NEVER_TITLE: Final = "Never applies after this plan"
 NEVER_SAYS: Final = "A level with higher precedence applies to every client that these could match."
 EXCLUSIVE_TITLE: Final = "Exclusive removals"
@@ -35,9 +35,9 @@ SHARING: Final[Mapping[BucketSharing, str]] = {
     BucketSharing.SAME: "",
     BucketSharing.BEGUN: "",
     BucketSharing.ENDED: "",
-    BucketSharing.SPLIT: "bucket split: shared with fewer",
-    BucketSharing.JOINED: "bucket joined: shared with more",
-    BucketSharing.OTHER: "bucket shared with others",
+    BucketSharing.SPLIT: "shared with fewer clients",
+    BucketSharing.JOINED: "shared with more clients",
+    BucketSharing.OTHER: "shared with other clients",
 }
 """What the sharing of a bucket becomes, where that is news."""
 

@@ -24,7 +24,7 @@ from reconciler.render.cause_text import (
     sections,
     waits_text,
 )
-from reconciler.render.units import age, count, limit
+from reconciler.render.units import age, count, limit, named_clients
 
 _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "create": ("+", "green"),
@@ -32,8 +32,8 @@ _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "remove": ("-", "red"),
 }
 FLAGGED: Final[Mapping[Cause, str]] = {
-    Cause.TAKEOVER: "takeover",
-    Cause.SPEC_OVER_DRIFT: "over drift",
+    Cause.TAKEOVER: "was set outside kquota",
+    Cause.SPEC_OVER_DRIFT: "was changed outside kquota",
     Cause.DRIFT: "corrects drift",
     Cause.OVERRIDE: "override",
     Cause.OVERRIDE_EXPIRED: "override ended",
@@ -232,9 +232,13 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
             {affected_row.principal for affected_row in impact.affected if affected_row.moved}
         )
         lines.append(
-            f"Of {count(impact.principal_count, 'known client')}, "
+            f"Of {named_clients(impact.principal_count)}, "
             + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
-            + (f", {moved_count:,} of them another bucket" if moved_count else "")
+            + (
+                f", {moved_count:,} of them shared with other clients than before"
+                if moved_count
+                else ""
+            )
             + "."
         )
     if impact.new_shadows:

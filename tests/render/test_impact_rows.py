@@ -99,15 +99,18 @@ def test_a_split_bucket_is_reported():
     preview = previewed(live, change, principals=(Principal(user="alice", client_id="app"),))
     (row,) = affected_rows(preview)
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
-    assert "bucket split" in plan_text(preview)
+    assert "shared with fewer clients" in plan_text(preview)
 
 
 @pytest.mark.parametrize(
     ("users", "sentence"),
     [
-        (("alice",), "Of 1 known client, 1 gets another limit."),
-        (("alice", "bob"), "Of 2 known clients, 1 gets another limit."),
-        (("bob",), "Of 1 known client, 0 get another limit."),
+        (("alice",), "Of 1 client with a limit or a login of its own, 1 gets another limit."),
+        (
+            ("alice", "bob"),
+            "Of 2 clients with a limit or a login of their own, 1 gets another limit.",
+        ),
+        (("bob",), "Of 1 client with a limit or a login of its own, 0 get another limit."),
     ],
 )
 def test_the_sentence_about_known_clients_agrees_with_their_number(users, sentence):

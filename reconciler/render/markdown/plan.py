@@ -44,7 +44,15 @@ from reconciler.render.markdown.comment import (
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
 from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
-from reconciler.render.units import PER_BROKER, age, count, instant, quantities, quantity
+from reconciler.render.units import (
+    PER_BROKER,
+    age,
+    count,
+    instant,
+    named_clients,
+    quantities,
+    quantity,
+)
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.TAKEOVER: "values that were set outside kquota are overwritten",
@@ -103,7 +111,8 @@ def plan_markdown(
         if recorded is None
         else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
     )
-    footer_lines = [*used, "", *_separate(_further(preview, is_verified=is_verified))]
+    further = _further(preview, is_verified=is_verified, is_recorded=recorded is not None)
+    footer_lines = [*used, "", *_separate(further)]
     footer_lines += footer(
         comment_context,
         f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
@@ -204,8 +213,7 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
         )
     flags = Counter(change.cause for change in plan.changes if change.cause in _FLAG_SENTENCES)
     lines += [
-        f"{FLAGGED[cause]} ({amount:,}): {_FLAG_SENTENCES[cause]}"
-        for cause, amount in flags.items()
+        f"{count(amount, 'change')}: {_FLAG_SENTENCES[cause]}" for cause, amount in flags.items()
     ]
     impact = preview.impact
     if impact is not None:
@@ -272,19 +280,22 @@ def _change_row(change: QuotaChange, effect: Effect | None) -> str:
 # ---- below the table -----------------------------------------------------------------------------
 
 
-def _further(preview: Preview, *, is_verified: bool) -> list[str]:
+def _further(preview: Preview, *, is_verified: bool, is_recorded: bool) -> list[str]:
     """Return one line each: clients with a different limit, counts, the effect of a merge, how to plan again."""
     return [
-        *_affected_clients(preview),
+        *_affected_clients(preview, is_recorded=is_recorded),
         *_counted_findings_text(preview),
         f"**On merge**: {_on_merge(preview, is_verified=is_verified)}",
         f"**Plan again**: {_plan_again(preview)}",
     ]
 
 
-def _affected_clients(preview: Preview) -> list[str]:
+def _affected_clients(preview: Preview, *, is_recorded: bool) -> list[str]:
+    """Return the line about named clients; none of zero clients beside recorded use, which counts others, too."""
     impact = preview.impact
     if impact is None or not impact.principal_count or not preview.plan.changes:
+        return []
+    if is_recorded and not impact.affected:
         return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
     moved_count = len({affected.principal for affected in impact.affected if affected.moved})
@@ -295,11 +306,11 @@ def _affected_clients(preview: Preview) -> list[str]:
     remainder = (
         [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
     )
-    text = f"{len(clients):,} of {count(impact.principal_count, 'known client')}"
+    text = f"{len(clients):,} of {named_clients(impact.principal_count)}"
     if client_texts:
         text += f": {', '.join([*client_texts, *remainder])}"
     if moved_count:
-        text += f"; {moved_count:,} of them with another bucket"
+        text += f"; {moved_count:,} of them shared with other clients than before"
     return [f"**Clients with a different limit**: {text}."]
 
 

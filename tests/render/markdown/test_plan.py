@@ -110,9 +110,9 @@ def test_a_plan_without_validation_is_not_ready():
 @pytest.mark.parametrize(
     ("cause", "says"),
     [
-        (Cause.TAKEOVER, "takeover (1): values that were set outside kquota are overwritten"),
-        (Cause.SPEC_OVER_DRIFT, "over drift (1): values that were changed outside"),
-        (Cause.OVERRIDE_EXPIRED, "override ended (1): an override ends"),
+        (Cause.TAKEOVER, "1 change: values that were set outside kquota are overwritten"),
+        (Cause.SPEC_OVER_DRIFT, "1 change: values that were changed outside"),
+        (Cause.OVERRIDE_EXPIRED, "1 change: an override ends"),
     ],
 )
 def test_a_change_with_a_remark_needs_attention(cause, says):
@@ -164,7 +164,7 @@ def test_a_row_is_narrow_enough_for_a_phone():
 
 def test_both_values_of_a_row_have_one_unit_and_no_exact_number():
     text = plan_markdown(sample())
-    assert "| ≈ 4.77 MiB/s | 10 MiB/s | loosened x2.1; takeover |" in text
+    assert "| ≈ 4.77 MiB/s | 10 MiB/s | loosened x2.1; was set outside kquota |" in text
     assert "10485760" not in text
 
 
@@ -239,7 +239,7 @@ def test_removals_of_an_exclusive_cluster_are_counted_and_never_listed():
 def test_at_most_ten_clients_with_a_different_limit_are_named():
     text = plan_markdown(sample())
     assert (
-        "**Clients with a different limit**: 2 of 6 known clients: `user=alice`, `user=gone`; 1 of them with another bucket."
+        "**Clients with a different limit**: 2 of 6 clients with a limit or a login of their own: `user=alice`, `user=gone`; 1 of them shared with other clients than before."
         in text
     )
     full = sample()
