@@ -127,7 +127,27 @@ def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
             )
 
 
+def unmatched_names(claim: Declaration) -> tuple[str, ...]:
+    """Return the sentences about names that probably match no client and that the document does not accept."""
+    return tuple(
+        warning.message
+        for warning in _unmatched_names(claim)
+        if not _mark_accepted(warning, ()).accepted
+    )
+
+
 def _names(claim: Declaration) -> Iterable[RuleWarning]:
+    yield from _unmatched_names(claim)
+    if level(claim.entity) == 7:
+        client_id = claim.entity[1]
+        yield RuleWarning(
+            claim=claim,
+            kind=WarningKind.SHARED_CLIENT_ID,
+            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
+        )
+
+
+def _unmatched_names(claim: Declaration) -> Iterable[RuleWarning]:
     user, client_id, _ = claim.entity
     if isinstance(user, str) and user.startswith("User:"):
         yield RuleWarning(
@@ -154,12 +174,6 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
                 kind=WarningKind.WILDCARD,
                 message=f"{kind} {name!r}: Kafka has no wildcards for quotas; this matches only this name",
             )
-    if level(claim.entity) == 7:
-        yield RuleWarning(
-            claim=claim,
-            kind=WarningKind.SHARED_CLIENT_ID,
-            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
-        )
 
 
 def _starvation_warnings(claim: Declaration) -> Iterable[RuleWarning]:

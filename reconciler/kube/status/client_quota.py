@@ -29,6 +29,7 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, Override, Owner, Pair
+from reconciler.quota.rule_warnings import unmatched_names
 from reconciler.quota.state import NO_LIMITS, Limits
 from reconciler.render.units import json_number
 
@@ -296,12 +297,14 @@ def document_status(
         status["drift"] = drift
     reason, message = _reason(eligibility, key_statuses, status_entries)
     spoken_of = None if eligibility.freezes else status_entries
+    declaration = eligibility.declaration
     status["conditions"] = conditions(
         reason,
         message,
         generation=generation_of(eligibility.obj),
         previous=previous.get("conditions", ()),
         now=now,
+        doubt="" if declaration is None else "; ".join(unmatched_names(declaration)),
         drifted=None if spoken_of is None else spoken_of.drifted(),
         conflict=None if spoken_of is None else spoken_of.conflict(),
         keep=key_statuses is not None and not key_statuses.compared and not eligibility.freezes,

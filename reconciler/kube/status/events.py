@@ -64,6 +64,9 @@ def transitions(
         yield from _reached(reason, was, str(now.get("message", "")), on)
     yield from _resumed(before, after)
     yield from _drift(before, after)
+    doubt = condition_of(after, "Doubtful")
+    if doubt and condition_of(before, "Doubtful").get("message") != doubt.get("message"):
+        yield ResourceEvent(kind="Warning", reason=str(doubt["reason"]), note=str(doubt["message"]))
     if on == "Q" and reason is not None and reason.ready == "True" and was.get("status") == "True":
         yield from _applied(before, after)
 

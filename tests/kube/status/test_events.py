@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reconciler.errors import ConnectError
 from reconciler.kube.status.events import MOST_BYTES, ResourceEvent, releases, transitions
 from reconciler.kube.status.reasons import Reason
+from reconciler.quota.entity import entity
 from tests.kube.scenarios import (
     CLUSTERS,
     CREATED,
@@ -166,6 +167,16 @@ def test_a_deleted_document_whose_limit_stays_posts_one_event_with_the_way_to_re
         in event.note
     )
     assert "user=alice producer_byte_rate" in event.note
+
+
+@pytest.mark.parametrize("name", ["User:bob", "<default>", "etl-*"])
+def test_a_name_that_matches_no_client_has_a_condition_and_one_event(name):
+    world = kube_world(None, CREATED, resource("doubt", entity(user=name), {RATE: 4096}))
+    ran(world, passes=2)
+    doubt = world.condition("team/doubt", "Doubtful")
+    assert (doubt["status"], doubt["reason"]) == ("True", "MatchesNoClient")
+    assert name in doubt["message"]
+    assert happened(world, "team/doubt") == [("Warning", "MatchesNoClient")]
 
 
 @given(st.text(min_size=1, max_size=3000))
