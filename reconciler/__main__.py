@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Final, NoReturn
 
 INTERRUPTED: Final = 130
+_COMPLETIONS: Final = {"_KQUOTA_COMPLETE", "_KAFKA_CLIENT_QUOTAS_COMPLETE"}
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -36,7 +37,10 @@ def _run(module: str) -> NoReturn:
         run = importlib.import_module(module).main  # a signal may arrive during the import
     except ModuleNotFoundError as error:
         sys.exit(_refuse_incomplete(error))
-    _answer(handled, signal.default_int_handler)  # asyncio replaces only this handler of Ctrl-C
+    if (
+        not _COMPLETIONS & os.environ.keys()
+    ):  # A completion prints nothing into the prompt when it is interrupted.
+        _answer(handled, signal.default_int_handler)  # asyncio replaces only this handler of Ctrl-C
     try:
         code = run()
     except KeyboardInterrupt:

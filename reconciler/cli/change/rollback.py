@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
+from reconciler.cli.completion import outcome_files
 from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
@@ -32,7 +33,7 @@ Example:
 
 
 @command(help=HELP)
-@click.argument("outcome", type=FILE, metavar="OUTCOME.json")
+@click.argument("outcome", type=FILE, metavar="OUTCOME.json", shell_complete=outcome_files)
 @option(
     "--for DURATION",
     "Longest time that the restored values stay in force.",

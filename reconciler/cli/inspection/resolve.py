@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from reconciler.app.requests import TargetRequest
-from reconciler.cli.completion import part_names
 from reconciler.cli.framework.commands import command, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
@@ -32,19 +31,9 @@ Example:
 
 
 @command(help=HELP)
-@option(
-    "--user NAME",
-    "Name of the principal, without the prefix User:.",
-    NAME,
-    shell_complete=part_names("user"),
-)
-@option(
-    "--client-id NAME",
-    "Client id, as the client sends it.",
-    NAME,
-    shell_complete=part_names("client-id"),
-)
-@option("--ip ADDRESS", "Address that the client connects from.", shell_complete=part_names("ip"))
+@option("--user NAME", "Name of the principal, without the prefix User:.", NAME)
+@option("--client-id NAME", "Client id, as the client sends it.", NAME)
+@option("--ip ADDRESS", "Address that the client connects from.")
 @option(
     "--from FILE",
     "CSV file of clients with the columns user, client_id and ip; - is standard input.",

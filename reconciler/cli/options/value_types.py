@@ -2,17 +2,13 @@
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-from reconciler.cli.completion import entity_names
 from reconciler.errors import QuotaValueError, UsageError
 from reconciler.quota.entity_forms import read_entity, read_parts
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 Parsed = TypeVar("Parsed")
@@ -82,11 +78,6 @@ class _NamesOfKafka(click.ParamType[Parsed]):
 
     def __init__(self, read: Callable[[str], Parsed]) -> None:
         self._read = read
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> "list[CompletionItem]":
-        return entity_names(ctx, param, incomplete)
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
