@@ -127,11 +127,11 @@ def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
             )
 
 
-def unmatched_names(claim: Declaration) -> tuple[str, ...]:
+def unmatched_names(claim: Declaration | None) -> tuple[str, ...]:
     """Return the sentences about names that probably match no client and that the document does not accept."""
     return tuple(
         warning.message
-        for warning in _unmatched_names(claim)
+        for warning in (() if claim is None else _unmatched_names(claim))
         if not _mark_accepted(warning, ()).accepted
     )
 

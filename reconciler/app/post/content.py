@@ -23,7 +23,8 @@ from reconciler.render.cause_text import counts
 from reconciler.render.markdown import drift_issue, failure
 from reconciler.render.markdown.comment import CommentContext
 from reconciler.render.markdown.fleet import PostedFleet, PostedPlan, fleet_markdown
-from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
+from reconciler.render.markdown.outcome import outcome_markdown
+from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024

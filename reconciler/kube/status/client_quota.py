@@ -29,7 +29,6 @@ from reconciler.quota.entity import Entity
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, COLUMNS, Key
 from reconciler.quota.ownership import NO_RECORD, Override, Owner, Pair
-from reconciler.quota.rule_warnings import unmatched_names
 from reconciler.quota.state import NO_LIMITS, Limits
 from reconciler.render.units import json_number
 
@@ -267,9 +266,8 @@ def document_status(
         return dict(previous)
     subject = eligibility.entity or entity_of(eligibility.obj)
     status: dict[str, Any] = {"observedGeneration": generation_of(eligibility.obj)}
-    handled = (
-        requested_at(eligibility.obj) if key_statuses is not None or eligibility.freezes else None
-    )
+    was_handled = key_statuses is not None or eligibility.freezes
+    handled = requested_at(eligibility.obj) if was_handled else None
     handled = handled or previous.get("lastHandledReconcileAt")
     if handled is not None:
         status["lastHandledReconcileAt"] = handled[:128]
@@ -297,14 +295,13 @@ def document_status(
         status["drift"] = drift
     reason, message = _reason(eligibility, key_statuses, status_entries)
     spoken_of = None if eligibility.freezes else status_entries
-    declaration = eligibility.declaration
     status["conditions"] = conditions(
         reason,
         message,
         generation=generation_of(eligibility.obj),
         previous=previous.get("conditions", ()),
         now=now,
-        doubt="" if declaration is None else "; ".join(unmatched_names(declaration)),
+        doubt=eligibility.doubt,
         drifted=None if spoken_of is None else spoken_of.drifted(),
         conflict=None if spoken_of is None else spoken_of.conflict(),
         keep=key_statuses is not None and not key_statuses.compared and not eligibility.freezes,

@@ -5,7 +5,7 @@ cluster are reported once, on the QuotaCluster.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -15,7 +15,8 @@ from reconciler.kube.status.reasons import NAMED, Reason
 from reconciler.manifest.schema_names import API_VERSION, QUOTA
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import quantity
-from reconciler.quota.planner.plan import Finding
+from reconciler.quota.policy import Rules
+from reconciler.quota.results.report import Reconciliation
 from reconciler.render.cause_text import REMOVAL
 
 MOST_BYTES: Final = 1024
@@ -92,10 +93,11 @@ def releases(gave_up: Mapping[str, Sized]) -> Iterator[ResourceEvent]:
         yield ResourceEvent(kind="Warning", reason="Released", note=note)
 
 
-def left_in_kafka(findings: Iterable[Finding]) -> Iterator[tuple[Obj, ResourceEvent]]:
+def left_in_kafka(report: Reconciliation, rules: Rules) -> Iterator[tuple[Obj, ResourceEvent]]:
     """Yield an Event for each deleted document whose limits stay, on a reference to it: the document no longer exists."""
     limits: dict[str, list[str]] = {}
-    for finding in findings:
+    findings = () if report.preview is None else report.preview.plan.orphans
+    for finding in findings if rules.may_record else ():
         if finding.is_new and finding.owner is not None:
             value = quantity(finding.key, finding.live)
             text = f"{entity_text(finding.entity)} {finding.key} {value}"

@@ -79,12 +79,6 @@ class ReconcileResult:
         return *version, type(self.report.error), self.rules.in_force
 
     @property
-    def newly_orphaned(self) -> Iterable[Finding]:
-        """The limits that stay without a document from this reconciliation on."""
-        preview = self.report.preview
-        return () if preview is None or not self.rules.may_record else preview.plan.orphans
-
-    @property
     def leaving_documents(self) -> Mapping[str, Obj]:
         """The documents with the operator's finalizer that were being deleted when the reconciliation began."""
         return {
@@ -230,7 +224,7 @@ class StatusPublisher:
         stuck = await self._finalizers(result, released)
         await self._cluster(result, hold.late)
         if result.report.error is None:
-            events.extend(left_in_kafka(result.newly_orphaned))
+            events.extend(left_in_kafka(result.report, result.rules))
             await self._writer.events(shared_out(events), otherwise=result.obj)
         return _pending_text(result, unsaved, stuck, hold.waiting - hold.budgeted)
 

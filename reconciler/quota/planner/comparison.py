@@ -243,13 +243,12 @@ class _Comparison:
                 self._report(view, cause, Action.RECORD)
             case Action.ORPHAN:
                 self._orphan(view)
-                is_new = view.pair not in self.owned.orphaned
-                self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN, is_new=is_new)
+                self._report(view, cause, Action.ORPHAN, NOTE_ORPHAN)
             case Action.REPORT:
-                if cause in {Cause.PRUNE, Cause.GONE}:
-                    note = self._undeclared_note(view)
-                self._report(view, cause, action, note)
-            case _:
+                is_undeclared = cause in {Cause.PRUNE, Cause.GONE}
+                words = self._undeclared_note(view) if is_undeclared else note
+                self._report(view, cause, action, words)
+            case Action.NOTHING:
                 """Do nothing and report nothing."""
 
     def _action(self, view: PairView, cause: Cause) -> Action:
@@ -320,14 +319,7 @@ class _Comparison:
             self.bookkeeping.append(change)
 
     def _report(
-        self,
-        view: PairView,
-        cause: Cause,
-        action: Action,
-        note: str = "",
-        *,
-        ignored: bool = False,
-        is_new: bool = False,
+        self, view: PairView, cause: Cause, action: Action, note: str = "", *, ignored: bool = False
     ) -> None:
         since = self.owned.drift_since.get(view.pair, self.now) if cause is Cause.DRIFT else None
         self.findings.append(
@@ -344,11 +336,9 @@ class _Comparison:
                 since=since,
                 note=note,
                 ignored=ignored,
-                is_new=is_new,
+                is_new=action is Action.ORPHAN and view.pair not in self.owned.orphaned,
             )
         )
-
-    # -- overrides ------------------------------------------------------------------------------
 
     def _apply_override(self, view: PairView, override: Override) -> None:
         """Apply the table with the override's value in place of the declared one."""

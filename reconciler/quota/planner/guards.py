@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from reconciler.errors import QuotaValueError
 from reconciler.quota.entity import DEFAULT, Entity
@@ -49,33 +49,25 @@ class Guard(StrEnum):
 _APPROVAL: Final = "guards.bounds with min and max for this entity"
 
 
-class Permission(NamedTuple):
-    """What allows the violation of a guard."""
-
-    setting: str = ""  # in the trusted configuration, or a step; "" = none
-    option: str = ""  # of a command that a person runs; "" = none
-
-
-ALLOWED_WITH: Final[Mapping[Guard, Permission]] = {
-    Guard.MAX_REMOVALS: Permission("guards.maxRemovals", "--max-removals N"),
-    Guard.MAX_REMOVED_SHARE: Permission("guards.maxRemovedPercent", "--max-removed-percent P"),
-    Guard.MAX_CHANGE_FACTOR: Permission(
-        f"{_APPROVAL}, guards.maxChangeFactor", "--max-change-factor F"
+ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
+    Guard.MAX_REMOVALS: ("guards.maxRemovals", "--max-removals N"),
+    Guard.MAX_REMOVED_SHARE: ("guards.maxRemovedPercent", "--max-removed-percent P"),
+    Guard.MAX_CHANGE_FACTOR: (f"{_APPROVAL}, guards.maxChangeFactor", "--max-change-factor F"),
+    Guard.MAX_EXCEPTION_FACTOR: (
+        f"{_APPROVAL}, guards.maxExceptionFactor",
+        "--max-exception-factor F",
     ),
-    Guard.MAX_EXCEPTION_FACTOR: Permission(
-        f"{_APPROVAL}, guards.maxExceptionFactor", "--max-exception-factor F"
-    ),
-    Guard.NEWLY_UNLIMITED: Permission("guards.newlyUnlimited", "--allow-newly-unlimited"),
-    Guard.BOUNDS_UNIT: Permission("guards.bounds", "--allow-small-values"),
-    Guard.BOUNDS_RANGE: Permission("guards.bounds"),
-    Guard.PROTECTED: Permission("guards.protectDefaults", "--allow-defaults"),
-    Guard.PROTECTED_ENTITIES: Permission("guards.protected"),
-    Guard.REQUIRED_LABELS: Permission("these labels, or guards.requiredLabels"),
-    Guard.EMPTY_DESIRED: Permission(option="--allow-empty"),
-    Guard.TWIN_SPELLING: Permission("removal of the other form of the address"),
-    Guard.DEFINITION: Permission("an installed ClientQuota definition"),
+    Guard.NEWLY_UNLIMITED: ("guards.newlyUnlimited", "--allow-newly-unlimited"),
+    Guard.BOUNDS_UNIT: ("guards.bounds", "--allow-small-values"),
+    Guard.BOUNDS_RANGE: ("guards.bounds", ""),
+    Guard.PROTECTED: ("guards.protectDefaults", "--allow-defaults"),
+    Guard.PROTECTED_ENTITIES: ("guards.protected", ""),
+    Guard.REQUIRED_LABELS: ("these labels, or guards.requiredLabels", ""),
+    Guard.EMPTY_DESIRED: ("", "--allow-empty"),
+    Guard.TWIN_SPELLING: ("removal of the other form of the address", ""),
+    Guard.DEFINITION: ("an installed ClientQuota definition", ""),
 }
-"""Field of the cluster's guards and command-line option that allow a violation; every refusal shows what its reader can use."""
+"""What allows a violation: in the trusted configuration (or a step), and the option of a command that a person runs."""
 
 ROUNDING: Final = 1 + 1e-9
 """Tolerance for float64 division: 7 / 0.7 is 10.000000000000002, which counts as a factor of 10."""
@@ -158,13 +150,13 @@ class Violation:
 
     @property
     def allow_with(self) -> str:
-        """What allows it for a person who runs a command: the field of the cluster's guards, the option, or both."""
+        """What allows it for a person who runs a command: the setting, the option, or both."""
         return " or ".join(filter(None, ALLOWED_WITH[self.guard]))
 
     @property
     def setting(self) -> str:
         """What allows it in the trusted configuration; "" if only an option does."""
-        return ALLOWED_WITH[self.guard].setting
+        return ALLOWED_WITH[self.guard][0]
 
 
 def check(

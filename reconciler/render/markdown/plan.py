@@ -1,4 +1,4 @@
-"""A plan or an outcome as a comment on a pull request: a verdict, at most 25 changes, and counts.
+"""A plan as a comment on a pull request: a verdict, at most 25 changes, and counts.
 
 It shows the effect of the pull request and not the quotas of others: findings outside of the changes are counted,
 never listed. The HTML page has all of them, with exact numbers.
@@ -6,7 +6,6 @@ never listed. The HTML page has all of them, with exact numbers.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from shlex import quote
 from typing import Final
 
 from reconciler import DOCUMENTATION
@@ -15,7 +14,7 @@ from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.impact import Direction, Effect
 from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import Outcome, PairOutcome, Preview
+from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import (
     REMOVAL_BY_DOCUMENT,
     REMOVAL_COMMAND,
@@ -43,12 +42,11 @@ from reconciler.render.markdown.comment import (
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
-from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
+from reconciler.render.rows import FLAGGED, by_how_much, selected_changes
 from reconciler.render.units import (
     PER_BROKER,
     age,
     count,
-    instant,
     named_clients,
     quantities,
     quantity,
@@ -254,9 +252,9 @@ def _left_in_kafka(findings: Sequence[Finding]) -> list[str]:
     stay = (
         "its limit of {} stays in Kafka" if len(findings) == 1 else "limits that stay in Kafka: {}"
     )
-    kept = stay.format(", ".join(fitting(limits, _CLIENTS_ROOM)))
+    limits_text = stay.format(", ".join(fitting(limits, _CLIENTS_ROOM)))
     ways = f"{prose(REMOVAL_BY_DOCUMENT)}; or run `{REMOVAL_COMMAND}`"
-    return [f"This change deletes {deleted}; {kept}. To remove such a limit, {ways}."]
+    return [f"This change deletes {deleted}; {limits_text}. To remove such a limit, {ways}."]
 
 
 # ---- the table -----------------------------------------------------------------------------------
@@ -350,94 +348,6 @@ def _plan_again(preview: Preview) -> str:
     option = cluster_option(preview.origin.cluster)
     run = "run the job again"
     return f"`kquota plan{option}`, or {run}." if option is not None else f"{run}."
-
-
-# ---- an outcome ----------------------------------------------------------------------------------
-
-
-def outcome_markdown(
-    outcome: Outcome,
-    *,
-    limit: int = GITHUB_LIMIT,
-    max_rows: int = MOST_ROWS,
-    context: CommentContext | None = None,
-) -> str:
-    """Return an outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
-
-    Args:
-        max_rows: Maximum number of rows; changes that were not applied are selected first.
-    """
-    comment_context = context or CommentContext()
-    icon, words = _outcome_verdict(outcome)
-    head = verdict_line(
-        icon, words, comment_context, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
-    )
-    done_count = len(outcome.pairs) - len(outcome.troubled)
-    head.append(
-        f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, comment_context)}"
-    )
-    if outcome.failure:
-        head += ["", *shorten([prose(outcome.failure)], limit // 4)]
-    if not outcome.recorded:
-        head += [
-            "",
-            "The ownership records could not be written; the next plan may not show what was applied.",
-        ]
-    places = sorted(
-        sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
-    )
-    return fit_rows(
-        head,
-        ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
-        [_outcome_row(outcome.pairs[at]) for at in places],
-        [*_undo(outcome, comment_context), *footer(comment_context, PER_BROKER)],
-        total=len(outcome.pairs),
-        remainder="The outcome document lists all of them.",
-        limit=limit,
-    )
-
-
-def _outcome_verdict(outcome: Outcome) -> tuple[Icon, str]:
-    if outcome.complete:
-        return Icon.READY, "Applied" if outcome.pairs else "Nothing to apply"
-    if outcome.count("APPLIED") or outcome.count("UNKNOWN"):
-        return Icon.ATTENTION, "Applied in part"
-    return Icon.REFUSED, "Not applied"
-
-
-def _by(outcome: Outcome, context: CommentContext) -> str:
-    author_text = f"by {markdown(outcome.origin.author)}" if outcome.origin.author else ""
-    commit = commit_text(context, outcome.origin.commit)
-    at = f"at {commit}" if commit else ""
-    when = prose(instant(outcome.ended_at))
-    return " ".join(part for part in (author_text, at, f"on {when}.") if part)
-
-
-def _outcome_row(pair: PairOutcome) -> str:
-    change = pair.change
-    before, after = quantities(change.key, change.before, change.after)
-    result = "applied" if pair.is_done else outcome_note(pair)
-    return (
-        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(before)} | {prose(after)} |"
-        f" {prose(result)} |"
-    )
-
-
-_UNDO_SAYS: Final = (
-    "It restores the previous values for at most 24 hours, or until their documents change. To keep them, revert"
-    " the commit."
-)
-
-
-def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
-    if not outcome.count("APPLIED") and not outcome.count("UNKNOWN"):
-        return []
-    option = cluster_option(outcome.origin.cluster)
-    command = markdown(f"kquota rollback {quote(context.file)}{option or ''}")
-    file = markdown(context.file)
-    file_link = f"[{file}]({context.artifact_url})" if context.artifact_url else file
-    extra = "" if option is not None else " with the options of the apply"
-    return ["", f"**Undo**: {command}{extra}, beside the downloaded {file_link}. {_UNDO_SAYS}"]
 
 
 # ---- small things --------------------------------------------------------------------------------

@@ -18,7 +18,8 @@ from reconciler.quota.policy import Action, Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.quota.rule_warnings import warnings
 from reconciler.render.markdown.comment import GITHUB_LIMIT, CommentContext
-from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
+from reconciler.render.markdown.outcome import outcome_markdown
+from reconciler.render.markdown.plan import plan_markdown
 from tests.render.previews import ALICE, RATE, declare, empty, golden, result, sample
 
 PAGE = CommentContext(
