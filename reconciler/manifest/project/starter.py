@@ -57,7 +57,7 @@ _MEANINGS: Final[Mapping[Policy, str]] = MappingProxyType(
     }
 )
 _RELEASE: Final = """\
-the COMMIT of the kquota release, from the last line of the first command:
+the COMMIT of the release, from the last line of the first command:
 git ls-remote https://github.com/kafka-quotas/kafka-quota-reconciler '{version}*'
 sed -i 's/0\\{{40\\}}/COMMIT/' {pipelines}\
 """
