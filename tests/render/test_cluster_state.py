@@ -1,6 +1,7 @@
 """Live quotas, effective limits, drift and checks as text and as documents."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,11 @@ def test_drift_shows_the_applied_value_the_live_value_and_its_start():
     assert "2048 (2 KiB/s)" in text
     assert "first seen 2 h ago" in text
     assert drift_text((), now=NOW) == "No drift.\n"
+
+
+def test_ignored_differences_are_no_drift():
+    ignored = tuple(replace(finding, ignored=True) for finding in DRIFT)
+    assert drift_text(ignored, now=NOW) == "No drift.\n1 difference covered by an ignore rule.\n"
 
 
 def test_long_lists_of_drift_are_counted_completely_and_listed_completely_on_request():
