@@ -64,12 +64,19 @@ def make_private_folder(folder: Path) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
     for missing_folder in reversed(missing):
         missing_folder.mkdir(mode=0o700, exist_ok=True)
-    if missing:
+    if missing and not _is_private(missing[-1].parent):
         with (
             contextlib.suppress(FileExistsError),
             (missing[-1] / ".gitignore").open("x", encoding="utf-8") as file,
         ):
             _ = file.write(IGNORE)
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether git already ignores everything in a folder."""
+    with contextlib.suppress(OSError):
+        return read_regular(folder / ".gitignore", max_bytes=BLOCK_BYTES) == IGNORE.encode()
+    return False
 
 
 def is_writable(path: Path) -> bool:
