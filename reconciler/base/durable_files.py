@@ -65,11 +65,10 @@ def make_private_folder(folder: Path) -> None:
     for missing_folder in reversed(missing):
         missing_folder.mkdir(mode=0o700, exist_ok=True)
     if missing and not _is_private(missing[-1].parent):
-        with (
-            contextlib.suppress(FileExistsError),
-            (missing[-1] / ".gitignore").open("x", encoding="utf-8") as file,
-        ):
-            _ = file.write(IGNORE)
+        ignore_file = missing[-1] / ".gitignore"
+        with contextlib.suppress(FileExistsError):
+            ignore_file.touch(mode=PRIVATE, exist_ok=False)
+            _ = ignore_file.write_text(IGNORE, encoding="utf-8")
 
 
 def _is_private(folder: Path) -> bool:

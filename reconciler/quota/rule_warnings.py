@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.entity import level
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key, key_columns
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.impact import shadows
@@ -211,7 +212,7 @@ def _shadow_warnings(desired: DesiredState, live: QuotaState | None) -> Iterable
                 claim=claim,
                 key=shadow.key,
                 kind=WarningKind.NEVER_APPLIES,
-                message=f"{shadow.key} never applies: level {level(shadow.by)} has a higher precedence for every such client ({location})",
+                message=f"{shadow.key} never applies: {entity_text(shadow.by)} has precedence for every such client ({location})",
             )
 
 

@@ -55,15 +55,15 @@ SECTIONS: Final = tuple(
     for row in f"""\
 drift | Drift | ! | yellow | Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift.
 restricted | Restricted by policy | · | yellow | These differ from what is declared, but the policy in force does not write them.
-changedByAnother | Changed by another | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
+changedByAnother | Changed by another writer | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
 newOrphans | Deleted documents whose limits stay in Kafka | ! | yellow | To remove such a limit, {REMOVAL}.
 orphans | Limits of documents deleted before | o | dim | No document declares these limits any more; they stay in Kafka.
 overrides | Overrides in force | ^ | cyan | These values apply instead of the declared ones until their override ends.
-frozen | Frozen | * | dim | Documents that own them are suspended or cannot be used; nothing is written.
+frozen | Suspended or unusable documents | * | dim | The documents of these limits are suspended or cannot be used; nothing is written.
 ignored | Ignored | · | dim | Excluded by an ignore rule: neither written nor reported.
 recorded | Recorded only | = | dim | Nothing is written to the cluster; only the ownership records change.
-unmanaged | Unmanaged | ? | dim | Live, not declared, not managed: listed only.
+unmanaged | Not managed by kquota | ? | dim | Live, declared by no document: listed only.
 """.splitlines()
 )
 """In display order."""

@@ -246,7 +246,7 @@ def _drift_lines(findings: Sequence[Finding], total: int, *, now: float, style: 
         for finding in findings
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
-    return _titled_table(f"Drift: {count(total, 'pair')}", rows, heads, total, style)
+    return _titled_table(f"Drift: {count(total, 'limit')}", rows, heads, total, style)
 
 
 def _expired_lines(

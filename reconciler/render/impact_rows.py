@@ -136,9 +136,5 @@ def effective_text(effective: EffectiveLimit) -> str:
 
 def _level(effective: EffectiveLimit) -> str:
     if not effective.is_known:
-        return "level unknown"
-    return (
-        "no level"
-        if effective.source is None
-        else f"level {effective.level} {entity_text(effective.source)}"
-    )
+        return "unknown"
+    return "no limit" if effective.source is None else f"by {entity_text(effective.source)}"

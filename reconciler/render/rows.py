@@ -203,7 +203,9 @@ def summary(preview: Preview) -> str:
     notable = [f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]]
     if plan.conflicts:
         notable.insert(0, count(len(plan.conflicts), "conflict"))
-    adopted = [f"{count(len(plan.adopted), 'equal limit')} to adopt"] if plan.adopted else []
+    adopted = (
+        [f"{count(len(plan.adopted), 'limit')} already live as declared"] if plan.adopted else []
+    )
     if written:
         in_sync = f"{numbers['inSync']:,} in sync"
         parts = [", ".join(written), *notable, *adopted, in_sync, f"policy {preview.policy}."]

@@ -111,7 +111,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
         )
     if outcome.adopted:
         lines.append(
-            f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now managed."
+            f"{count(outcome.adopted, 'limit')} already live as declared: managed by kquota from now on."
         )
     if outcome.bookkeeping > outcome.adopted:
         updated_count = outcome.bookkeeping - outcome.adopted

@@ -380,6 +380,6 @@ def test_a_plan_names_the_cluster_as_in_the_project(kquota, prod):
 def test_adopted_equal_limits_are_counted(kquota, prod, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": TEN_MEBIBYTES}})
     manifests(prod, quota("a"))
-    assert "1 equal limit to adopt" in kquota("plan").out
-    assert "1 equal limit adopted" in kquota("apply", "--yes").out
+    assert "1 limit already live as declared" in kquota("plan").out
+    assert "1 limit already live as declared: managed by kquota" in kquota("apply", "--yes").out
     assert "Nothing to do: 1 declared limit in sync." in kquota("plan").out

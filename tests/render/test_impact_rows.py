@@ -83,7 +83,7 @@ def test_each_client_has_both_limits_both_levels_and_the_factor():
     gone = rows["user=gone", "producer_byte_rate"]
     assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
     assert gone.meaning == "loosened x210"
-    assert gone.note == "level 3 user=gone -> level 6 user=<default>"
+    assert gone.note == "by user=gone -> by user=<default>"
     assert len(rows) == 1  # the changes of alice contain her limits
 
 

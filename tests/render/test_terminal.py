@@ -122,13 +122,13 @@ def test_drift_is_shown_as_expected_and_then_live():
 
 def test_a_plan_counts_the_equal_limits_that_it_adopts():
     line = plan_text(only(Cause.ADOPT)).splitlines()[1]
-    assert line == "Nothing to do: 1 equal limit to adopt; 7 declared limits in sync."
+    assert line == "Nothing to do: 1 limit already live as declared; 7 declared limits in sync."
 
 
 def test_an_outcome_counts_adopted_limits_separately_from_other_records():
     done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
     assert outcome_text(done) == (
-        "2 equal limits adopted: live as declared, now managed.\n1 record brought up to date.\n"
+        "2 limits already live as declared: managed by kquota from now on.\n1 record brought up to date.\n"
     )
     assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
 

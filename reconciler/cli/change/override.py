@@ -107,7 +107,11 @@ def override() -> None:
 @flag("--yes -y", "Do not ask for confirmation.")
 @flag("--new-entity", "The entity has no limit and no document yet.")
 @flag("--allow-small-values", "Allow values that look like a mistake in the unit.")
-@flag("--here", "Outside a project: record the override in ./.kquota, which no one else sees.")
+@flag(
+    "--here",
+    "Outside a project: record the override in ./.kquota, which no one else sees.",
+    name="recorded_locally",
+)
 @where_options(many=False)
 @kubernetes_options
 @validate_option
@@ -123,7 +127,7 @@ def begin(
     yes: bool,
     new_entity: bool,
     allow_small_values: bool,
-    here: bool,
+    recorded_locally: bool,
     where: TargetRequest,
     kube: KubernetesOptions,
     validate: str,
@@ -135,7 +139,7 @@ def begin(
     values = _values(entity, limits_given)
     if not allow_small_values:
         _check_units(values)
-    if where.by_address and not (here or kube.kubernetes):
+    if where.by_address and not (recorded_locally or kube.kubernetes):
         raise UsageError(
             f"outside a project the override is recorded in {Path.cwd() / '.kquota'} only: other people do not see it, and"
             " no other process ends it",

@@ -61,7 +61,7 @@ _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
 }
 """What a reviewer has to notice about a change besides its values."""
 
-_GUARDS: Final = f"{DOCUMENTATION}/policy.md#who-can-allow-a-refused-change"
+_GUARDS: Final = f"{DOCUMENTATION}/policy.md"
 
 _CLIENTS_ROOM: Final = 3_000
 """Maximum characters of the names of clients with a different limit; Kafka's names may have 32,767 bytes."""
