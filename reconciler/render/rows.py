@@ -230,16 +230,13 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
         lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
     if impact.principal_count:
         affected = len({affected_row.principal for affected_row in impact.affected})
-        moved_count = len(
-            {affected_row.principal for affected_row in impact.affected if affected_row.moved}
-        )
+        shared_count = len({row.principal for row in impact.affected if row.is_shared_anew})
         lines.append(
             f"Of {named_clients(impact.principal_count)}, "
             + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
             + (
-                f", {moved_count:,} of them shared with other clients than before"
-                if moved_count
-                else ""
+                f", {shared_count:,} of them shared with other clients than before"
+                * bool(shared_count)
             )
             + "."
         )

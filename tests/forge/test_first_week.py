@@ -24,7 +24,7 @@ VARIES = (
     (re.compile(r"`[0-9a-f]{12}`"), "`COMMIT`"),
     (re.compile(r"20\d\d-\d\d-\d\dT[0-9:]+Z"), "TIME"),
     (re.compile(r"/runs/\d+"), "/runs/N"),
-    (re.compile(r"cluster id <?[^)]*\)|cluster `?[A-Za-z0-9_-]{22}`?"), "cluster id ID)"),
+    (re.compile(r"cluster [A-Za-z0-9_-]{22}"), "cluster ID"),
     (re.compile(r"\b[\w.-]+@[\w.-]+"), "AUTHOR"),
 )
 

@@ -44,7 +44,7 @@ def outcome_markdown(
     result = (
         f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible"
         if outcome.pairs
-        else "No limit had to be written:"
+        else "No limit had to be written;"
     )
     head.append(f"**{result}** {_by(outcome, comment_context)}")
     if outcome.failure:

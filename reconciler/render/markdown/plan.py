@@ -296,7 +296,7 @@ def _affected_clients(preview: Preview, *, is_recorded: bool) -> list[str]:
     if is_recorded and not impact.affected:
         return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
-    moved_count = len({affected.principal for affected in impact.affected if affected.moved})
+    shared_clients = {row.principal for row in impact.affected if row.is_shared_anew}
     client_texts = fitting(
         (markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]),
         _CLIENTS_ROOM,
@@ -307,8 +307,8 @@ def _affected_clients(preview: Preview, *, is_recorded: bool) -> list[str]:
     text = f"{len(clients):,} of {named_clients(impact.principal_count)}"
     if client_texts:
         text += f": {', '.join([*client_texts, *remainder])}"
-    if moved_count:
-        text += f"; {moved_count:,} of them shared with other clients than before"
+    if shared_clients:
+        text += f"; {len(shared_clients):,} of them shared with other clients than before"
     return [f"**Clients with a different limit**: {text}."]
 
 
