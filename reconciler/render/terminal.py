@@ -110,9 +110,7 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
             )
         )
     if outcome.adopted:
-        lines.append(
-            f"{count(outcome.adopted, 'limit')} already live as declared: managed by kquota from now on."
-        )
+        lines.append(f"{count(outcome.adopted, 'limit')} already live as declared: now managed.")
     if outcome.bookkeeping > outcome.adopted:
         updated_count = outcome.bookkeeping - outcome.adopted
         lines.append(f"{count(updated_count, 'record')} brought up to date.")

@@ -381,5 +381,5 @@ def test_adopted_equal_limits_are_counted(kquota, prod, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": TEN_MEBIBYTES}})
     manifests(prod, quota("a"))
     assert "1 limit already live as declared" in kquota("plan").out
-    assert "1 limit already live as declared: managed by kquota" in kquota("apply", "--yes").out
+    assert "1 limit already live as declared: now managed" in kquota("apply", "--yes").out
     assert "Nothing to do: 1 declared limit in sync." in kquota("plan").out

@@ -128,7 +128,7 @@ def test_a_plan_counts_the_equal_limits_that_it_adopts():
 def test_an_outcome_counts_adopted_limits_separately_from_other_records():
     done = replace(result(), pairs=(), visibility=None, failure="", bookkeeping=3, adopted=2)
     assert outcome_text(done) == (
-        "2 limits already live as declared: managed by kquota from now on.\n1 record brought up to date.\n"
+        "2 limits already live as declared: now managed.\n1 record brought up to date.\n"
     )
     assert "record brought" not in outcome_text(replace(done, bookkeeping=2))
 
