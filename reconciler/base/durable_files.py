@@ -48,8 +48,15 @@ def replace_file(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
     sync_folder(path.parent)
 
 
+IGNORE: Final = """\
+# Records, audit log and outcomes of kquota. They decide what may be removed, so they are never part of a commit.
+*
+"""
+"""The ``.gitignore`` of a private folder."""
+
+
 def make_private_folder(folder: Path) -> None:
-    """Create a folder and its missing parents, which only their owner may enter.
+    """Create a folder and its missing parents, which only their owner may enter and git ignores.
 
     Raises:
         OSError: One cannot be created.
@@ -57,6 +64,18 @@ def make_private_folder(folder: Path) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.is_dir()]
     for missing_folder in reversed(missing):
         missing_folder.mkdir(mode=0o700, exist_ok=True)
+    if missing and not _is_private(missing[-1].parent):
+        ignore_file = missing[-1] / ".gitignore"
+        with contextlib.suppress(FileExistsError):
+            ignore_file.touch(mode=PRIVATE, exist_ok=False)
+            _ = ignore_file.write_text(IGNORE, encoding="utf-8")
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether git already ignores everything in a folder."""
+    with contextlib.suppress(OSError):
+        return read_regular(folder / ".gitignore", max_bytes=BLOCK_BYTES) == IGNORE.encode()
+    return False
 
 
 def is_writable(path: Path) -> bool:

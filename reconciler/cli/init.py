@@ -33,6 +33,10 @@ _FOLDERS: Final = {
     "github": ("github/quotas-*.yml", ".github/workflows"),
     "gitlab": ("gitlab/.gitlab-ci.yml", ""),
 }
+_PIPELINES: Final = {
+    "github": ".github/workflows/quotas-*.yml",
+    "gitlab": ".gitlab-ci.yml",
+}
 _POLICIES: Final = ("Observe", "Upsert")
 
 
@@ -70,7 +74,7 @@ def init(
     """Ask for missing options, check the resulting project, write its files."""
     from reconciler.base.text_files import write_new
     from reconciler.manifest.project.file import FILE_NAME, parse
-    from reconciler.manifest.project.starter import STATE_FOLDER, starter_files
+    from reconciler.manifest.project.starter import STATE_FOLDER, remaining_settings, starter_files
     from reconciler.quota.policy import Policy
 
     bootstrap = bootstrap_server or _reply(console, "Bootstrap servers (HOST:PORT,...)", "")
@@ -89,7 +93,22 @@ def init(
     write_new(texts, private_folder=folder / STATE_FOLDER)
     for path in files:
         console.note(f"wrote {folder / path}")
-    console.hint("next: kquota doctor, then kquota adopt to take over the live quotas")
+    if workflows is None:
+        console.hint("next: kquota doctor, then kquota adopt to take over the live quotas")
+        return ExitCode.DONE
+    console.note("left to set:")
+    settings = remaining_settings(
+        workflows,
+        cluster=name,
+        bootstrap=bootstrap,
+        policy=Policy(policy),
+        version=f"v{reconciler.__version__}",
+        pipelines=_PIPELINES[workflows],
+        properties_file=properties_file,
+    )
+    for number, text in enumerate(settings, 1):
+        console.note(f"  {number}. " + text.replace("\n", "\n     "))
+    console.hint("next: kquota doctor, with QUOTA_BOOTSTRAP, QUOTA_USER and QUOTA_PASSWORD set")
     return ExitCode.DONE
 
 

@@ -33,6 +33,7 @@ _COMMANDS: Final = {
     "import": ("inspection.import_", "Convert the quota files of another tool to manifests."),
     "report": ("inspection.report", "Write one HTML page: live quotas, plan, drift and history."),
     "validate": ("inspection.validate", "Check manifests without a cluster."),
+    "history": ("change.history", "List the outcomes of applies."),
     "rollback": ("change.rollback", "Restore the limits from before an apply."),
     "override": ("change.override", "Set a temporary limit; list or end temporary limits."),
     "doctor": ("inspection.doctor", "Diagnose connectivity, permissions and configuration."),

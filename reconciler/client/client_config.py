@@ -4,7 +4,7 @@ Defaults are those of Kafka's admin client 4.3 if it has the setting; others hav
 """
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ from reconciler.base.backoff import Backoff
 from reconciler.base.secret import Secret
 from reconciler.client.auth.sasl import Sasl
 from reconciler.client.auth.token import TokenSource
+from reconciler.client.configuration.keys import KEYS, ValueKind
 from reconciler.client.configuration.references import NOTHING, AllowedReferences
 from reconciler.client.configuration.settings import ClientSettings, Setting, collect
 from reconciler.client.secret_values import hide_values, secrets_of
@@ -209,6 +210,26 @@ def parse_addresses(texts: Iterable[str], settings: ClientSettings) -> tuple[Add
             )
         addresses.append(Address(host=host, port=int(port)))
     return tuple(dict.fromkeys(addresses))
+
+
+def static_problems(properties: Mapping[str, str]) -> Iterator[str]:
+    """Yield problems of properties whose references are not resolved: unknown keys about TLS and login, wrong addresses."""
+    for setting in _settings(properties, ""):
+        if setting.name in KEYS and "${" in setting.text:
+            continue
+        try:
+            settings = collect([setting], allowed=NOTHING)
+            _ = parse_addresses(settings.items("bootstrap.servers"), settings)
+        except ConfigError as error:
+            yield f"{error}; {error.hint}" if error.hint else str(error)
+
+
+def literal_secrets(properties: Mapping[str, str]) -> Iterator[str]:
+    """Yield the keys of secrets that are written out in place of a reference."""
+    for name, text in properties.items():
+        rule = KEYS.get(name)
+        if rule is not None and rule.kind is ValueKind.HIDDEN and text.strip() and "${" not in text:
+            yield name
 
 
 def _settings(mapping: Mapping[str, object], location: str) -> list[Setting]:

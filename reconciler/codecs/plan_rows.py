@@ -17,6 +17,7 @@ from reconciler.render.json_values import Json, value_json
 from reconciler.render.units import instant
 
 _ACTIONS: Final[Mapping[str, Action]] = {
+    "newOrphans": Action.ORPHAN,
     "orphans": Action.ORPHAN,
     "recorded": Action.RECORD,
     "overrides": Action.NOTHING,
@@ -67,6 +68,7 @@ def read_finding(reader: DocumentReader, section: str) -> Finding:
         since=reader["since"].optional(DocumentReader.instant),
         note=reader["note"].text(),
         ignored=section == "ignored",
+        is_new=section == "newOrphans",
     )
     if section_of(finding) != section:
         reader["section"].fail(repr(section_of(finding)))

@@ -215,11 +215,24 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 }
 
 
+_DURATION: Final = "ms|s|m|h"
+"""A part of the patterns of durations."""
+
+
 def _wrong_type(error: _Error, root: Node, at: Path) -> _Sentences:
     expected_type = error.validator_value
     kinds: list[str] = [expected_type] if isinstance(expected_type, str) else list(expected_type)
     node = find(root, at)
     location = place(root, at)
+    if isinstance(node, ScalarNode) and _DURATION in str(error.schema.get("pattern", "")):
+        yield (
+            location,
+            f"{path_text(at)}: {node.text!r} has no unit; write for example 90s, 10m or 1h30m",
+        )
+        return
+    if isinstance(node, ScalarNode) and node.text.endswith("%") and "number" in kinds:
+        yield location, f"{path_text(at)}: write the percentage without %: {node.text[:-1].strip()}"
+        return
     if isinstance(node, ScalarNode) and node.plain and _can_be_quoted(kinds, node.text):
         yield location, f"{path_text(at)}: {quote_it(node.text)}"
         return
@@ -335,7 +348,7 @@ def _pattern(error: _Error, root: Node, at: Path) -> _Sentences:
     if pattern == quantity.MANIFEST_PATTERN:
         yield place(root, at), f"{path_text(at)}: {_quantity(str(error.instance))}"
         return
-    if "ms|s|m|h" in pattern:
+    if _DURATION in pattern:
         words = "is not a duration; write for example 90s, 10m or 1h30m"
     else:
         words = _PATTERNS.get(pattern, f"does not match {pattern}")

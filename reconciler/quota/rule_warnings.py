@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from reconciler.quota.entity import level
+from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import COLUMN_OF, Key, key_columns
 from reconciler.quota.planner.desired_state import Declaration, DesiredState
 from reconciler.quota.planner.impact import shadows
@@ -127,7 +128,27 @@ def _acceptances(claim: Declaration) -> Iterable[RuleWarning]:
             )
 
 
+def unmatched_names(claim: Declaration | None) -> tuple[str, ...]:
+    """Return the sentences about names that probably match no client and that the document does not accept."""
+    return tuple(
+        warning.message
+        for warning in (() if claim is None else _unmatched_names(claim))
+        if not _mark_accepted(warning, ()).accepted
+    )
+
+
 def _names(claim: Declaration) -> Iterable[RuleWarning]:
+    yield from _unmatched_names(claim)
+    if level(claim.entity) == 7:
+        client_id = claim.entity[1]
+        yield RuleWarning(
+            claim=claim,
+            kind=WarningKind.SHARED_CLIENT_ID,
+            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
+        )
+
+
+def _unmatched_names(claim: Declaration) -> Iterable[RuleWarning]:
     user, client_id, _ = claim.entity
     if isinstance(user, str) and user.startswith("User:"):
         yield RuleWarning(
@@ -154,12 +175,6 @@ def _names(claim: Declaration) -> Iterable[RuleWarning]:
                 kind=WarningKind.WILDCARD,
                 message=f"{kind} {name!r}: Kafka has no wildcards for quotas; this matches only this name",
             )
-    if level(claim.entity) == 7:
-        yield RuleWarning(
-            claim=claim,
-            kind=WarningKind.SHARED_CLIENT_ID,
-            message=f"client-id {client_id!r} alone: all users with this client-id share one limit; client ids are chosen by clients",
-        )
 
 
 def _starvation_warnings(claim: Declaration) -> Iterable[RuleWarning]:
@@ -197,7 +212,7 @@ def _shadow_warnings(desired: DesiredState, live: QuotaState | None) -> Iterable
                 claim=claim,
                 key=shadow.key,
                 kind=WarningKind.NEVER_APPLIES,
-                message=f"{shadow.key} never applies: level {level(shadow.by)} has a higher precedence for every such client ({location})",
+                message=f"{shadow.key} never applies: {entity_text(shadow.by)} has precedence for every such client ({location})",
             )
 
 

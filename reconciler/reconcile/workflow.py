@@ -242,15 +242,15 @@ def _limit_to_requested(plan: Plan, options: ReconcileOptions, observation: Obse
 
 def _warnings(plan: Plan, options: ReconcileOptions, observation: Observation) -> tuple[str, ...]:
     warnings: list[str] = []
-    if not plan.removals_known:
+    if not plan.removals_known and options.rules.may_record:
         cluster = f"cluster {plan.cluster_id}" if plan.cluster_id else "this cluster"
         warnings.append(
-            f"removals cannot be known: {cluster} has no ownership records; apply writes them"
+            f"nothing was applied to {cluster} before, so nothing is removed; the first apply records its limits"
         )
         if plan.cluster_id and options.origin.cluster and not options.expected_cluster_id:
             warnings.append(
-                f"expectedClusterId of {options.origin.cluster} is not set, and nothing was applied to cluster"
-                f" {plan.cluster_id} before: check that this is the cluster that is meant"
+                f"expectedClusterId of {options.origin.cluster} is not set: check that cluster {plan.cluster_id} is the"
+                " one that is meant, and set it"
             )
     if not plan.complete:
         warnings.append("not every document was read, so nothing is removed")

@@ -29,6 +29,16 @@ REASONS: Final[Mapping[Cause, str]] = {
 }
 
 
+REMOVAL_BY_DOCUMENT: Final = (
+    "restore its document with deletionPolicy: Delete, apply that, and then delete the document"
+)
+REMOVAL_COMMAND: Final = (
+    "kafka-client-quotas --bootstrap-server HOST:PORT --alter --names ENTITY --delete KEY"
+)
+REMOVAL: Final = f"{REMOVAL_BY_DOCUMENT}; or run {REMOVAL_COMMAND}"
+"""How to remove a limit whose document was deleted."""
+
+
 @dataclass(frozen=True, slots=True)
 class SectionKind:
     """One kind of findings."""
@@ -42,17 +52,18 @@ class SectionKind:
 
 SECTIONS: Final = tuple(
     SectionKind(*row.split(" | "))
-    for row in """\
+    for row in f"""\
 drift | Drift | ! | yellow | Values changed outside kquota; they are written back only with driftDetection Correct or --correct-drift.
 restricted | Restricted by policy | · | yellow | These differ from what is declared, but the policy in force does not write them.
-changedByAnother | Changed by another | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
+changedByAnother | Changed by another writer | ! | yellow | No longer declared, but changed by another writer; they are removed only with --force.
 notRemoved | Not removed | · | dim | No longer declared; this run may not remove them.
-orphans | Orphans | o | dim | Their documents were deleted; the quotas stay because of their deletionPolicy.
+newOrphans | Deleted documents whose limits stay in Kafka | ! | yellow | To remove such a limit, {REMOVAL}.
+orphans | Limits of documents deleted before | o | dim | No document declares these limits any more; they stay in Kafka.
 overrides | Overrides in force | ^ | cyan | These values apply instead of the declared ones until their override ends.
-frozen | Frozen | * | dim | Documents that own them are suspended or cannot be used; nothing is written.
+frozen | Suspended or unusable documents | * | dim | The documents of these limits are suspended or cannot be used; nothing is written.
 ignored | Ignored | · | dim | Excluded by an ignore rule: neither written nor reported.
 recorded | Recorded only | = | dim | Nothing is written to the cluster; only the ownership records change.
-unmanaged | Unmanaged | ? | dim | Live, not declared, not managed: listed only.
+unmanaged | Not managed by kquota | ? | dim | Live, declared by no document: listed only.
 """.splitlines()
 )
 """In display order."""
@@ -75,7 +86,7 @@ def section_of(finding: Finding) -> str:
     if finding.ignored:
         return "ignored"
     if finding.action is Action.ORPHAN:
-        return "orphans"
+        return "newOrphans" if finding.is_new else "orphans"
     if finding.cause is Cause.OVERRIDE and finding.action is Action.REPORT:
         return "restricted"
     return _BY_CAUSE.get(finding.cause, "restricted")

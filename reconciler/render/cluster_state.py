@@ -237,12 +237,16 @@ def drift_text(
 ) -> str:
     """Return drift and expired overrides, each with its age; ``verbose`` shows long lists in full."""
     max_rows = None if verbose else SHOWN_DRIFT
-    drift = _drift_lines(findings[:max_rows], len(findings), now=now, style=style)
+    open_findings = [finding for finding in findings if not finding.ignored]
+    drift = _drift_lines(open_findings[:max_rows], len(open_findings), now=now, style=style)
     expired = _expired_lines(
         expired_overrides[:max_rows], len(expired_overrides), now=now, style=style
     )
     between = [""] if drift and expired else []
-    return "\n".join([*drift, *between, *expired] or ["No drift."]) + "\n"
+    lines = [*drift, *between, *expired] or ["No drift."]
+    if ignored_count := len(findings) - len(open_findings):
+        lines.append(f"{count(ignored_count, 'difference')} covered by an ignore rule.")
+    return "\n".join(lines) + "\n"
 
 
 def _drift_lines(findings: Sequence[Finding], total: int, *, now: float, style: Style) -> list[str]:
@@ -260,7 +264,7 @@ def _drift_lines(findings: Sequence[Finding], total: int, *, now: float, style: 
         for finding in findings
     ]
     heads = ("", "ENTITY", "KEY", "EXPECTED", "", "LIVE", "", "DOCUMENT")
-    return _titled_table(f"Drift: {count(total, 'pair')}", rows, heads, total, style)
+    return _titled_table(f"Drift: {count(total, 'limit')}", rows, heads, total, style)
 
 
 def _expired_lines(

@@ -13,10 +13,10 @@ from reconciler.quota.precedence import EffectiveLimit, Principal
 from reconciler.quota.results.report import Preview
 from reconciler.quota.state import QuotaState
 from reconciler.render.rows import DisplayRow, by_how_much
-from reconciler.render.units import count, limit
+from reconciler.render.units import count, limit, named_clients
 
 AFFECTED_TITLE: Final = "Other clients with another limit"
-AFFECTED_SAYS: Final = "Known clients with their limit before and after, and its level."
+AFFECTED_SAYS: Final = "Clients with a limit or a login of their own: their limit before and after, and where it comes from."
 NEVER_TITLE: Final = "Never applies after this plan"
 NEVER_SAYS: Final = "A level with higher precedence applies to every client that these could match."
 EXCLUSIVE_TITLE: Final = "Exclusive removals"
@@ -36,9 +36,9 @@ SHARING: Final[Mapping[BucketSharing, str]] = {
     BucketSharing.SAME: "",
     BucketSharing.BEGUN: "",
     BucketSharing.ENDED: "",
-    BucketSharing.SPLIT: "bucket split: shared with fewer",
-    BucketSharing.JOINED: "bucket joined: shared with more",
-    BucketSharing.OTHER: "bucket shared with others",
+    BucketSharing.SPLIT: "shared with fewer clients",
+    BucketSharing.JOINED: "shared with more clients",
+    BucketSharing.OTHER: "shared with other clients",
 }
 """What the sharing of a bucket becomes, where that is news."""
 
@@ -137,12 +137,8 @@ def effective_text(effective: EffectiveLimit) -> str:
 
 def _level(effective: EffectiveLimit) -> str:
     if not effective.is_known:
-        return "level unknown"
-    return (
-        "no level"
-        if effective.source is None
-        else f"level {effective.level} {entity_text(effective.source)}"
-    )
+        return "unknown"
+    return "no limit" if effective.source is None else f"by {entity_text(effective.source)}"
 
 
 def impact_lines(preview: Preview) -> tuple[str, ...]:
@@ -160,13 +156,14 @@ def impact_lines(preview: Preview) -> tuple[str, ...]:
         lines.append("For the clients they are written for: " + ", ".join(directions) + ".")
     if impact.principal_count:
         affected = len({affected_row.principal for affected_row in impact.affected})
-        moved_count = len(
-            {affected_row.principal for affected_row in impact.affected if affected_row.moved}
-        )
+        shared_count = len({row.principal for row in impact.affected if row.is_shared_anew})
         lines.append(
-            f"Of {count(impact.principal_count, 'known client')}, "
+            f"Of {named_clients(impact.principal_count)}, "
             + ("1 gets another limit" if affected == 1 else f"{affected:,} get another limit")
-            + (f", {moved_count:,} of them another bucket" if moved_count else "")
+            + (
+                f", {shared_count:,} of them shared with other clients than before"
+                * bool(shared_count)
+            )
             + "."
         )
     if impact.new_shadows:

@@ -32,8 +32,8 @@ _MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "remove": ("-", "red"),
 }
 FLAGGED: Final[Mapping[Cause, str]] = {
-    Cause.TAKEOVER: "takeover",
-    Cause.SPEC_OVER_DRIFT: "over drift",
+    Cause.TAKEOVER: "was set outside kquota",
+    Cause.SPEC_OVER_DRIFT: "was changed outside kquota",
     Cause.DRIFT: "corrects drift",
     Cause.OVERRIDE: "override",
     Cause.OVERRIDE_EXPIRED: "override ended",
@@ -187,6 +187,7 @@ _ATTENTION: Final[Mapping[str, str]] = {
     "restricted": "restricted by policy",
     "changedByAnother": "changed by another",
     "notRemoved": "not removed",
+    "newOrphans": "left in Kafka by deleted documents",
 }
 """Sections that keep a plan from being "nothing to do", with what the summary calls their rows."""
 
@@ -202,7 +203,9 @@ def summary(preview: Preview) -> str:
     notable = [f"{numbers[name]:,} {words}" for name, words in _ATTENTION.items() if numbers[name]]
     if plan.conflicts:
         notable.insert(0, count(len(plan.conflicts), "conflict"))
-    adopted = [f"{count(len(plan.adopted), 'equal limit')} to adopt"] if plan.adopted else []
+    adopted = (
+        [f"{count(len(plan.adopted), 'limit')} already live as declared"] if plan.adopted else []
+    )
     if written:
         in_sync = f"{numbers['inSync']:,} in sync"
         parts = [", ".join(written), *notable, *adopted, in_sync, f"policy {preview.policy}."]
@@ -212,24 +215,23 @@ def summary(preview: Preview) -> str:
     return f"{verdict}: {'; '.join([*notable, *adopted, in_sync])}"
 
 
-def outcome_rows(outcome: Outcome) -> tuple[DisplayRow, ...]:
-    """Return the outcome of each change, in plan order."""
-    return tuple(_outcome(pair) for pair in outcome.pairs)
+def outcome_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
+    """Return rows of changes with their results, in plan order, and the number of omitted ones.
 
-
-def trouble_rows(outcome: Outcome, *, max_rows: int) -> tuple[tuple[DisplayRow, ...], int]:
-    """Return rows of changes that were not fully applied, in plan order, and the number of omitted ones.
-
-    Beyond ``max_rows`` refused ones are kept before unknown, held, doubtful and unsent ones.
+    Beyond ``max_rows`` refused ones are kept before unknown, held, doubtful, unsent and applied ones.
     """
-    trouble = outcome.troubled
-    if len(trouble) <= max_rows:
-        return tuple(map(_outcome, trouble)), 0
-    worst = sorted(range(len(trouble)), key=lambda at: _WORST_FIRST.index(trouble[at].status_text))
-    return tuple(_outcome(trouble[at]) for at in sorted(worst[:max_rows])), len(trouble) - max_rows
+    pairs = outcome.pairs
+    worst = sorted(range(len(pairs)), key=lambda at: _rank(pairs[at]))
+    rows = tuple(_outcome(pairs[at]) for at in sorted(worst[:max_rows]))
+    return rows, len(pairs) - len(rows)
 
 
 _WORST_FIRST: Final = ("REJECTED", "UNKNOWN", "HELD", "APPLIED", "NOT SENT")
+
+
+def _rank(pair: PairOutcome) -> int:
+    return len(_WORST_FIRST) if pair.is_done else _WORST_FIRST.index(pair.status_text)
+
 
 _OUTCOME_COLOURS: Final = {
     "APPLIED": "green",

@@ -77,7 +77,7 @@ def plan_findings(
             _at(
                 violation.place,
                 "guard",
-                f"{subject}{violation.message} (allowed by {violation.allow_with})",
+                f"{subject}{violation.message} (allowed by {violation.setting or violation.allow_with})",
             )
         )
     results += [_at(warning.place, "warning", warning.message) for warning in preview.open_advice]

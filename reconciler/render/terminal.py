@@ -28,7 +28,6 @@ from reconciler.render.rows import (
     headline,
     outcome_rows,
     summary,
-    trouble_rows,
 )
 from reconciler.render.table import Cell, Style, fold_lines, table
 from reconciler.render.units import PER_BROKER, count
@@ -96,18 +95,8 @@ def plan_text(
     return "\n".join(fold_lines(lines, style)) + "\n"
 
 
-def plan_summary_text(preview: Preview, *, style: Style = PLAIN) -> str:
-    """Return a plan without its rows, after a review of them; what prevents it is listed."""
-    lines = [style.paint(escaped(headline(preview)), "bold"), summary(preview)]
-    lines += _paragraph(impact_lines(preview))
-    lines += _conflicts(preview, style, SHOWN_TROUBLE)
-    lines += _refusals(preview, style, SHOWN_TROUBLE)
-    lines += _violations(preview, style, SHOWN_TROUBLE)
-    return "\n".join(fold_lines(lines, style)) + "\n"
-
-
 def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = False) -> str:
-    """Return an outcome; applied changes are only counted unless ``verbose``, others are listed."""
+    """Return an outcome with the result of each change; unless ``verbose``, long lists are cut, applied changes first."""
     done_count = len(outcome.pairs) - len(outcome.troubled)
     lines: list[str] = []
     if outcome.pairs or not outcome.bookkeeping:
@@ -121,16 +110,12 @@ def outcome_text(outcome: Outcome, *, style: Style = PLAIN, verbose: bool = Fals
             )
         )
     if outcome.adopted:
-        lines.append(
-            f"{count(outcome.adopted, 'equal limit')} adopted: live as declared, now managed."
-        )
+        lines.append(f"{count(outcome.adopted, 'limit')} already live as declared: now managed.")
     if outcome.bookkeeping > outcome.adopted:
         updated_count = outcome.bookkeeping - outcome.adopted
         lines.append(f"{count(updated_count, 'record')} brought up to date.")
-    if verbose:
-        rows, left_out = outcome_rows(outcome), 0
-    else:
-        rows, left_out = trouble_rows(outcome, max_rows=SHOWN_TROUBLE)
+    max_rows = len(outcome.pairs) if verbose else max(SHOWN, len(outcome.troubled[:SHOWN_TROUBLE]))
+    rows, left_out = outcome_rows(outcome, max_rows=max_rows)
     lines += [*_rows(rows, style), *_more(left_out)]
     lines += _brokers(outcome)
     if outcome.failure:

@@ -27,6 +27,7 @@ __all__ = [
     "instant",
     "json_number",
     "limit",
+    "named_clients",
     "number",
     "quantities",
     "quantity",
@@ -56,7 +57,7 @@ def quantities(key: Key, before: float | None, after: float | None) -> tuple[str
     smallest, largest = min(map(abs, values)), max(map(abs, values))
     units = next(filter(None, map(_round_units, values)), BINARY)
     for name, size in units:
-        if size <= largest and smallest >= 0.01 * size:
+        if size <= largest < 1024 * size and smallest >= 0.01 * size:
             return _in_unit(values[1], name, size), _in_unit(values[0], name, size)
     return quantity(key, before), quantity(key, after)
 
@@ -96,6 +97,15 @@ def age(seconds: float) -> str:
 def instant(when: float) -> str:
     """Return seconds since the epoch as ``2025-11-21T12:00:00Z``."""
     return datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def named_clients(amount: int) -> str:
+    """Return the number of clients that plans resolve: those that are named somewhere."""
+    return count(
+        amount,
+        "client with a limit or a login of its own",
+        "clients with a limit or a login of their own",
+    )
 
 
 def count(amount: int, noun: str, plural: str = "") -> str:

@@ -6,6 +6,7 @@ import re
 import pytest
 import yaml
 
+from reconciler import DOCUMENTATION
 from reconciler.metrics import families
 from tests.alerts import rules
 
@@ -108,7 +109,7 @@ def test_an_alert_has_a_severity_a_summary_a_cause_and_an_action(name):
     assert alert["labels"]["severity"] in {"critical", "warning", "info"}
     notes = alert["annotations"]
     assert set(notes) == {"summary", "description", "runbook_url"}
-    assert notes["runbook_url"] == f"docs/runbooks/{name}.md"
+    assert notes["runbook_url"] == f"{DOCUMENTATION}/runbooks/{name}.md"
     page = (rules.RUNBOOKS / f"{name}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {name}\n")
     for part in ("## What it means", "## What to look at", "## What to do"):

@@ -1,6 +1,7 @@
 """Durable files are replaced completely or not at all; errors are sentences."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,18 @@ def test_a_private_folder_and_its_missing_parents_belong_to_their_owner_alone(tm
     (tmp_path / "shared").chmod(0o755)
     for _ in range(2):
         make_private_folder(tmp_path / "shared" / "state" / "outcomes")
-    modes = [path.stat().st_mode & 0o777 for path in sorted(tmp_path.rglob("*"))]
-    assert modes == [0o755, 0o700, 0o700]
+    folders = (tmp_path / "shared", *sorted((tmp_path / "shared").rglob("*/")))
+    assert [path.stat().st_mode & 0o777 for path in folders] == [0o755, 0o700, 0o700]
+
+
+def test_git_ignores_a_private_folder(tmp_path: Path):
+    make_private_folder(tmp_path / ".kquota" / "outcomes")
+    (tmp_path / ".kquota" / "outcomes" / "outcome.json").touch()
+    _ = subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=tmp_path, check=True, capture_output=True
+    )
+    assert status.stdout == b""
 
 
 def test_a_target_that_cannot_be_replaced_leaves_no_temporary_file(tmp_path: Path):

@@ -172,6 +172,18 @@ def test_valid_files_are_counted(kquota, files):
     assert (ran.code, ran.out) == (0, "1 file, 1 document: valid\n")
 
 
+def test_client_properties_are_checked_and_secrets_belong_in_no_file_of_git(kquota, folder):
+    properties = "  properties: {security.protocl: SASL_SSL, sasl.password: hunter2}\n"
+    project(folder, "broker-1", quota("a"), more=properties)
+    ran = kquota("validate")
+    assert ran.code == 1
+    start = "kquota.yaml: error: QuotaCluster prod: "
+    assert f"{start}bootstrap.servers: 'broker-1' is not host:port" in ran.out
+    assert f"{start}unknown key 'security.protocl'; did you mean security.protocol?" in ran.out
+    assert "kquota.yaml: warning: QuotaCluster prod: sasl.password is written out" in ran.out
+    assert "hunter2" not in ran.out
+
+
 def test_problems_conflicts_and_warnings_are_all_listed_with_their_places(kquota, files):
     manifests(
         files,

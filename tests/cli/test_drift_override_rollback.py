@@ -139,7 +139,7 @@ def test_an_override_may_remove_a_limit_temporarily(kquota, applied, sandbox):
 
 
 def test_an_override_is_not_refused_by_guards(kquota, applied, sandbox):
-    words = ("--for", "1h", "--reason", "x", "--yes")
+    words = ("--for", "1h", "--reason", "x", "--yes", "--allow-small-values", "--new-entity")
     assert kquota("override", "user=a", "producer_byte_rate=100", *words).code == 0
     assert kquota("override", "user=<default>", "producer_byte_rate=100", *words).code == 0
     assert rate(sandbox) == 100.0
@@ -387,7 +387,7 @@ def test_a_schedule_reverts_expired_overrides_and_keeps_the_others(kquota, expir
     sandbox.seed({(("user", "z"),): {"consumer_byte_rate": 2048.0}})
     assert kquota("override", "user=z", "consumer_byte_rate=4Ki", *BRIEFLY).code == 0
     words = ("--for", "1h", "--reason", "x", "--yes")
-    assert kquota("override", "user=y", "consumer_byte_rate=8Ki", *words).code == 0
+    assert kquota("override", "user=y", "consumer_byte_rate=8Ki", "--new-entity", *words).code == 0
     assert kquota("override", "end", "--expired", "--yes").code == 0
     assert sandbox.values() == {
         USER_A: {"producer_byte_rate": TEN},
@@ -533,7 +533,7 @@ def test_an_outcome_without_a_cluster_name_is_identified_by_the_cluster_id(
 ):
     _, _, path = undo_command(kquota("apply", "--cluster", "prod", "--yes"))
     document = json.loads(Path(path).read_text())
-    del document["origin"]["cluster"]
+    document["origin"]["cluster"] = ""
     Path(path).write_text(json.dumps(document))
     ran = kquota("rollback", path, "--yes")
     assert ran.code == 1
@@ -567,12 +567,35 @@ def test_the_outcome_of_one_cluster_never_changes_another(
     assert '"overrides":[\n]' in (applied / ".kquota/inventory.json").read_text()
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (("user=alise", "producer_byte_rate=5Mi"), 3, "--new-entity"),
+        (("user=a", "producer_byte_rate=5"), 1, "--allow-small-values"),
+        (("user=a", "producer_byte_rate=5Mi", "--bootstrap-server", "b:1"), 1, "--here"),
+    ],
+)
+@pytest.mark.usefixtures("applied")
+def test_a_probable_mistake_needs_an_option(kquota, sandbox, words, code, hint):
+    ran = kquota("override", *words, "--for", "2h", "--reason", "x", "--yes")
+    assert ran.code == code
+    assert f"pass {hint}" in ran.err
+    assert sandbox.values() == {USER_A: {"producer_byte_rate": TEN}}
+
+
 def test_an_override_by_address_works_beside_a_project_and_before_one_exists(
     kquota, applied, sandbox
 ):
     """During an incident, neither a folder with records of a project nor an override of the project may block it."""
     override = ("override", "user=b", "producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
-    by_address = (*override, "--yes", "--bootstrap-server", sandbox.bootstrap)
+    by_address = (
+        *override,
+        "--yes",
+        "--here",
+        "--new-entity",
+        "--bootstrap-server",
+        sandbox.bootstrap,
+    )
     assert kquota(*by_address).code == 0
     assert kquota("apply", "--yes").code == 0
     (applied / ".kquota/inventory.json").unlink()
@@ -585,7 +608,7 @@ def test_overrides_begin_and_end_where_no_document_declares_anything(kquota, fol
     where = ("--bootstrap-server", sandbox.bootstrap, "--yes")
     override = ("producer_byte_rate=5Mi", "--for", "2h", "--reason", "x")
     for user in ("user=a", "user=b"):
-        assert kquota("override", user, *override, *where).code == 0
+        assert kquota("override", user, *override, *where, "--here", "--new-entity").code == 0
     for user in ("user=a", "user=b"):
         assert kquota("override", "end", user, *where).code == 0
     assert sandbox.values() == {}

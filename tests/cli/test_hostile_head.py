@@ -176,7 +176,7 @@ def test_the_printed_command_resolves_the_refusal_also_in_a_folder_of_the_reposi
     git(below, *shlex.split(printed)[1:])
     ran = kquota("plan")
     assert ran.code == 0
-    assert "removals cannot be known" not in ran.out
+    assert "so nothing is removed" not in ran.out
 
 
 def test_records_that_kquota_keeps_in_an_ignored_folder_are_trusted(

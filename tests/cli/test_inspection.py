@@ -34,20 +34,17 @@ def test_describe_distinguishes_default_literal_and_absent_names(kquota, sandbox
     assert "Limits apply per broker" in output
 
 
-def test_describe_selects_entities_with_a_part_and_entities_with_exactly_these_parts(
-    kquota, sandbox, at
-):
+def test_describe_selects_entities_as_plan_does(kquota, sandbox, at):
     sandbox.seed(
         {
             (("user", "a"),): {"producer_byte_rate": 1.0},
             (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 2.0},
+            (("user", None),): {"producer_byte_rate": 3.0},
         }
     )
-    both = json.loads(kquota("describe", *at, "--matching", "user=a", "--format", "json").out)
-    document = json.loads(
-        kquota("describe", *at, "--matching", "user=a", "--exactly", "--format", "json").out
-    )
-    assert [len(both["entries"]), len(document["entries"])] == [2, 1]
+    words = ("--only", "user=a", "--only", "user=<default>", "--only", "user=none")
+    document = json.loads(kquota("describe", *at, *words, "--format", "json").out)
+    assert len(document["entries"]) == 2
 
 
 def test_describe_as_yaml_reports_quotas_that_no_manifest_can_represent(kquota, sandbox, at):
@@ -205,28 +202,6 @@ def test_resolve_reports_that_two_ip_aliases_leave_the_limit_unknown(kquota, kip
     assert (limit["value"], limit["known"], len(limit["spellings"])) == (None, False, 1)
     old = kip("--resolve", "--names=ip=127.0.0.1")
     assert (old.out, "written last" in old.err) == ("", True)
-
-
-def test_describe_matches_any_name_and_types_of_other_brokers(kquota, sandbox, at):
-    sandbox.seed(
-        {
-            (("user", "a"),): {"producer_byte_rate": 1.0},
-            (("user", None),): {"producer_byte_rate": 2.0},
-            (("user", "a"), ("client-id", "b")): {"producer_byte_rate": 3.0},
-        }
-    )
-    users = json.loads(
-        kquota("describe", *at, "--any", "user", "--exactly", "--format", "json").out
-    )
-    pairs = json.loads(
-        kquota(
-            "describe", *at, "--any", "client-id", "--matching", "user=a", "--format", "json"
-        ).out
-    )
-    assert [len(users["entries"]), len(pairs["entries"])] == [2, 1]
-    refused = kquota("describe", *at, "--matching", "client-id-prefix=x")
-    assert refused.code == 1
-    assert "Unsupported entity type client-id-prefix" in refused.err
 
 
 def test_resolve_shows_one_key_and_reports_an_unknown_limit(kquota, sandbox, at):

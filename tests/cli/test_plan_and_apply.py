@@ -344,18 +344,16 @@ def test_no_inventory_writes_no_records(kquota, prod, sandbox):
     assert "Nothing to do" in kquota("plan", "--no-inventory").out
 
 
-def test_an_apply_of_a_reviewed_plan_shows_a_summary_and_not_the_plan_again(kquota, prod):
+def test_an_apply_of_a_saved_plan_shows_its_rows_before_and_their_results_after(kquota, prod):
     kquota("plan", "--out", "plan.json")
     ran = kquota("apply", "plan.json", "--yes")
     assert ran.code == 0
     assert "2 to create" in ran.out
-    assert "quotas/all.yaml" not in ran.out
+    before, _, after = ran.out.partition("2 of 2 changes applied")
+    for user in ("user=a", "user=b"):
+        assert user in before
+        assert re.search(rf"{user} .* APPLIED", after)
     assert "2 of 2 changes applied and visible" in ran.out
-
-
-def test_verbose_prints_a_reviewed_plan_again(kquota, prod):
-    kquota("plan", "--out", "plan.json")
-    assert "quotas/all.yaml" in kquota("apply", "plan.json", "--yes", "--verbose").out
 
 
 def test_apply_shows_the_same_scram_users_as_plan(kquota, folder):
@@ -376,6 +374,6 @@ def test_a_plan_names_the_cluster_as_in_the_project(kquota, prod):
 def test_adopted_equal_limits_are_counted(kquota, prod, sandbox):
     sandbox.seed({USER_A: {"producer_byte_rate": TEN_MEBIBYTES}})
     manifests(prod, quota("a"))
-    assert "1 equal limit to adopt" in kquota("plan").out
-    assert "1 equal limit adopted" in kquota("apply", "--yes").out
+    assert "1 limit already live as declared" in kquota("plan").out
+    assert "1 limit already live as declared: now managed" in kquota("apply", "--yes").out
     assert "Nothing to do: 1 declared limit in sync." in kquota("plan").out

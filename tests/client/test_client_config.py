@@ -4,7 +4,12 @@ import pytest
 
 from reconciler.client import ANYTHING, BearerToken, ClientConfig, Secret
 from reconciler.client.auth.sasl import Gssapi, OAuthBearer, Plain, Scram
-from reconciler.client.client_config import Address, SecurityProtocol
+from reconciler.client.client_config import (
+    Address,
+    SecurityProtocol,
+    literal_secrets,
+    static_problems,
+)
 from reconciler.client.configuration.keys import FOREIGN, KEYS, ValueKind
 from reconciler.errors import ConfigError
 
@@ -149,8 +154,6 @@ def test_controller_addresses_are_refused_with_the_reason() -> None:
     ("key", "words"),
     [
         ("boostrap.servers", "did you mean bootstrap.servers?"),
-        ("sasl.jaas.conf", "did you mean sasl.jaas.config?"),
-        ("ssl.truststore.locaton", "did you mean ssl.truststore.location?"),
         ("acks", "acks is a producer setting and has no effect here"),
         ("group.id", "group.id is a consumer setting and has no effect here"),
         ("zz.zz", "unknown key 'zz.zz' is ignored"),
@@ -163,6 +166,35 @@ def test_only_unknown_keys_cause_a_warning(key: str, words: str) -> None:
     ).warnings
     assert warning.startswith("f: ")
     assert words in warning
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("security.protocl", "did you mean security.protocol?"),
+        ("securty.protocol", "did you mean security.protocol?"),
+        ("sasl.jaas.conf", "did you mean sasl.jaas.config?"),
+        ("ssl.unheard.of", "remove it, or correct its name"),
+    ],
+)
+def test_an_unknown_key_about_tls_or_login_is_refused(key: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown key '{key}'") as refused:
+        _ = ClientConfig.from_mapping({"bootstrap.servers": "b:1", key: "x"})
+    assert refused.value.hint == hint
+
+
+def test_properties_are_checked_without_their_references() -> None:
+    properties = {
+        "bootstrap.servers": "broker-1",
+        "security.protocl": "${env:PROTOCOL}",
+        "sasl.username": "${env:NOT_SET}",
+    }
+    assert list(static_problems(properties)) == [
+        "bootstrap.servers: 'broker-1' is not host:port; for example broker1:9092,broker2:9092",
+        "unknown key 'security.protocl'; did you mean security.protocol?",
+    ]
+    secrets = {"sasl.password": "hunter2", "ssl.key.password": "${env:PW}", "client.id": "x"}
+    assert list(literal_secrets(secrets)) == ["sasl.password"]
 
 
 @pytest.mark.parametrize("key", ["config.providers.env.class", "retries", "metrics.context.x"])

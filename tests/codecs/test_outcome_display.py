@@ -8,7 +8,7 @@ from reconciler.codecs.outcome import outcome_document, read_outcome
 from reconciler.errors import ConfigError
 from reconciler.quota.results.report import Outcome
 from reconciler.render.json_values import dump
-from reconciler.render.markdown.plan import outcome_markdown
+from reconciler.render.markdown.outcome import outcome_markdown
 from tests.render.previews import result
 
 

@@ -35,12 +35,16 @@ def test_every_guard_has_a_row():
 def test_each_row_names_exactly_the_flags_of_its_guard():
     for row in ROWS:
         guards = [Guard(name) for name in re.findall(r"`([\w.]+)`", row[0])]
-        flags = {flag for guard in guards for flag in re.findall(r"--[\w-]+", ALLOWED_WITH[guard])}
+        flags = {
+            flag for guard in guards for flag in re.findall(r"--[\w-]+", ALLOWED_WITH[guard][1])
+        }
         assert set(re.findall(r"--[\w-]+", row[2])) == flags
 
 
 def test_the_flags_exist():
-    flags = {flag for text in ALLOWED_WITH.values() for flag in re.findall(r"--[\w-]+", text)}
+    flags = {
+        flag for _, option in ALLOWED_WITH.values() for flag in re.findall(r"--[\w-]+", option)
+    }
     command = limit_options(lambda **_: None)
     options = {name for option in command.__click_params__ for name in option.opts}
     assert flags <= options

@@ -124,6 +124,7 @@ class Workbench:
         self.origin = folder / "origin.git"
         self.repository = folder / "work"
         self.product = folder / "product"
+        self.workflows, self.pin = EXAMPLES, OUR_PIN
         self._runs = 0
         self.git("init", "-q", "--bare", "-b", "main", str(self.origin), cwd=folder)
         self.git("clone", "-q", str(self.origin), str(self.repository), cwd=folder)
@@ -358,7 +359,7 @@ class Workbench:
             "--var",
             f"QUOTA_BOOTSTRAP={self.bootstrap}",
             "--local-repository",
-            f"{OURS}@{OUR_PIN}={self.product}",
+            f"{OURS}@{self.pin}={self.product}",
         ]
         for action, pin in PINS.items():
             command += [
@@ -408,7 +409,7 @@ class Workbench:
 
     def _workflow(self, name: str) -> str:
         """The example, which finds kquota on the PATH instead of installing it."""
-        text = (EXAMPLES / name).read_text(encoding="utf-8")
+        text = (self.workflows / name).read_text(encoding="utf-8")
         if self.installed:
             text = re.sub(r"uses: kafka-quotas/\S+/setup@[^\n]*", "run: kquota --version", text)
             beginning = r"(uses: kafka-quotas/[^\n]*\n(?: +env:[^\n]*\n(?: {10}[^\n]*\n)*)? +with:"

@@ -186,8 +186,11 @@ def test_two_changes_among_300_foreign_quotas_give_one_screen_without_the_foreig
     assert "stranger" not in body + planned.summary
     assert "| `user=a`<br>`producer_byte_rate` | 10 MiB/s | 20 MiB/s | loosened x2 |" in body
     assert "| `user=b`<br>`producer_byte_rate` | no limit | 5 MiB/s | newly limited |" in body
-    assert "unmanaged 300" in body
-    assert "**Clients with a different limit**: 1 of 301 known clients: `user=a`." in body
+    assert "not managed by kquota 300" in body
+    assert (
+        "**Clients with a different limit**: 1 of 301 clients with a limit or a login of their own: `user=a`."
+        in body
+    )
     assert "stranger-299" in planned.artifacts["kquota-page-prod"].read_text()
 
 

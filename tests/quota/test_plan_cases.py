@@ -283,6 +283,7 @@ def test_a_retained_pair_is_orphaned_once_and_listed_in_every_plan():
     assert first.orphans == first.findings
     assert second.orphans == second.findings
     assert only_finding(second).action is Action.ORPHAN
+    assert (only_finding(first).is_new, only_finding(second).is_new) == (True, False)
 
 
 def test_an_intent_left_by_a_crash_is_recorded_and_orphaned():

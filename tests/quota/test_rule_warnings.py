@@ -86,7 +86,7 @@ def test_a_rule_shadowed_by_another_document_causes_a_warning_with_both_places()
     assert messages == [
         (
             "a.yaml:13",
-            "producer_byte_rate never applies: level 6 has a higher precedence for every such client (declared at a.yaml:23)",
+            "producer_byte_rate never applies: user=<default> has precedence for every such client (declared at a.yaml:23)",
         )
     ]
 

@@ -575,7 +575,7 @@ def test_sync_acts_as_upsert_until_it_is_confirmed_for_this_cluster():
 
 
 def test_without_records_removals_are_unknown():
-    assert "removals cannot be known" in World().plan(TWO).preview.warnings[0]
+    assert "so nothing is removed" in World().plan(TWO).preview.warnings[0]
     world = World(owned=OwnershipRecords(cluster_id="fake-cluster"))
     assert world.plan(TWO).preview.warnings == ()
 

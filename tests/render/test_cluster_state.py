@@ -1,6 +1,7 @@
 """Live quotas, effective limits, drift and checks as text and as documents."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -88,17 +89,22 @@ def test_a_principal_shows_only_its_given_names():
 
 def test_drift_shows_the_applied_value_the_live_value_and_its_start():
     text = drift_text(DRIFT, now=NOW)
-    assert text.splitlines()[0] == "Drift: 1 pair"
+    assert text.splitlines()[0] == "Drift: 1 limit"
     assert '"a\\u000a\\u001b[31m|"' in text
     assert "2048 (2 KiB/s)" in text
     assert "first seen 2 h ago" in text
     assert drift_text((), now=NOW) == "No drift.\n"
 
 
+def test_ignored_differences_are_no_drift():
+    ignored = tuple(replace(finding, ignored=True) for finding in DRIFT)
+    assert drift_text(ignored, now=NOW) == "No drift.\n1 difference covered by an ignore rule.\n"
+
+
 def test_long_lists_of_drift_are_counted_completely_and_listed_completely_on_request():
     much = DRIFT * (SHOWN_DRIFT + 1)
     text = drift_text(much, now=NOW)
-    assert f"Drift: {len(much):,} pairs" in text
+    assert f"Drift: {len(much):,} limits" in text
     assert f"and {len(much) - SHOWN_DRIFT:,} more (--verbose shows all)" in text
     assert len(drift_text(much, now=NOW, verbose=True).splitlines()) == len(much) + 2
     row = json.loads(dump(drift_document(DRIFT, cluster_id="lkc", now=NOW)))["drift"][0]
@@ -128,7 +134,7 @@ def test_an_expired_override_has_its_own_table():
     assert "2048 (2 KiB/s)  ->  4096 (4 KiB/s)  ended 2 h ago  eve\\u001b[31m  INC-1" in text
     assert "No drift" not in text
     both = drift_text(DRIFT, expired(), now=NOW)
-    assert "Drift: 1 pair" in both
+    assert "Drift: 1 limit" in both
     assert "Expired and still live: 1 override" in both
     assert "and 1 more (--verbose" in drift_text((), expired(SHOWN_DRIFT + 1), now=NOW)
 

@@ -84,7 +84,7 @@ def test_each_client_has_both_limits_both_levels_and_the_factor():
     gone = rows["user=gone", "producer_byte_rate"]
     assert (gone.before, gone.after) == ("5000 (5 kB/s)", "1048576 (1 MiB/s)")
     assert gone.meaning == "loosened x210"
-    assert gone.note == "level 3 user=gone -> level 6 user=<default>"
+    assert gone.note == "by user=gone -> by user=<default>"
     assert len(rows) == 1  # the changes of alice contain her limits
 
 
@@ -100,15 +100,18 @@ def test_a_split_bucket_is_reported():
     preview = previewed(live, change, principals=(Principal(user="alice", client_id="app"),))
     (row,) = affected_rows(preview)
     assert (row.mark, row.meaning, row.reason) == ("=", "", SHARING[BucketSharing.SPLIT])
-    assert "bucket split" in plan_text(preview)
+    assert "shared with fewer clients" in plan_text(preview)
 
 
 @pytest.mark.parametrize(
     ("users", "sentence"),
     [
-        (("alice",), "Of 1 known client, 1 gets another limit."),
-        (("alice", "bob"), "Of 2 known clients, 1 gets another limit."),
-        (("bob",), "Of 1 known client, 0 get another limit."),
+        (("alice",), "Of 1 client with a limit or a login of its own, 1 gets another limit."),
+        (
+            ("alice", "bob"),
+            "Of 2 clients with a limit or a login of their own, 1 gets another limit.",
+        ),
+        (("bob",), "Of 1 client with a limit or a login of its own, 0 get another limit."),
     ],
 )
 def test_the_sentence_about_known_clients_agrees_with_their_number(users, sentence):

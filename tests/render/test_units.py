@@ -98,7 +98,7 @@ def test_a_value_that_is_invalid_in_a_manifest_is_shown(key: Key, value: float) 
         (5e6, 10 * 2.0**20, ("≈ 4.77 MiB/s", "10 MiB/s")),
         (5e6, 2e7, ("5 MB/s", "20 MB/s")),
         (2.0**19, 10 * 2.0**20, ("0.5 MiB/s", "10 MiB/s")),
-        (2.0**20, 1024.0, ("1024 KiB/s", "1 KiB/s")),
+        (2.0**20, 1024.0, ("1 MiB/s", "1 KiB/s")),
         (None, 2e7, ("no limit", "20 MB/s")),
         (2.0**63, 2e7, ("2^63, the maximum", "20 MB/s")),
         (math.nan, 5.0, ("nan B/s", "5 B/s")),

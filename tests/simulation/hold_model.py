@@ -107,7 +107,7 @@ class HoldModel:
         limited = self._limited(change, outcomes, live)
         for entity, key in obstacles:
             if entity == change.entity or (
-                key == change.key and self._concerns(entity, change, limited)
+                key == change.key and self.concerns(entity, change.entity, limited)
             ):
                 yield f"an earlier write to {entity}"
         for outcome in outcomes:
@@ -121,11 +121,13 @@ class HoldModel:
             goes_on = _ends_override(change) and not (
                 _ends_override(earlier) or isinstance(outcome.result, Unknown)
             )
-            is_concerned = self._concerns(earlier.entity, change, limited)
+            is_concerned = self.concerns(earlier.entity, change.entity, limited)
             if self._precedes(earlier, change) and is_concerned and not goes_on:
                 yield f"{earlier.entity} -> {earlier.after}"
         for earlier in () if _ends_override(change) else withheld:
-            if self._precedes(earlier, change) and self._concerns(earlier.entity, change, limited):
+            if self._precedes(earlier, change) and self.concerns(
+                earlier.entity, change.entity, limited
+            ):
                 yield f"{earlier.entity} -> {earlier.after}, which is withheld"
 
     def _limited(
@@ -147,11 +149,11 @@ class HoldModel:
                     limited.add(earlier.entity)
         return frozenset(limited - ({change.entity} if change.removes else set()))
 
-    def _concerns(self, entity: Entity, change: QuotaChange, limited: Collection[Entity]) -> bool:
+    def concerns(self, entity: Entity, changed: Entity, limited: Collection[Entity]) -> bool:
         """Whether a client of both has no limit that wins over the wider of the two."""
         for entities in self._clients.values():
-            if entity in entities and change.entity in entities:
-                wider = max(entities.index(entity), entities.index(change.entity))
+            if entity in entities and changed in entities:
+                wider = max(entities.index(entity), entities.index(changed))
                 if not any(closer in limited for closer in entities[:wider]):
                     return True
         return False

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from itertools import product
 
+from reconciler.quota.entity import Entity
 from reconciler.quota.keys import Key
 from reconciler.quota.outcome import Alteration
 from reconciler.quota.planner.guards import Guard, Guards
@@ -114,10 +115,23 @@ class PlanLaws:
         for removal, change in product(alterations, unseen):
             removed_keys = {key for key, value in removal.operations if value is None}
             set_keys = {key for key, value in change.operations if value is not None}
-            if removed_keys & set_keys and self._holds.meets(removal.entity, change.entity):
+            if any(
+                self._holds.concerns(change.entity, removal.entity, self._limited(key, removal))
+                for key in removed_keys & set_keys
+            ):
                 raise LawBroken(
                     f"a removal of {removal.entity} is sent before every broker shows {change.entity}"
                 )
+
+    def _limited(self, key: str, removal: Alteration) -> Collection[Entity]:
+        """Return the entities with a limit of the key, but for the removed one."""
+        values = self._brokers.image.values
+        return {
+            entity
+            for entities in CLIENTS.values()
+            for entity in entities
+            if entity != removal.entity and key in values.get(names_of(entity), {})
+        }
 
     def accepted(self, preview: Preview) -> None:
         """Check that no guard refuses what a command applied."""

@@ -5,6 +5,7 @@ a killed run can be undone.
 """
 
 import contextlib
+import glob
 import itertools
 import os
 from pathlib import Path
@@ -53,6 +54,16 @@ def save_outcome(
         raise
     _forget_old(created)
     return created
+
+
+def saved_outcomes(root: Path, cluster: str = "") -> list[Path]:
+    """Return the outcomes in a project's folder, the newest first.
+
+    Args:
+        cluster: Only those of this cluster; "" = all.
+    """
+    name = f"{_TIME}-{glob.escape(cluster) or '*'}.json"
+    return sorted((root / OUTCOME_FOLDER).glob(name), reverse=True)
 
 
 def _created_file(target: ClusterTarget, outcome: Outcome) -> Path:

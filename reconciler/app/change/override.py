@@ -21,6 +21,7 @@ from reconciler.quota.entity import Entity, sort_key
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, Pair
+from reconciler.quota.planner.desired_state import DesiredState
 from reconciler.quota.planner.ended_overrides import without_refused
 from reconciler.quota.planner.guards import Violation
 from reconciler.quota.planner.plan import QuotaChange
@@ -52,15 +53,23 @@ class OverrideChange:
     pairs: Callable[[Observation], frozenset[Pair]]
     # The cluster id that must answer, besides the configured one; None = any.
     cluster_id: str | None = None
+    known_entity: Entity | None = None  # must have a limit, a document or a record; None = any
 
     @classmethod
     def beginning(
-        cls, entity: Entity, values: Mapping[Key, float | None], *, seconds: float, reason: str
+        cls,
+        entity: Entity,
+        values: Mapping[Key, float | None],
+        *,
+        seconds: float,
+        reason: str,
+        is_new: bool,
     ) -> "OverrideChange":
         """Start overrides of one entity now.
 
         Args:
             values: The limits; ``None`` removes one for that time.
+            is_new: Whether the entity may be one without limit, document and record.
         """
         principal = current_principal()
 
@@ -79,7 +88,12 @@ class OverrideChange:
             )
 
         pairs = frozenset((entity, key) for key in values)
-        return cls(begin=begin, end=frozenset(), pairs=lambda _: pairs)
+        return cls(
+            begin=begin,
+            end=frozenset(),
+            pairs=lambda _: pairs,
+            known_entity=None if is_new else entity,
+        )
 
     @classmethod
     def ending(cls, pairs: frozenset[Pair]) -> "OverrideChange":
@@ -192,6 +206,7 @@ async def _prepare_override(
         own_principal=runtime.own_principal,
     )
     desired = documents_or_warning(notices, target)
+    _check_known(change.known_entity, observation, desired)
     if desired is None:
         desired = as_applied(observation, options.rules)
         # If no document could be read, none of the limits is known to have lost its own.
@@ -223,6 +238,24 @@ async def _prepare_override(
         options,
     )
     return options, address_commands(prepared, target, runtime)
+
+
+def _check_known(
+    entity: Entity | None, observation: Observation, desired: DesiredState | None
+) -> None:
+    """Check that an entity has a limit, a document, a record or a SCRAM login.
+
+    Raises:
+        PlanRefused: It has none, so its name is probably wrong.
+    """
+    if entity is None or entity in observation.live.limits or entity in observation.owned.records:
+        return
+    is_declared = desired is not None and entity in desired.claims
+    if not is_declared and entity[0] not in observation.scram_users:
+        raise PlanRefused(
+            f"{entity_text(entity)} has neither a limit nor a document, so its name may be mistyped",
+            hint="kquota describe lists the limits; if the name is right, pass --new-entity",
+        )
 
 
 def _without_removals(

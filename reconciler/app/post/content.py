@@ -16,14 +16,15 @@ from reconciler.codecs import plan as plan_codec
 from reconciler.codecs.outcome import read_outcome
 from reconciler.codecs.plan import read_preview, read_simulation
 from reconciler.codecs.reader import kind_of
-from reconciler.errors import ConfigError, UsageError
+from reconciler.errors import ConfigError, Problem, UsageError
 from reconciler.forge.marker import Kind, Marker, with_state
 from reconciler.quota.results.report import Preview
 from reconciler.render.cause_text import counts
 from reconciler.render.markdown import drift_issue, failure
 from reconciler.render.markdown.comment import CommentContext
 from reconciler.render.markdown.fleet import PostedFleet, PostedPlan, fleet_markdown
-from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
+from reconciler.render.markdown.outcome import outcome_markdown
+from reconciler.render.markdown.plan import plan_markdown
 from reconciler.render.recorded_use import RecordedUse
 
 MAX_FOREIGN_BYTES: Final = 5 * 1024 * 1024
@@ -57,6 +58,7 @@ class PostContent:
     outputs: Mapping[str, str]  # outputs for the next CI step, as text
     preview: Preview | None = None
     recorded: RecordedUse | None = None
+    problems: tuple[Problem, ...] = ()  # problems in files, if the command failed
     incident: DriftIssue | None = None  # the issue, if the document is drift and `--issue` is set
 
 
@@ -265,7 +267,14 @@ def _failure_content(
         )
         return _within(markdown, limit, marker)
 
-    return PostContent(request=request, marker=marker, body=body, is_quiet=False, outputs={})
+    return PostContent(
+        request=request,
+        marker=marker,
+        body=body,
+        is_quiet=False,
+        outputs={},
+        problems=run_failure.problems,
+    )
 
 
 # ---- texts -------------------------------------------------------------------------------------

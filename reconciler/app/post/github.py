@@ -78,6 +78,15 @@ def annotation_lines(content: PostContent, *, prefix: str) -> Iterable[str]:
         )
         for finding in _findings(content, prefix)
     ]
+    annotations += [
+        github_runner.Annotation(
+            level="error",
+            path=str(PurePosixPath(prefix, problem.path)),
+            line=problem.line,
+            message=problem.message,
+        )
+        for problem in content.problems
+    ]
     title = content.request.title or f"Kafka quotas {content.request.label}".rstrip()
     return github_runner.annotation_lines(annotations, title=title)
 

@@ -205,7 +205,7 @@ def _withheld_lines(reconciliation: Reconciliation) -> Iterator[str]:
     for withheld in reconciliation.withheld:
         pair = f"{entity_text(withheld.change.entity)} {withheld.change.key}"
         for violation in withheld.violations:
-            yield f"withheld: {pair}: {escaped(violation.message)} (allowed by {violation.allow_with})"
+            yield f"withheld: {pair}: {escaped(violation.message)} (allowed by {violation.setting or violation.allow_with})"
 
 
 def _drift_lines(reconciliation: Reconciliation) -> Iterator[str]:

@@ -138,7 +138,6 @@ def apply(
         output=output,
         yes=yes,
         verbose=verbose,
-        is_reviewed=saved is not None,
         concurrency=where.concurrency,
         continue_on_error=continue_on_error,
     )

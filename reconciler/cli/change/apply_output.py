@@ -40,8 +40,6 @@ class ApplyOutput:
     output: str  # `text` or `json`
     yes: bool
     verbose: bool = False
-    # Whether the plan was reviewed before, so that only its summary is shown.
-    is_reviewed: bool = False
     concurrency: int = CONCURRENCY
     continue_on_error: bool = True
 
@@ -98,15 +96,11 @@ async def _apply_all(
 
 
 def _show_plans(console: Console, runs: Sequence[ApplyRun], display: ApplyOutput) -> None:
-    if display.is_reviewed and not display.verbose:
-        for apply in runs:
-            plans.show_summary(console, apply.preview)
-    else:
-        views = [
-            ClusterPlan(target=apply.target, prepared=apply.prepared, preview=apply.preview)
-            for apply in runs
-        ]
-        plans.show_plans(console, views, "text", verbose=display.verbose)
+    views = [
+        ClusterPlan(target=apply.target, prepared=apply.prepared, preview=apply.preview)
+        for apply in runs
+    ]
+    plans.show_plans(console, views, "text", verbose=display.verbose)
     console.flush()
 
 

@@ -1,6 +1,7 @@
 """``kquota override``: set temporary limits that take precedence over declared ones; list them; end them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -104,6 +105,13 @@ def override() -> None:
     required=True,
 )
 @flag("--yes -y", "Do not ask for confirmation.")
+@flag("--new-entity", "The entity has no limit and no document yet.")
+@flag("--allow-small-values", "Allow values that look like a mistake in the unit.")
+@flag(
+    "--here",
+    "Outside a project: record the override in ./.kquota, which no one else sees.",
+    name="recorded_locally",
+)
 @where_options(many=False)
 @kubernetes_options
 @validate_option
@@ -117,6 +125,9 @@ def begin(
     seconds: float,
     reason: str,
     yes: bool,
+    new_entity: bool,
+    allow_small_values: bool,
+    recorded_locally: bool,
     where: TargetRequest,
     kube: KubernetesOptions,
     validate: str,
@@ -126,6 +137,14 @@ def begin(
     from reconciler.app.change.override import OverrideChange
 
     values = _values(entity, limits_given)
+    if not allow_small_values:
+        _check_units(values)
+    if where.by_address and not (recorded_locally or kube.kubernetes):
+        raise UsageError(
+            f"outside a project the override is recorded in {Path.cwd() / '.kquota'} only: other people do not see it, and"
+            " no other process ends it",
+            hint="run it in the folder of the project, or pass --here",
+        )
     console.check_can_ask(yes=yes)
     if kube.kubernetes:
         return operator_overrides.begin(
@@ -139,7 +158,9 @@ def begin(
             yes=yes,
             output=output,
         )
-    change = OverrideChange.beginning(entity, values, seconds=seconds, reason=reason)
+    change = OverrideChange.beginning(
+        entity, values, seconds=seconds, reason=reason, is_new=new_entity
+    )
     return _run_override(console, where, change, validate, yes=yes, output=output)
 
 
@@ -258,6 +279,24 @@ def list_overrides(
     else:
         console.fact(overrides_text(rows, now=now, style=console.style))
     return ExitCode.DONE
+
+
+def _check_units(values: "Mapping[Key, float | None]") -> None:
+    """Check for values below the smallest usual ones.
+
+    Raises:
+        UsageError: One looks like a mistake in the unit.
+    """
+    from reconciler.quota.keys import RULES
+    from reconciler.quota.keys import limit as limit_text
+
+    for key, value in values.items():
+        slip = RULES[key].slip
+        if value is not None and value < slip:
+            raise UsageError(
+                f"{key} {limit_text(key, value)} is below {limit_text(key, slip)}: a wrong unit?",
+                hint="write for example 5Mi; if the value is meant, pass --allow-small-values",
+            )
 
 
 def _values(entity: "Entity", assignments: Sequence[str]) -> dict[Key, float | None]:

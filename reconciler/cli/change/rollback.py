@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.app.clusters.targets import ClusterTarget
     from reconciler.codecs.outcome import RollbackSource
 
-HELP: Final = """Restore the limits from before an apply, from its outcome file.
+HELP: Final = """Restore the limits from before an apply: the last one, or that of an outcome file (kquota history).
 
 Each value stays in force as an override until its document changes, for at most 24 hours, so the next apply does not
 undo it. Guards do not apply. Limits that the apply did not change are not touched. The outcome names its cluster, so a project with
@@ -28,12 +28,16 @@ several clusters needs no --cluster.
 
 \b
 Example:
+  kquota rollback --last
   kquota rollback .kquota/outcomes/2026-11-21T120000Z-prod.json
   kquota rollback outcome.json --yes --for 2h --reason 'INC-1234'"""
 
 
 @command(help=HELP)
-@click.argument("outcome", type=FILE, metavar="OUTCOME.json", shell_complete=outcome_files)
+@click.argument(
+    "outcome", type=FILE, required=False, metavar="[OUTCOME.json]", shell_complete=outcome_files
+)
+@flag("--last", "The newest outcome in the project's folder, of --cluster if it is given.")
 @option(
     "--for DURATION",
     "Longest time that the restored values stay in force.",
@@ -55,7 +59,8 @@ Example:
 def rollback(
     console: Console,
     *,
-    outcome: Path,
+    outcome: Path | None,
+    last: bool,
     seconds: float,
     reason: str,
     yes: bool,
@@ -69,6 +74,9 @@ def rollback(
     from reconciler.cli.change.apply_output import ApplyOutput, apply_all
     from reconciler.codecs.outcome import read_undo
 
+    if (outcome is not None) == last:
+        raise UsageError("give an outcome file or --last", hint="kquota history lists the outcomes")
+    outcome = outcome or _newest(where)
     undo = read_undo(read_text(outcome), location=str(outcome))
     if not undo.before:
         raise UsageError(f"{outcome} contains no change to restore")
@@ -85,6 +93,25 @@ def rollback(
         lambda notices, target: override_run(notices, target, request),
         ApplyOutput(output=output, yes=yes),
     )
+
+
+def _newest(where: TargetRequest) -> Path:
+    """Return the newest outcome.
+
+    Raises:
+        UsageError: There is none.
+    """
+    from reconciler.app.change.outcome_files import OUTCOME_FOLDER, saved_outcomes
+    from reconciler.app.clusters.project_files import project_path
+
+    root = project_path(where).parent
+    newest = next(iter(saved_outcomes(root, where.cluster or "")), None)
+    if newest is None:
+        raise UsageError(
+            f"there is no outcome in {root / OUTCOME_FOLDER}",
+            hint="outcomes of pipelines are artifacts of their runs: pass the downloaded file",
+        )
+    return newest
 
 
 def _target(

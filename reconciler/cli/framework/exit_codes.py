@@ -12,6 +12,7 @@ import click
 
 from reconciler.base.installation import incomplete_installation
 from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.familiar_words import OPTIONS
 from reconciler.errors import KquotaError, ManifestErrors, PlanRefused, Problem, StalePlan
 
 DEBUG_VARIABLE: Final = "KQUOTA_DEBUG"
@@ -47,7 +48,7 @@ MEANINGS: Final[Mapping[ExitCode, str]] = {
     ExitCode.DONE: "success",
     ExitCode.ERROR: "error; wrong usage; a change that did not succeed or is not visible",
     ExitCode.CHANGES: "changes or drift with --detailed-exitcode; doctor: an expired override",
-    ExitCode.REFUSED: "a guard, a policy or a scope refuses",
+    ExitCode.REFUSED: "a guard or a policy refuses; another writer has the same scope",
     ExitCode.STALE: "a saved plan does not fit the cluster or this version of kquota",
     ExitCode.EVIDENCE: "not enough evidence (only with --require-evidence)",
     ExitCode.INTERRUPTED: "interrupted; the state so far was printed",
@@ -118,9 +119,7 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
             console.note(error.format_message())
         case click.ClickException():
             console.error(" ".join(error.format_message().split()))  # one line per choice
-            context = error.ctx if isinstance(error, click.UsageError) else None
-            if context is not None:
-                console.hint(f"see {context.command_path} --help")
+            console.hint(_usage_hint(error))
         case KeyboardInterrupt() | click.Abort():
             console.error("interrupted")
             console.hint("run kquota plan to see the current state")
@@ -130,6 +129,13 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
         case _:
             _say_unforeseen(console, error)
     return code
+
+
+def _usage_hint(error: click.ClickException) -> str:
+    if isinstance(error, click.NoSuchOption) and error.option_name in OPTIONS:
+        return f"use {OPTIONS[error.option_name]}"
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return "" if context is None else f"see {context.command_path} --help"
 
 
 def _problem_text(problem: Problem) -> str:

@@ -11,69 +11,54 @@ from reconciler.cli.framework.commands import command, flag, option
 from reconciler.cli.framework.console import Console
 from reconciler.cli.framework.exit_codes import ExitCode
 from reconciler.cli.options.shared import format_option, out_option, where_options
-from reconciler.cli.options.value_types import ENTITY_PARTS
-from reconciler.errors import UsageError
+from reconciler.cli.options.value_types import ENTITY
 
 if TYPE_CHECKING:
-    from reconciler.quota.entity import EntityParts
+    from reconciler.quota.entity import Entity
     from reconciler.quota.state import QuotaState
 
 
-HELP: Final = """Show the live quotas of a cluster: all of them, or those of matching entities.
+HELP: Final = """Show the live quotas of a cluster: all of them, or those of some entities.
 
 --format yaml prints manifests, with a comment for quotas that no manifest can express (kquota snapshot is lossless).
---matching shows every entity that has these parts; with --exactly, only entities without other parts.
+kafka-client-quotas --describe matches entities by their parts; kquota resolve shows the limits of a client.
 
 \b
 Example:
   kquota describe --cluster prod
-  kquota describe --matching client-id=checkout
-  kquota describe --matching 'user=<default>' --exactly --format json
-  kquota describe --any client-id --matching user=checkout"""
+  kquota describe --only user=checkout --only client-id=checkout
+  kquota describe --only 'user=<default>' --format json"""
 
 
 @command(help=HELP)
-@option(
-    "--matching ENTITY",
-    "Show only entities that have these parts, of any entity type.",
-    ENTITY_PARTS,
-)
-@option(
-    "--any TYPE",
-    "Show only entities that have this type, with any name or as the default; repeatable.",
-    name="any_names",
-    multiple=True,
-)
-@flag("--exactly", "Show only entities with exactly the parts of --matching and --any.")
+@option("--only ENTITY", "Show this entity only; may be repeated.", ENTITY, multiple=True)
 @where_options(many=False)
 @format_option("table", "json", "yaml")
 @click.pass_obj
 def describe(
     console: Console,
     *,
-    matching: "EntityParts | None",
-    any_names: Sequence[str],
-    exactly: bool,
+    only: "Sequence[Entity]",
     where: TargetRequest,
     output: str,
 ) -> ExitCode:
-    """Describe matching quotas and print them."""
+    """Describe all quotas and print the requested ones."""
     from reconciler.app.clusters.runtime import connect_client, expected_cluster
     from reconciler.app.clusters.targets import target
     from reconciler.app.event_loop import run
-    from reconciler.quota.filters import filter_of
+    from reconciler.quota.state import QuotaState
 
-    if exactly and not matching and not any_names:
-        raise UsageError("--exactly needs --matching or --any")
     cluster_target = target(where)
-    filter_ = filter_of(matching or (), any_names, strict=exactly)
 
     async def ask() -> "tuple[str, QuotaState]":
         async with connect_client(console, cluster_target) as client:
             cluster = await expected_cluster(client, cluster_target)
-            return cluster.id, await client.describe(filter_)
+            return cluster.id, await client.describe()
 
     cluster_id, state = run(ask())
+    if only:
+        live = {subject: state.limits[subject] for subject in only if subject in state.limits}
+        state = QuotaState(limits=live)
     if output == "table":
         from reconciler.render.cluster_state import state_text
 

@@ -85,6 +85,7 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
     from reconciler.quota.rule_warnings import warnings
     from reconciler.render.source_findings import SourceFinding, findings_of
 
+    yield from _connection_findings(target)
     yield from findings_of(loaded.problems)
     yield from findings_of(loaded.warnings, rule="warning")
     for declarations in loaded.by_cluster.values():
@@ -99,6 +100,22 @@ def _findings(target: "ClusterTarget", loaded: "LoadedManifests") -> "Iterable[S
                 path=path, line=int(line), column=0, rule="warning", message=warning.message
             )
         yield from _static_violations(target, desired)
+
+
+def _connection_findings(target: "ClusterTarget") -> "Iterable[SourceFinding]":
+    """Yield wrong client properties of the project file, and secrets that are written out in it."""
+    from reconciler.client.client_config import literal_secrets, static_problems
+    from reconciler.render.source_findings import SourceFinding
+
+    if target.project is None:
+        return
+    path, properties = target.project.path, target.settings.properties
+    for problem in static_problems(properties):
+        message = f"QuotaCluster {target.name}: {problem}"
+        yield SourceFinding(path=path, line=0, column=0, rule="manifest", message=message)
+    for name in literal_secrets(properties):
+        message = f"QuotaCluster {target.name}: {name} is written out; write ${{env:NAME}} or ${{file:/path:key}}"
+        yield SourceFinding(path=path, line=0, column=0, rule="warning", message=message)
 
 
 def _static_violations(

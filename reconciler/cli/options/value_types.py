@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from reconciler.errors import QuotaValueError, UsageError
-from reconciler.quota.entity_forms import read_entity, read_parts
+from reconciler.quota.entity_forms import read_entity
 from reconciler.quota.keys import FIELDS, RULES, Key, check_value
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,9 +94,6 @@ class _NamesOfKafka(click.ParamType[Parsed]):
 
 ENTITY: Final = _NamesOfKafka(read_entity)
 """An entity with Kafka's entity types."""
-
-ENTITY_PARTS: Final = _NamesOfKafka(read_parts)
-"""Types and names of an entity; the broker decides which types it knows."""
 
 NAME: Final = _NamesOfKafka(str)
 """A single name, as it is."""

@@ -17,7 +17,7 @@ from reconciler.cli.framework.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from reconciler.app.change.plan import ClusterPlan
-    from reconciler.quota.results.report import Outcome, Preview
+    from reconciler.quota.results.report import Outcome
     from reconciler.render.fleet_summary import FleetRow
     from reconciler.render.json_values import Json
     from reconciler.usage.impact.result_rows import Simulation
@@ -128,13 +128,6 @@ def _plans_as_text(console: Console, plans: "Sequence[ClusterPlan]", *, verbose:
                 + style.paint(f"== {escaped(plan.target.display_name)}", "bold")
             )
         console.fact(plan_text(plan.preview, style=style, verbose=verbose, recorded=plan.recorded))
-
-
-def show_summary(console: Console, preview: "Preview") -> None:
-    """Print the summary of a plan, without its rows."""
-    from reconciler.render.terminal import plan_summary_text
-
-    console.fact(plan_summary_text(preview, style=console.style))
 
 
 def show_outcomes(console: Console, outcomes: "Sequence[tuple[ClusterTarget, Outcome]]") -> None:

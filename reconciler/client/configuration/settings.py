@@ -24,6 +24,7 @@ from reconciler.errors import ConfigError
 
 _SWITCHES: Final = {"true": True, "false": False}
 _SETTING_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
+_PROTECTION: Final = ("security.", "ssl.", "sasl.")
 _MAX_MILLIS: Final = 2**31 - 1
 
 
@@ -115,7 +116,7 @@ def collect(
         values: Receives the text of every reference.
 
     Raises:
-        ConfigError: A key is refused, an alias contradicts its canonical name, a reference cannot be resolved, or a
+        ConfigError: A key is refused, or unknown and about TLS or a login; an alias contradicts its canonical name, a reference cannot be resolved, or a
             value cannot be read.
     """
     last = {setting.name: setting for setting in settings}
@@ -157,10 +158,14 @@ def _ignored_aloud(setting: Setting) -> Iterator[str]:
 
 
 def _unknown_key_warning(setting: Setting) -> Iterator[str]:
-    """Yield the warning for an unknown key."""
+    """Yield the warning for an unknown key.
+
+    Raises:
+        ConfigError: It is, or is near to, a key about TLS or a login: without it the connection would be less protected.
+    """
     place = f"{setting.location}: " if setting.location else ""
-    if setting.name.startswith(IGNORED_PREFIXES):
-        return
+    if setting.name in REFUSED or setting.name.startswith(IGNORED_PREFIXES):
+        return  # A refused key without a value has no effect.
     owner = FOREIGN.get(setting.name)
     if owner is not None:
         yield f"{place}{setting.name} is a {owner} setting and has no effect here"
@@ -168,6 +173,11 @@ def _unknown_key_warning(setting: Setting) -> Iterator[str]:
     import difflib  # noqa: PLC0415 - a spelling mistake alone needs it, and it costs a tenth of the import
 
     near = difflib.get_close_matches(setting.name, KEYS, n=1, cutoff=0.75)
+    if (near[0] if near else setting.name).startswith(_PROTECTION):
+        hint = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
+        raise ConfigError(
+            f"unknown key {setting.name!r}", key=setting.name, location=setting.location, hint=hint
+        )
     if not near and not _SETTING_NAME.fullmatch(setting.name):
         # A line of a password that was broken in two may look like a key.
         yield f"{place}a key that is not a setting name is ignored; it is not shown, because it may be a secret"

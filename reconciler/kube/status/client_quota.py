@@ -266,9 +266,8 @@ def document_status(
         return dict(previous)
     subject = eligibility.entity or entity_of(eligibility.obj)
     status: dict[str, Any] = {"observedGeneration": generation_of(eligibility.obj)}
-    handled = (
-        requested_at(eligibility.obj) if key_statuses is not None or eligibility.freezes else None
-    )
+    was_handled = key_statuses is not None or eligibility.freezes
+    handled = requested_at(eligibility.obj) if was_handled else None
     handled = handled or previous.get("lastHandledReconcileAt")
     if handled is not None:
         status["lastHandledReconcileAt"] = handled[:128]
@@ -302,6 +301,7 @@ def document_status(
         generation=generation_of(eligibility.obj),
         previous=previous.get("conditions", ()),
         now=now,
+        doubt=eligibility.doubt,
         drifted=None if spoken_of is None else spoken_of.drifted(),
         conflict=None if spoken_of is None else spoken_of.conflict(),
         keep=key_statuses is not None and not key_statuses.compared and not eligibility.freezes,

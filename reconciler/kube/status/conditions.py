@@ -1,6 +1,6 @@
 """Conditions of a resource, derived from its reason.
 
-Ready, Drifted, Conflict and Paused are always present, Reconciling and Stalled only while true.
+Ready, Drifted, Conflict and Paused are always present, Reconciling, Stalled and Doubtful only while true.
 
 ``lastTransitionTime`` changes only when a condition's status changes, so that a restart writes nothing.
 """
@@ -38,6 +38,7 @@ def conditions(
     now: float,
     drifted: str | None = None,
     conflict: str | None = None,
+    doubt: str = "",
     keep: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the conditions of a resource.
@@ -50,6 +51,7 @@ def conditions(
         now: Seconds since the epoch.
         drifted: Message of Drifted; "" = no drift, ``None`` = not compared.
         conflict: Message of Conflict; "" = no conflict, ``None`` = not compared.
+        doubt: Message of Doubtful; "" = no doubt.
         keep: Whether Drifted and Conflict keep their previous values if nothing was compared.
     """
     before = {
@@ -68,6 +70,8 @@ def conditions(
         conditions_now.append(_condition("Reconciling", "True", reason, words))
     if reason.stalled:
         conditions_now.append(_condition("Stalled", "True", reason, words))
+    if doubt:
+        conditions_now.append(_condition("Doubtful", "True", "MatchesNoClient", bounded(doubt)))
     for condition in conditions_now:
         if "observedGeneration" not in condition:
             condition["observedGeneration"] = generation

@@ -36,6 +36,7 @@ from reconciler.quota.ownership import OwnershipRecords, Pair
 from reconciler.quota.patterns import form
 from reconciler.quota.planner.claims import Claim, ResolvedClaims, resolve_claims
 from reconciler.quota.planner.desired_state import NO_LINES, Declaration
+from reconciler.quota.rule_warnings import unmatched_names
 from reconciler.quota.state import set_values
 
 _CLAIMING: Final = frozenset({None, Reason.CLUSTER_SUSPENDED})
@@ -78,6 +79,11 @@ class Eligibility:
     def entity(self) -> Entity | None:
         """The entity that the document declares; ``None`` if it cannot be read."""
         return None if self.declaration is None else self.declaration.entity
+
+    @property
+    def doubt(self) -> str:
+        """Why its names probably match no client; "" = no doubt."""
+        return "; ".join(unmatched_names(self.declaration))
 
     @property
     def freezes(self) -> bool:

@@ -12,6 +12,12 @@ from typing import Any, Final, Literal
 from reconciler.base.escaping import escaped_lines
 from reconciler.kube.api.custom_resources import Obj, condition_of, namespace_of
 from reconciler.kube.status.reasons import NAMED, Reason
+from reconciler.manifest.schema_names import API_VERSION, QUOTA
+from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.keys import quantity
+from reconciler.quota.policy import Rules
+from reconciler.quota.results.report import Reconciliation
+from reconciler.render.cause_text import REMOVAL
 
 MOST_BYTES: Final = 1024
 """Maximum size of a note in bytes (NoteLengthLimit of events.k8s.io/v1)."""
@@ -57,6 +63,9 @@ def transitions(
         yield from _reached(reason, was, str(now.get("message", "")), on)
     yield from _resumed(before, after)
     yield from _drift(before, after)
+    doubt = condition_of(after, "Doubtful")
+    if doubt and condition_of(before, "Doubtful").get("message") != doubt.get("message"):
+        yield ResourceEvent(kind="Warning", reason=str(doubt["reason"]), note=str(doubt["message"]))
     if on == "Q" and reason is not None and reason.ready == "True" and was.get("status") == "True":
         yield from _applied(before, after)
 
@@ -80,6 +89,26 @@ def releases(gave_up: Mapping[str, Sized]) -> Iterator[ResourceEvent]:
     for text in texts:
         note = f"{text} stay in Kafka; they could not be removed within the deletion timeout"
         yield ResourceEvent(kind="Warning", reason="Released", note=note)
+
+
+def left_in_kafka(report: Reconciliation, rules: Rules) -> Iterator[tuple[Obj, ResourceEvent]]:
+    """Yield an Event for each deleted document whose limits stay, on a reference to it: the document no longer exists."""
+    limits: dict[str, list[str]] = {}
+    findings = () if report.preview is None else report.preview.plan.orphans
+    for finding in findings if rules.may_record else ():
+        if finding.is_new and finding.owner is not None:
+            value = quantity(finding.key, finding.live)
+            text = f"{entity_text(finding.entity)} {finding.key} {value}"
+            limits.setdefault(finding.owner.document, []).append(text)
+    for document, texts in limits.items():
+        namespace, _, name = document.rpartition("/")
+        obj = {
+            "apiVersion": API_VERSION,
+            "kind": QUOTA,
+            "metadata": {"namespace": namespace, "name": name},
+        }
+        note = f"it was deleted, and its limits stay in Kafka; to remove them, {REMOVAL}: {'; '.join(texts)}"
+        yield obj, ResourceEvent(kind="Warning", reason="Orphaned", note=note)
 
 
 def shared_out(events: Sequence[tuple[Obj, ResourceEvent]]) -> Sequence[tuple[Obj, ResourceEvent]]:

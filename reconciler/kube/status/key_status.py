@@ -341,10 +341,7 @@ def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus
         reason = Reason.TAKEOVER_PENDING
     else:
         reason = Reason.GUARD_REFUSED
-    sentences = dict.fromkeys(
-        f"{violation.message} (allowed with {violation.allow_with})"
-        for violation in withheld.violations
-    )
+    sentences = dict.fromkeys(violation_text(violation) for violation in withheld.violations)
     return KeyStatus(
         reason=reason,
         cause=withheld.change.cause.value,
@@ -355,10 +352,10 @@ def _withheld_reading(withheld: WithheldChange, live: float | None) -> KeyStatus
 
 
 def violation_text(violation: Violation) -> str:
-    """Return the message of a guard with the QuotaCluster's field that allows the change, without command-line flags."""
-    field = violation.allow_with.partition(" or ")[0]
-    allowed = f" (allowed with spec.{field})" if field.startswith("guards.") else ""
-    return violation.message + allowed
+    """Return the message of a guard, with the setting by which the owner of the QuotaCluster allows the change."""
+    setting = violation.setting.replace("guards.", "spec.guards.")
+    owner = "the owner of the QuotaCluster allows it with "
+    return violation.message + (f" ({owner}{setting})" if "guards." in setting else "")
 
 
 def _winner_text(winner: str, document: str, *, tenanted: bool) -> str:

@@ -33,6 +33,7 @@ from reconciler.kube.status.eligibility import Eligibility
 from reconciler.kube.status.events import (
     MOST_EVENTS,
     ResourceEvent,
+    left_in_kafka,
     releases,
     shared_out,
     transitions,
@@ -223,6 +224,7 @@ class StatusPublisher:
         stuck = await self._finalizers(result, released)
         await self._cluster(result, hold.late)
         if result.report.error is None:
+            events.extend(left_in_kafka(result.report, result.rules))
             await self._writer.events(shared_out(events), otherwise=result.obj)
         return _pending_text(result, unsaved, stuck, hold.waiting - hold.budgeted)
 

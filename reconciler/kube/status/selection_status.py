@@ -60,6 +60,7 @@ def selection_status(
         now=now,
         drifted=_aspect("Drifted", parts),
         conflict=_aspect("Conflict", parts),
+        doubt=_aspect("Doubtful", parts) or "",
     )
     return status
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from reconciler.base.durable_files import IGNORE
 from reconciler.manifest.project.file import FILE_NAME
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, PROJECT, QUOTA
 from reconciler.manifest.writer import scalar
@@ -23,13 +24,23 @@ apiVersion: {version}
 kind: {project}
 spec:
   manifests: [{manifests}]        # every .yaml file below this folder
----
+{records}---
 apiVersion: {version}
 kind: {cluster}
 metadata: {{name: {name}}}
 spec:
   bootstrapServers: {bootstrap}
 {connection}  policy: {policy}               # {meaning}
+"""
+_RECORDS: Final = """\
+  inventory: {gitRef: refs/kquota/inventory}   # the records of applied limits: a runner keeps no files
+"""
+_PIPELINE_CONNECTION: Final = """\
+  properties:                   # as in client.properties; remove them if the brokers need neither TLS nor a login
+    security.protocol: SASL_SSL
+    sasl.mechanism: SCRAM-SHA-512
+    sasl.username: ${env:QUOTA_USER}
+    sasl.password: ${env:QUOTA_PASSWORD}
 """
 _CONNECTION: Final = """\
   # Put the content of your client.properties below properties, or refer to the file with propertiesFile. Example:
@@ -43,6 +54,51 @@ _MEANINGS: Final[Mapping[Policy, str]] = MappingProxyType(
     {
         Policy.OBSERVE: "only reports; Upsert also writes what the manifests declare",
         Policy.UPSERT: "writes the declared values; a deleted document removes no limit",
+    }
+)
+_RELEASE: Final = """\
+the COMMIT of the release, from the last line of the first command:
+git ls-remote https://github.com/kafka-quotas/kafka-quota-reconciler '{version}*'
+sed -i 's/0\\{{40\\}}/COMMIT/' {pipelines}\
+"""
+_LOGIN: Final = """\
+spec.properties in kquota.yaml, if the brokers need other settings
+than SASL_SSL and SCRAM-SHA-512\
+"""
+_OBSERVES: Final = """\
+policy: Upsert in kquota.yaml, once the plan is as intended; Observe
+applies nothing\
+"""
+_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "github": (
+            """\
+in GitHub, under Settings > Secrets and variables > Actions:
+variable QUOTA_BOOTSTRAP         {bootstrap}
+variable QUOTA_PLANNER           a user that may read quotas
+variable QUOTA_APPLIER           a user that may also alter quotas
+secret   QUOTA_PLANNER_PASSWORD  the password of the first user\
+""",
+            """\
+in GitHub, under Settings > Environments: kafka-{cluster} with required
+reviewers and the deployment branch main
+secret   QUOTA_APPLIER_PASSWORD  the password of the second user\
+""",
+            """\
+these files on main, before the first pull request: its plan uses the
+kquota.yaml of main. The run of quotas-apply that this push starts fails,
+because no plan of these files was reviewed\
+""",
+        ),
+        "gitlab": (
+            """\
+in GitLab, the environments and variables at the top of .gitlab-ci.yml
+QUOTA_BOOTSTRAP                  {bootstrap}\
+""",
+            """\
+these files on the default branch, before the first merge request\
+""",
+        ),
     }
 )
 POLICIES: Final = tuple(_MEANINGS)
@@ -61,10 +117,6 @@ spec:
   limits:
     producerByteRate: 10Mi        # bytes per second; also consumerByteRate, requestPercentage, controllerMutationRate
   suspend: true
-"""
-_IGNORE: Final = """\
-# Records, audit log and outcomes of kquota. They decide what may be removed, so they are never part of a commit.
-*
 """
 
 
@@ -89,17 +141,19 @@ def starter_files(
     Args:
         policy: One of :data:`POLICIES`.
         properties_file: Client properties, relative to the project file; ``None`` = none.
+        workflows: The pipelines; with them, records go under a git ref, and brokers and login come from the environment.
     """
-    connection = (
-        _CONNECTION if properties_file is None else f"  propertiesFile: {scalar(properties_file)}\n"
-    )
+    connection = _PIPELINE_CONNECTION if workflows else _CONNECTION
+    if properties_file is not None:
+        connection = f"  propertiesFile: {scalar(properties_file)}\n"
     project = _PROJECT.format(
         version=API_VERSION,
         project=PROJECT,
         cluster=CLUSTER,
         manifests=MANIFESTS,
         name=scalar(cluster),
-        bootstrap=scalar(bootstrap),
+        records=_RECORDS if workflows else "",
+        bootstrap="${env:QUOTA_BOOTSTRAP}" if workflows else scalar(bootstrap),
         connection=connection,
         policy=policy,
         meaning=_MEANINGS[policy],
@@ -108,9 +162,34 @@ def starter_files(
     return {
         FILE_NAME: project,
         f"{MANIFESTS}/example.yaml": example,
-        f"{STATE_FOLDER}/.gitignore": _IGNORE,
+        f"{STATE_FOLDER}/.gitignore": IGNORE,
         **{
             workflow.path: re.sub(r"\bprod\b", lambda _: cluster, workflow.text)
             for workflow in workflows
         },
     }
+
+
+def remaining_settings(
+    host: str,
+    *,
+    cluster: str,
+    bootstrap: str,
+    policy: Policy,
+    version: str,
+    pipelines: str,
+    properties_file: str | None,
+) -> list[str]:
+    """Return what pipelines need besides the files of :func:`starter_files`, one text of one or more lines each.
+
+    Args:
+        host: ``github`` or ``gitlab``.
+        version: The tag of the release.
+        pipelines: The files of the pipelines, as words of a shell.
+    """
+    texts = [_RELEASE, *([] if properties_file else [_LOGIN]), *_SETTINGS[host]]
+    texts += [_OBSERVES] if policy is Policy.OBSERVE else []
+    return [
+        text.format(cluster=cluster, bootstrap=bootstrap, version=version, pipelines=pipelines)
+        for text in texts
+    ]

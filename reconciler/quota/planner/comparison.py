@@ -242,10 +242,10 @@ class _Comparison:
                 is_released = not self.rules.in_scope(view.entity)
                 self._report(view, cause, action, NOTE_OUT_OF_SCOPE if is_released else NOTE_ORPHAN)
             case Action.REPORT:
-                if cause in {Cause.PRUNE, Cause.GONE}:
-                    note = self._undeclared_note(view)
-                self._report(view, cause, action, note)
-            case _:
+                is_undeclared = cause in {Cause.PRUNE, Cause.GONE}
+                words = self._undeclared_note(view) if is_undeclared else note
+                self._report(view, cause, action, words)
+            case Action.NOTHING:
                 pass
 
     def _action(self, view: PairView, cause: Cause) -> Action:
@@ -335,10 +335,9 @@ class _Comparison:
                 since=since,
                 note=note,
                 ignored=ignored,
+                is_new=action is Action.ORPHAN and view.pair not in self.owned.orphaned,
             )
         )
-
-    # -- overrides ------------------------------------------------------------------------------
 
     def _apply_override(self, view: PairView, override: Override) -> None:
         """Apply the table with the override's value in place of the declared one."""

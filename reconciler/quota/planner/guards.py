@@ -47,21 +47,24 @@ class Guard(StrEnum):
 
 _APPROVAL: Final = "guards.bounds with min and max for this entity"
 
-ALLOWED_WITH: Final[Mapping[Guard, str]] = {
-    Guard.MAX_REMOVALS: "guards.maxRemovals or --max-removals N",
-    Guard.MAX_REMOVED_SHARE: "guards.maxRemovedPercent or --max-removed-percent P",
-    Guard.MAX_CHANGE_FACTOR: f"{_APPROVAL}, guards.maxChangeFactor or --max-change-factor F",
-    Guard.MAX_EXCEPTION_FACTOR: f"{_APPROVAL}, guards.maxExceptionFactor or --max-exception-factor F",
-    Guard.NEWLY_UNLIMITED: "guards.newlyUnlimited or --allow-newly-unlimited",
-    Guard.BOUNDS_UNIT: "guards.bounds or --allow-small-values",
-    Guard.BOUNDS_RANGE: "guards.bounds",
-    Guard.PROTECTED: "guards.protectDefaults or --allow-defaults",
-    Guard.PROTECTED_ENTITIES: "guards.protected",
-    Guard.EMPTY_DESIRED: "--allow-empty",
-    Guard.TWIN_SPELLING: "removal of the other form of the address",
-    Guard.DEFINITION: "an installed ClientQuota definition",
+ALLOWED_WITH: Final[Mapping[Guard, tuple[str, str]]] = {
+    Guard.MAX_REMOVALS: ("guards.maxRemovals", "--max-removals N"),
+    Guard.MAX_REMOVED_SHARE: ("guards.maxRemovedPercent", "--max-removed-percent P"),
+    Guard.MAX_CHANGE_FACTOR: (f"{_APPROVAL}, guards.maxChangeFactor", "--max-change-factor F"),
+    Guard.MAX_EXCEPTION_FACTOR: (
+        f"{_APPROVAL}, guards.maxExceptionFactor",
+        "--max-exception-factor F",
+    ),
+    Guard.NEWLY_UNLIMITED: ("guards.newlyUnlimited", "--allow-newly-unlimited"),
+    Guard.BOUNDS_UNIT: ("guards.bounds", "--allow-small-values"),
+    Guard.BOUNDS_RANGE: ("guards.bounds", ""),
+    Guard.PROTECTED: ("guards.protectDefaults", "--allow-defaults"),
+    Guard.PROTECTED_ENTITIES: ("guards.protected", ""),
+    Guard.EMPTY_DESIRED: ("", "--allow-empty"),
+    Guard.TWIN_SPELLING: ("removal of the other form of the address", ""),
+    Guard.DEFINITION: ("an installed ClientQuota definition", ""),
 }
-"""Field of the cluster's guards and command-line flag that allow a violation; every refusal shows them."""
+"""What allows a violation: in the trusted configuration (or a step), and the option of a command that a person runs."""
 
 ROUNDING: Final = 1 + 1e-9
 """Tolerance for float64 division: 7 / 0.7 is 10.000000000000002, which counts as a factor of 10."""
@@ -135,8 +138,13 @@ class Violation:
 
     @property
     def allow_with(self) -> str:
-        """What allows it: the field of the cluster's guards, the flag, or both."""
-        return ALLOWED_WITH[self.guard]
+        """What allows it for a person who runs a command: the setting, the option, or both."""
+        return " or ".join(filter(None, ALLOWED_WITH[self.guard]))
+
+    @property
+    def setting(self) -> str:
+        """What allows it in the trusted configuration; "" if only an option does."""
+        return ALLOWED_WITH[self.guard][0]
 
 
 def check(
@@ -303,9 +311,9 @@ def _is_above_default(effect: LimitEffect, change: QuotaChange) -> bool:
 
 
 def _format_above(number: float, bound: float) -> str:
-    """Format a number with as few digits (at least three) as show that it is above the bound."""
-    texts = (f"{number:.{digits}g}" for digits in range(3, 18))
-    return next((text for text in texts if float(text) > bound), f"{number:.17g}")
+    """Format a factor with as few digits as show that it is above the bound."""
+    texts = (f"{number:,.{digits}f}" for digits in range(18))
+    return next((text for text in texts if float(text.replace(",", "")) > bound), f"{number:.17g}")
 
 
 def _factor_of(effect: LimitEffect) -> float:

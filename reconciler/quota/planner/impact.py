@@ -79,6 +79,11 @@ class AffectedPrincipal:
         return self.is_known and self.before.bucket != self.after.bucket
 
     @property
+    def is_shared_anew(self) -> bool:
+        """Whether its limit is shared with other clients than before."""
+        return self.sharing in {BucketSharing.SPLIT, BucketSharing.JOINED, BucketSharing.OTHER}
+
+    @property
     def direction(self) -> Direction:
         """Whether its limit is tightened or loosened."""
         if not self.is_known:

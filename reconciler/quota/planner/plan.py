@@ -84,6 +84,9 @@ class Finding:
     since: float | None = None  # for drift: when it was first seen, in seconds since the epoch
     note: str = ""  # additional text for display, or ""
     ignored: bool = False  # whether an ignore rule covers it; `note` has its reason
+    is_new: bool = (
+        False  # for an orphan: whether no earlier run recorded that its document is deleted
+    )
 
     @property
     def pair(self) -> Pair:

@@ -278,6 +278,7 @@ def _quotas(cluster_page: ClusterPage, lookup: PageLookup) -> list[Json]:
 
 _WHOSE: Mapping[str, str] = {
     "drift": "drifted",
+    "newOrphans": "orphaned",
     "orphans": "orphaned",
     "overrides": "overridden",
     "frozen": "frozen",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler import DOCUMENTATION
 from reconciler.base.escaping import escaped, markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.plan import Finding
@@ -16,7 +17,8 @@ from reconciler.render.markdown.comment import fitting, size
 from reconciler.render.units import PER_BROKER, count, instant, limit
 
 _ADVICE: Final = (
-    "To write the declared values again: `kquota apply --correct-drift`. To keep the live values, declare them."
+    "To write the declared values again: `kquota apply --correct-drift`. To keep the live values, declare them"
+    f" ([what to do about drift]({DOCUMENTATION}/runbooks/KquotaDrift.md))."
     " This issue is updated, and closed when there is no drift."
 )
 

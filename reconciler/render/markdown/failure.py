@@ -3,10 +3,12 @@
 Without it a comment about an earlier commit would stay and seem to be about the newest one.
 """
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.base.escaping import html, prose
+from reconciler.errors import Problem
 from reconciler.render.markdown.comment import fitting, fork_banner, size
 
 MAX_LINES: Final = 200
@@ -30,6 +32,12 @@ _MEANS: Final = {
 }
 
 
+_PROBLEM: Final = re.compile(
+    r"(?P<path>[^:\s][^:]*\.ya?ml):(?P<line>[0-9]{1,9}):(?P<column>[0-9]{1,9}): (?P<message>.+)"
+)
+"""A message as :class:`~reconciler.errors.Problem` writes it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailure:
     """A failed command."""
@@ -39,6 +47,20 @@ class CommandFailure:
     messages: tuple[str, ...]
     # The fork whose run wrote it, so that it is not trustworthy; "" = the repository itself.
     fork: str = ""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems in files among the messages, such as those of manifests that are not valid."""
+        matches = filter(None, map(_PROBLEM.fullmatch, self.messages))
+        return tuple(
+            Problem(
+                path=match["path"],
+                line=int(match["line"]),
+                column=int(match["column"]),
+                message=match["message"],
+            )
+            for match in matches
+        )
 
 
 def failed_plan(exit_code: int, message: str) -> CommandFailure:

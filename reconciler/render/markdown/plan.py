@@ -1,4 +1,4 @@
-"""A plan or an outcome as a comment on a pull request: a verdict, at most 25 changes, and counts.
+"""A plan as a comment on a pull request: a verdict, at most 25 changes, and counts.
 
 It shows the effect of the pull request and not the quotas of others: findings outside of the changes are counted,
 never listed. The HTML page has all of them, with exact numbers.
@@ -6,16 +6,22 @@ never listed. The HTML page has all of them, with exact numbers.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from shlex import quote
 from typing import Final
 
+from reconciler import DOCUMENTATION
 from reconciler.base.escaping import markdown, prose
 from reconciler.quota.entity_forms import entity_text
 from reconciler.quota.planner.impact import Direction, Effect
-from reconciler.quota.planner.plan import QuotaChange
+from reconciler.quota.planner.plan import Finding, QuotaChange
 from reconciler.quota.policy import Cause
-from reconciler.quota.results.report import Outcome, PairOutcome, Preview
-from reconciler.render.cause_text import SECTIONS, counts
+from reconciler.quota.results.report import Preview
+from reconciler.render.cause_text import (
+    REMOVAL_BY_DOCUMENT,
+    REMOVAL_COMMAND,
+    SECTIONS,
+    counts,
+    sections,
+)
 from reconciler.render.impact_rows import client_entity, unmatched_lines
 from reconciler.render.markdown.comment import (
     GITHUB_LIMIT,
@@ -36,8 +42,15 @@ from reconciler.render.markdown.comment import (
 )
 from reconciler.render.markdown.recorded_use import recorded_markdown
 from reconciler.render.recorded_use import RecordedUse
-from reconciler.render.rows import FLAGGED, by_how_much, outcome_note, selected_changes
-from reconciler.render.units import PER_BROKER, age, count, instant, quantities
+from reconciler.render.rows import FLAGGED, by_how_much, selected_changes
+from reconciler.render.units import (
+    PER_BROKER,
+    age,
+    count,
+    named_clients,
+    quantities,
+    quantity,
+)
 
 _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.TAKEOVER: "values that were set outside kquota are overwritten",
@@ -47,6 +60,8 @@ _FLAG_SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.OVERRIDE_EXPIRED: "an override ends, and the declared values are written",
 }
 """What a reviewer has to notice about a change besides its values."""
+
+_GUARDS: Final = f"{DOCUMENTATION}/policy.md"
 
 _CLIENTS_ROOM: Final = 3_000
 """Maximum characters of the names of clients with a different limit; Kafka's names may have 32,767 bytes."""
@@ -84,16 +99,18 @@ def plan_markdown(
     )
     head += fork_banner(comment_context.fork)
     head.append(prose(_summary(preview, is_verified=is_verified)))
-    for title, lines in (("Refused", refusals), ("Needs attention", attention)):
+    refused = f"Refused** ([who can allow it]({_GUARDS}))" if preview.violations else "Refused**"
+    for title, lines in ((refused, refusals), ("Needs attention**", attention)):
         if lines:
-            head += ["", f"**{title}**", "", *shorten(bullets(lines), limit // 4)]
+            head += ["", f"**{title}", "", *shorten(bullets(lines), limit // 4)]
     changes = selected_changes(preview, max_rows=max_rows, exclusive=False)
     used = (
         []
         if recorded is None
         else recorded_markdown(recorded, room=min(limit // 4, _RECORDED_ROOM))
     )
-    footer_lines = [*used, "", *_separate(_further(preview, is_verified=is_verified))]
+    further = _further(preview, is_verified=is_verified, is_recorded=recorded is not None)
+    footer_lines = [*used, "", *_separate(further)]
     footer_lines += footer(
         comment_context,
         f"[HTML page]({comment_context.artifact_url})" if comment_context.artifact_url else "",
@@ -169,7 +186,8 @@ def _refusals(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     for violation in preview.violations:
         subject = "" if violation.entity is None else f"{markdown(entity_text(violation.entity))}: "
         place = f"{markdown(violation.place)}: " if violation.place else ""
-        lines.append(f"{place}{subject}{prose(f'{violation.message} ({violation.allow_with})')}")
+        setting = violation.setting or violation.allow_with
+        lines.append(f"{place}{subject}{prose(f'{violation.message} (allowed by {setting})')}")
     if recorded is not None and recorded.refusals:
         lines.append(f"{count(len(recorded.refusals), 'figure')} of recorded use, listed below")
     return lines
@@ -186,14 +204,14 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     if preview.snapshot_at is not None:
         old = age(preview.created_at - preview.snapshot_at)
         lines.append(f"Computed from a snapshot that is {old} old, not from the cluster.")
+    lines += _left_in_kafka(sections(plan)["newOrphans"])
     if plan.exclusive:
         lines.append(
             f"Removes {count(len(plan.exclusive), 'limit')} that no document declares, because the cluster is exclusive."
         )
     flags = Counter(change.cause for change in plan.changes if change.cause in _FLAG_SENTENCES)
     lines += [
-        f"{FLAGGED[cause]} ({amount:,}): {_FLAG_SENTENCES[cause]}"
-        for cause, amount in flags.items()
+        f"{count(amount, 'change')}: {_FLAG_SENTENCES[cause]}" for cause, amount in flags.items()
     ]
     impact = preview.impact
     if impact is not None:
@@ -214,6 +232,30 @@ def _attention(preview: Preview, recorded: RecordedUse | None) -> list[str]:
     if recorded is not None and any(row.mark for row in recorded.rows):
         lines.append("Recorded use, see below.")
     return lines
+
+
+def _left_in_kafka(findings: Sequence[Finding]) -> list[str]:
+    """Return one line about the limits that stay although their documents are deleted; empty without any."""
+    if not findings:
+        return []
+    documents = dict.fromkeys(finding.owner.document for finding in findings if finding.owner)
+    deleted = (
+        f"the document {markdown(next(iter(documents)))}"
+        if len(documents) == 1
+        else count(len(documents), "document")
+    )
+    limits = [
+        f"{quantity(finding.key, finding.live)} ({markdown(entity_text(finding.entity))} {markdown(str(finding.key))})"
+        for finding in findings[:MOST_REASONS]
+    ]
+    unlisted = len(findings) - len(limits)
+    limits += [f"{unlisted:,} more"] if unlisted else []
+    stay = (
+        "its limit of {} stays in Kafka" if len(findings) == 1 else "limits that stay in Kafka: {}"
+    )
+    limits_text = stay.format(", ".join(fitting(limits, _CLIENTS_ROOM)))
+    ways = f"{prose(REMOVAL_BY_DOCUMENT)}; or run `{REMOVAL_COMMAND}`"
+    return [f"This change deletes {deleted}; {limits_text}. To remove such a limit, {ways}."]
 
 
 # ---- the table -----------------------------------------------------------------------------------
@@ -237,22 +279,25 @@ def _change_row(change: QuotaChange, effect: Effect | None) -> str:
 # ---- below the table -----------------------------------------------------------------------------
 
 
-def _further(preview: Preview, *, is_verified: bool) -> list[str]:
+def _further(preview: Preview, *, is_verified: bool, is_recorded: bool) -> list[str]:
     """Return one line each: clients with a different limit, counts, the effect of a merge, how to plan again."""
     return [
-        *_affected_clients(preview),
+        *_affected_clients(preview, is_recorded=is_recorded),
         *_counted_findings_text(preview),
         f"**On merge**: {_on_merge(preview, is_verified=is_verified)}",
         f"**Plan again**: {_plan_again(preview)}",
     ]
 
 
-def _affected_clients(preview: Preview) -> list[str]:
+def _affected_clients(preview: Preview, *, is_recorded: bool) -> list[str]:
+    """Return the line about named clients; none of zero clients beside recorded use, which counts others, too."""
     impact = preview.impact
     if impact is None or not impact.principal_count or not preview.plan.changes:
         return []
+    if is_recorded and not impact.affected:
+        return []
     clients = list(dict.fromkeys(affected.principal for affected in impact.affected))
-    moved_count = len({affected.principal for affected in impact.affected if affected.moved})
+    shared_clients = {row.principal for row in impact.affected if row.is_shared_anew}
     client_texts = fitting(
         (markdown(entity_text(client_entity(client))) for client in clients[:MOST_REASONS]),
         _CLIENTS_ROOM,
@@ -260,11 +305,11 @@ def _affected_clients(preview: Preview) -> list[str]:
     remainder = (
         [f"{len(clients) - len(client_texts):,} more"] if len(clients) > len(client_texts) else []
     )
-    text = f"{len(clients):,} of {count(impact.principal_count, 'known client')}"
+    text = f"{len(clients):,} of {named_clients(impact.principal_count)}"
     if client_texts:
         text += f": {', '.join([*client_texts, *remainder])}"
-    if moved_count:
-        text += f"; {moved_count:,} of them with another bucket"
+    if shared_clients:
+        text += f"; {len(shared_clients):,} of them shared with other clients than before"
     return [f"**Clients with a different limit**: {text}."]
 
 
@@ -272,7 +317,9 @@ def _counted_findings_text(preview: Preview) -> list[str]:
     """Return counts of findings that the page lists: they may be quotas of others."""
     numbers = counts(preview)
     parts = [
-        f"{kind.title.lower()} {numbers[kind.name]:,}" for kind in SECTIONS if numbers[kind.name]
+        f"{kind.title.lower()} {numbers[kind.name]:,}"
+        for kind in SECTIONS
+        if numbers[kind.name] and kind.name != "newOrphans"  # needs attention, above
     ]
     other_documents = sum(
         warning.claim.document not in preview.touched_documents for warning in preview.open_advice
@@ -302,94 +349,6 @@ def _plan_again(preview: Preview) -> str:
     option = cluster_option(preview.origin.cluster)
     run = "run the job again"
     return f"`kquota plan{option}`, or {run}." if option is not None else f"{run}."
-
-
-# ---- an outcome ----------------------------------------------------------------------------------
-
-
-def outcome_markdown(
-    outcome: Outcome,
-    *,
-    limit: int = GITHUB_LIMIT,
-    max_rows: int = MOST_ROWS,
-    context: CommentContext | None = None,
-) -> str:
-    """Return an outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
-
-    Args:
-        max_rows: Maximum number of rows; changes that were not applied are selected first.
-    """
-    comment_context = context or CommentContext()
-    icon, words = _outcome_verdict(outcome)
-    head = verdict_line(
-        icon, words, comment_context, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
-    )
-    done_count = len(outcome.pairs) - len(outcome.troubled)
-    head.append(
-        f"**{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible** {_by(outcome, comment_context)}"
-    )
-    if outcome.failure:
-        head += ["", *shorten([prose(outcome.failure)], limit // 4)]
-    if not outcome.recorded:
-        head += [
-            "",
-            "The ownership records could not be written; the next plan may not show what was applied.",
-        ]
-    places = sorted(
-        sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
-    )
-    return fit_rows(
-        head,
-        ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
-        [_outcome_row(outcome.pairs[at]) for at in places],
-        [*_undo(outcome, comment_context), *footer(comment_context, PER_BROKER)],
-        total=len(outcome.pairs),
-        remainder="The outcome document lists all of them.",
-        limit=limit,
-    )
-
-
-def _outcome_verdict(outcome: Outcome) -> tuple[Icon, str]:
-    if outcome.complete:
-        return Icon.READY, "Applied" if outcome.pairs else "Nothing to apply"
-    if outcome.count("APPLIED") or outcome.count("UNKNOWN"):
-        return Icon.ATTENTION, "Applied in part"
-    return Icon.REFUSED, "Not applied"
-
-
-def _by(outcome: Outcome, context: CommentContext) -> str:
-    author_text = f"by {markdown(outcome.origin.author)}" if outcome.origin.author else ""
-    commit = commit_text(context, outcome.origin.commit)
-    at = f"at {commit}" if commit else ""
-    when = prose(instant(outcome.ended_at))
-    return " ".join(part for part in (author_text, at, f"on {when}.") if part)
-
-
-def _outcome_row(pair: PairOutcome) -> str:
-    change = pair.change
-    before, after = quantities(change.key, change.before, change.after)
-    result = "applied" if pair.is_done else outcome_note(pair)
-    return (
-        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(before)} | {prose(after)} |"
-        f" {prose(result)} |"
-    )
-
-
-_UNDO_SAYS: Final = (
-    "It restores the previous values for at most 24 hours, or until their documents change. To keep them, revert"
-    " the commit."
-)
-
-
-def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
-    if not outcome.count("APPLIED") and not outcome.count("UNKNOWN"):
-        return []
-    option = cluster_option(outcome.origin.cluster)
-    command = markdown(f"kquota rollback {quote(context.file)}{option or ''}")
-    file = markdown(context.file)
-    file_link = f"[{file}]({context.artifact_url})" if context.artifact_url else file
-    extra = "" if option is not None else " with the options of the apply"
-    return ["", f"**Undo**: {command}{extra}, beside the downloaded {file_link}. {_UNDO_SAYS}"]
 
 
 # ---- small things --------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ function tiles(look) {
   const { counts } = look;
   const clients = new Set(look.affected.map((row) => row[0])).size;
   const shown = [
-    ...(look.declared ? [["to create", counts.create], ["to update", counts.update], ["to remove", counts.remove], ["clients affected", clients], ["in sync", counts.inSync]] : []),
+    ...(look.declared ? [["to create", counts.create], ["to update", counts.update], ["to remove", counts.remove], ...(look.recorded === null ? [["clients affected", clients]] : []), ["in sync", counts.inSync]] : []),
     ["live entities", look.quotas.length], ["drifted", counts.drift], ["orphaned", counts.orphans], ["unmanaged", counts.unmanaged],
   ];
   return element("dl.tiles", {}, shown.map(([name, amount]) => element(amount ? "div.tile" : "div.tile.zero", {}, element("dt", {}, name), element("dd", {}, amount.toLocaleString("en")))));

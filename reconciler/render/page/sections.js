@@ -102,15 +102,15 @@ function affectedSection(look) {
   return section("affected", "Who is affected", new Set(look.affected.map((row) => row[0])).size,
     lines.length ? element("ul.sentences", {}, lines) : null,
     look.affected.length ? makeTable({
-      label: "Known clients whose limit changes", noun: "limit of a client", plural: "limits of clients", rows: look.affected, note: ROWS_NOTE,
+      label: "Clients whose limit changes", noun: "limit of a client", plural: "limits of clients", rows: look.affected, note: ROWS_NOTE,
       columns: [
         ...column.pair("Client"),
         { title: "Now", text: from(4), sort: (row) => valueNumber(row[4]), cell: side(4) },
         { title: "After", text: from(7), sort: (row) => valueNumber(row[7]), cell: side(7) },
         { title: "Effect", facet: true, text: (row) => word(row[2]), cell: (row) => pill(word(row[3]) || word(row[2]), TONES[word(row[2])]) },
-        { title: "Bucket", facet: true, text: (row) => word(row[10]) || "as before", cell: (row) => element("span.small", {}, word(row[10]) || "as before") },
+        { title: "Shared", facet: true, text: (row) => word(row[10]) || "as before", cell: (row) => element("span.small", {}, word(row[10]) || "as before") },
       ],
-    }) : says(look.known ? `None of the ${count(look.known, "known client")} gets another limit.` : "No clients are known."));
+    }) : says(look.known ? `None of the ${count(look.known, "client")} with a limit or a login of their own gets another limit.` : "No client has a limit or a login of its own."));
 }
 
 /** What the plan does to recorded use; rows are those of reconciler/render/recorded_use.py. */

@@ -74,7 +74,7 @@ def test_a_condition_is_logged_when_it_begins_and_when_it_ends(lines_of):
     (line,) = lines_of(withheld("alice"))
     assert line == (
         "prod: withheld: user=alice producer_byte_rate: a slip of the unit?\\u001b[31m"
-        " (allowed by guards.bounds or --allow-small-values)"
+        " (allowed by guards.bounds)"
     )
     assert lines_of(withheld("alice")) == []
     assert len(lines_of(withheld("alice", "bob"))) == 1

@@ -1,7 +1,6 @@
 """Tests of the state file of `kquota watch`, and of damage to it."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
@@ -104,19 +103,3 @@ COUNTS = st.lists(
 )
 def test_the_file_is_read_as_it_was_written(content: WatchStateContent):
     assert read_watch_state(watch_state_text(content), location="watch.json") == content
-
-
-def test_a_file_of_the_previous_layout_is_read(tmp_path: Path):
-    path = tmp_path / "watch.json"
-    document: dict[str, object] = {
-        "kind": "kquota-watch",
-        "format": 1,
-        "commit": "a",
-        "refused": "b",
-    }
-    document["removals"] = {"prod": [[1.5, 3, "team", 20, 30]], "test": [[1.5, 3]]}
-    path.write_text(json.dumps(document, sort_keys=True, indent=1) + "\n")
-    state = WatchState(path)
-    assert (state.now.commit, state.now.refused_commit) == ("a", "b")
-    assert asyncio.run(state.removals("prod").load()) == (COUNT,)
-    assert [count.tenant for count in asyncio.run(state.removals("test").load())] == [""]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reconciler.errors import ConnectError
 from reconciler.kube.status.events import MOST_BYTES, ResourceEvent, releases, transitions
 from reconciler.kube.status.reasons import Reason
+from reconciler.quota.entity import entity
 from tests.kube.scenarios import (
     CLUSTERS,
     CREATED,
@@ -152,6 +153,30 @@ def test_a_release_posts_an_event():
     assert event.note == (
         "ClientQuota team/a is released: 2 limits stay in Kafka; they could not be removed within the deletion timeout"
     )
+
+
+def test_a_deleted_document_whose_limit_stays_posts_one_event_with_the_way_to_remove_it():
+    world = kube_world()
+    ran(world)
+    world.delete(DOCUMENT, finalizer=False)
+    ran(world, passes=3)
+    ((where, event),) = [item for item in world.happened if item[1].reason == "Orphaned"]
+    assert (where, event.kind) == (DOCUMENT, "Warning")
+    assert (
+        "stay in Kafka; to remove them, restore its document with deletionPolicy: Delete"
+        in event.note
+    )
+    assert "user=alice producer_byte_rate" in event.note
+
+
+@pytest.mark.parametrize("name", ["User:bob", "<default>", "etl-*"])
+def test_a_name_that_matches_no_client_has_a_condition_and_one_event(name):
+    world = kube_world(None, CREATED, resource("doubt", entity(user=name), {RATE: 4096}))
+    ran(world, passes=2)
+    doubt = world.condition("team/doubt", "Doubtful")
+    assert (doubt["status"], doubt["reason"]) == ("True", "MatchesNoClient")
+    assert name in doubt["message"]
+    assert happened(world, "team/doubt") == [("Warning", "MatchesNoClient")]
 
 
 @given(st.text(min_size=1, max_size=3000))

@@ -149,7 +149,10 @@ def test_withheld_removals_are_shown_in_the_status_of_an_existing_object():
         "2 removals are withheld: 10 of 10 removals of namespace team are used within 1h; 2 wait; the next is made at"
         in condition["message"]
     )
-    assert "(allowed with spec.guards.maxRemovals)" in condition["message"]
+    assert (
+        "(the owner of the QuotaCluster allows it with spec.guards.maxRemovals)"
+        in condition["message"]
+    )
     assert "--" not in condition["message"]
     assert len(world.kafka.truth.limits) == 5
 

@@ -226,6 +226,12 @@ WRONG = {
         "must be a whole number or text, not true",
     ),
     "a property key": (PROD + "  properties: {on: x}\n", 6, 16, "put it in quotes"),
+    "a duration without a unit": (
+        PROD + "  interval: 5\n",
+        6,
+        13,
+        "'5' has no unit; write for example 90s",
+    ),
     "a duration": (PROD + "  interval: 5 minutes\n", 6, 13, "is not a duration"),
     "a time": (
         PROD + "  ignore: [{user: {exact: a}, reason: r, until: 2030-01-01}]\n",

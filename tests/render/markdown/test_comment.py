@@ -16,7 +16,8 @@ from reconciler.quota.planner.plan import QuotaChange
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import PairOutcome, PairVisibility, RunOrigin, ValidationResult
 from reconciler.render.markdown.comment import CommentContext, cluster_option
-from reconciler.render.markdown.plan import outcome_markdown, plan_markdown
+from reconciler.render.markdown.outcome import outcome_markdown
+from reconciler.render.markdown.plan import plan_markdown
 from tests.render.previews import RATE, empty, result
 
 COMMONMARK = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

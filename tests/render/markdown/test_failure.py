@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from reconciler.errors import Problem
 from reconciler.render.markdown.failure import failed_plan, failure_markdown, from_fork
 
 MARKER = "<!-- kquota:plan:x -->"
@@ -41,3 +42,12 @@ def test_messages_of_a_fork_are_short_and_name_their_origin():
     assert "a run of the fork mallory/quotas wrote the text below" in text
     assert text.count("approved") == 20
     assert len(text) < 20 * 300 * 7
+
+
+def test_the_problems_of_manifests_have_their_places():
+    failed = failed_plan(
+        1, "quotas/a.yaml:10:30: spec.limits is missing\nhint: x\n12:30:45: late\n"
+    )
+    assert failed.problems == (
+        Problem(path="quotas/a.yaml", line=10, column=30, message="spec.limits is missing"),
+    )

@@ -1,0 +1,59 @@
+"""``kquota history``: lists the outcomes that ``kquota rollback`` can undo."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from reconciler.app.requests import TargetRequest
+from reconciler.cli.framework.commands import command
+from reconciler.cli.framework.console import Console
+from reconciler.cli.framework.exit_codes import ExitCode
+from reconciler.cli.options.shared import where_options
+
+HELP: Final = """List the outcomes of applies, overrides and rollbacks from this folder, the newest first.
+
+The last 50 of each cluster are kept. kquota rollback restores the limits from before one of them.
+
+\b
+Example:
+  kquota history
+  kquota history --cluster prod"""
+
+
+@command(help=HELP)
+@where_options(many=False, contacts=False)
+@click.pass_obj
+def history(console: Console, *, where: TargetRequest) -> ExitCode:
+    """Read the outcomes of the project's folder, and print a table."""
+    from reconciler.app.change.outcome_files import saved_outcomes
+    from reconciler.app.clusters.project_files import project_path
+    from reconciler.render.table import table
+
+    paths = saved_outcomes(project_path(where).parent, where.cluster or "")
+    rows = [_row(path) for path in paths]
+    if not rows:
+        console.note("no outcomes: nothing was applied from this folder")
+        return ExitCode.DONE
+    heads = ("started", "cluster", "changes", "by", "outcome")
+    console.fact("\n".join(table(rows, heads=heads, style=console.style)) + "\n")
+    console.hint("to undo one: kquota rollback OUTCOME; the newest: kquota rollback --last")
+    return ExitCode.DONE
+
+
+def _row(path: Path) -> tuple[str, ...]:
+    from reconciler.base.escaping import escaped
+    from reconciler.base.text_files import read_text
+    from reconciler.codecs.outcome import read_outcome
+    from reconciler.errors import KquotaError
+    from reconciler.render.units import instant
+
+    name = escaped(str(path))
+    try:
+        outcome = read_outcome(read_text(path), location=str(path))
+    except KquotaError:
+        return "cannot be read", "", "", "", name
+    origin = outcome.origin
+    applied = f"{outcome.count('APPLIED'):,} of {len(outcome.pairs):,} applied"
+    cluster = origin.cluster or outcome.cluster_id
+    return instant(outcome.started_at), escaped(cluster), applied, escaped(origin.author), name

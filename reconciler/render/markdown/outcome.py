@@ -1,0 +1,111 @@
+"""An outcome as a comment on a pull request: what was applied, by whom, at which commit, and how to undo it."""
+
+from shlex import quote
+from typing import Final
+
+from reconciler.base.escaping import markdown, prose
+from reconciler.quota.entity_forms import entity_text
+from reconciler.quota.results.report import Outcome, PairOutcome
+from reconciler.render.markdown.comment import (
+    GITHUB_LIMIT,
+    MOST_ROWS,
+    CommentContext,
+    Icon,
+    cell,
+    cluster_option,
+    commit_text,
+    fit_rows,
+    footer,
+    shorten,
+    verdict_line,
+)
+from reconciler.render.rows import outcome_note
+from reconciler.render.units import PER_BROKER, count, instant, quantities
+
+
+def outcome_markdown(
+    outcome: Outcome,
+    *,
+    limit: int = GITHUB_LIMIT,
+    max_rows: int = MOST_ROWS,
+    context: CommentContext | None = None,
+) -> str:
+    """Return an outcome as Markdown: what was applied, by whom, at which commit, and how to undo it.
+
+    Args:
+        max_rows: Maximum number of rows; changes that were not applied are selected first.
+    """
+    comment_context = context or CommentContext()
+    icon, words = _outcome_verdict(outcome)
+    head = verdict_line(
+        icon, words, comment_context, cluster=outcome.origin.cluster, cluster_id=outcome.cluster_id
+    )
+    done_count = len(outcome.pairs) - len(outcome.troubled)
+    result = (
+        f"{done_count:,} of {count(len(outcome.pairs), 'change')} applied and visible"
+        if outcome.pairs
+        else "No limit had to be written;"
+    )
+    head.append(f"**{result}** {_by(outcome, comment_context)}")
+    if outcome.failure:
+        head += ["", *shorten([prose(outcome.failure)], limit // 4)]
+    if not outcome.recorded:
+        head += [
+            "",
+            "The ownership records could not be written; the next plan may not show what was applied.",
+        ]
+    places = sorted(
+        sorted(range(len(outcome.pairs)), key=lambda at: outcome.pairs[at].is_done)[:max_rows]
+    )
+    return fit_rows(
+        head,
+        ["| Client and key | Before | New | Result |", "|-|-:|-:|-|"],
+        [_outcome_row(outcome.pairs[at]) for at in places],
+        [*_undo(outcome, comment_context), *footer(comment_context, PER_BROKER)],
+        total=len(outcome.pairs),
+        remainder="The outcome document lists all of them.",
+        limit=limit,
+    )
+
+
+def _outcome_verdict(outcome: Outcome) -> tuple[Icon, str]:
+    if outcome.complete:
+        return Icon.READY, "Applied" if outcome.pairs else "Nothing to apply"
+    if outcome.count("APPLIED") or outcome.count("UNKNOWN"):
+        return Icon.ATTENTION, "Applied in part"
+    return Icon.REFUSED, "Not applied"
+
+
+def _by(outcome: Outcome, context: CommentContext) -> str:
+    author_text = f"by {markdown(outcome.origin.author)}" if outcome.origin.author else ""
+    commit = commit_text(context, outcome.origin.commit)
+    at = f"at {commit}" if commit else ""
+    when = prose(instant(outcome.ended_at))
+    return " ".join(part for part in (author_text, at, f"on {when}.") if part)
+
+
+def _outcome_row(pair: PairOutcome) -> str:
+    change = pair.change
+    before, after = quantities(change.key, change.before, change.after)
+    result = "applied" if pair.is_done else outcome_note(pair)
+    return (
+        f"| {cell(entity_text(change.entity), str(change.key))} | {prose(before)} | {prose(after)} |"
+        f" {prose(result)} |"
+    )
+
+
+_UNDO_SAYS: Final = (
+    "It restores the previous values for at most 24 hours, or until their documents change. To keep them, revert"
+    " the commit."
+)
+
+
+def _undo(outcome: Outcome, context: CommentContext) -> list[str]:
+    if not outcome.count("APPLIED") and not outcome.count("UNKNOWN"):
+        return []
+    option = cluster_option(outcome.origin.cluster)
+    command = markdown(f"kquota rollback {quote(context.file)}{option or ''}")
+    file = markdown(context.file)
+    file_link = f"[{file}]({context.artifact_url})" if context.artifact_url else file
+    extra = "" if option is not None else " with the options of the apply"
+    return ["", f"**Undo**: {command}{extra}, beside the downloaded {file_link}. {_UNDO_SAYS}"]

@@ -1,0 +1,49 @@
+"""kquota history lists outcomes; kquota rollback --last undoes the newest."""
+
+import pytest
+
+from tests.cli.projects import manifests, project, quota
+
+USER_A = (("user", "a"),)
+
+
+@pytest.fixture
+def twice(kquota, folder, sandbox):
+    """A project that was applied twice: 10 MiB/s, then 20 MiB/s."""
+    project(folder, sandbox.bootstrap, quota("a"))
+    assert kquota("apply", "--yes").code == 0
+    manifests(folder, quota("a", "{producerByteRate: 20Mi}"))
+    assert kquota("apply", "--yes").code == 0
+    return folder
+
+
+def test_outcomes_are_listed_the_newest_first_and_damaged_ones_are_named(kquota, twice):
+    newest, oldest = sorted((twice / ".kquota/outcomes").glob("*.json"), reverse=True)
+    oldest.write_text("{")
+    lines = kquota("history").out.splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == [
+        str(path.relative_to(twice)) for path in (newest, oldest)
+    ]
+    assert "1 of 1 applied" in lines[1]
+    assert "cannot be read" in lines[2]
+    assert "no outcomes" in kquota("history", "--cluster", "x").err
+
+
+def test_the_last_apply_is_undone_without_its_file_name(kquota, twice, sandbox):
+    ran = kquota("rollback", "--last", "--yes")
+    assert ran.code == 0, ran.err
+    assert sandbox.values()[USER_A]["producer_byte_rate"] == 10 * 2**20
+
+
+@pytest.mark.parametrize("words", [(), ("--last", "x.json")])
+def test_a_rollback_needs_a_file_or_last(kquota, twice, words):
+    ran = kquota("rollback", "--yes", *words)
+    assert ran.code == 1
+    assert "kquota history lists the outcomes" in ran.err
+
+
+def test_without_outcomes_last_says_where_those_of_pipelines_are(kquota, folder, sandbox):
+    project(folder, sandbox.bootstrap)
+    ran = kquota("rollback", "--last", "--yes")
+    assert ran.code == 1
+    assert "there is no outcome in .kquota/outcomes" in ran.err
