@@ -301,7 +301,7 @@ BLOCKING = {
     ("reconciler/evidence/spark/runtime/class_archive.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
-    ("reconciler/git/command.py", "subprocess.run"): "loops call git in threads",
+    ("reconciler/git/command.py", "subprocess.Popen"): "loops call git in threads",
     ("reconciler/inventory/file_lock.py", "fcntl.flock"): "never waits (LOCK_NB)",
 }
 """Calls that may wait, with the reason why no event loop waits."""

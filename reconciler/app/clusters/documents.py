@@ -13,7 +13,7 @@ from reconciler.app.notices import Notices
 from reconciler.errors import GitError, ManifestErrors, Problem, UsageError
 from reconciler.manifest.files import FileTexts, read_paths, unmatched_problem
 from reconciler.manifest.loader import NO_CLUSTER, LoadedManifests, load_files
-from reconciler.manifest.project.file import FILE_NAME, Project, parse
+from reconciler.manifest.project.file import FILE_NAME, MAX_FILE_SIZE, Project, parse
 from reconciler.manifest.project.selection import for_cluster
 from reconciler.quota.planner.desired_state import DesiredState, conflict_problems, merge
 
@@ -235,5 +235,6 @@ def _project_at(target: ClusterTarget, tree: "CommitTree") -> Project:
             hint="use a later revision, or omit --since if there is an inventory",
         )
     return parse(
-        tree.read([name])[name].decode("utf-8", "replace"), f"{name} at {tree.commit[:12]}"
+        tree.read([name], max_bytes=MAX_FILE_SIZE)[name].decode("utf-8", "replace"),
+        f"{name} at {tree.commit[:12]}",
     )
