@@ -20,6 +20,9 @@ from reconciler.git.command import run
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of the files that are read at a revision at a time, unless the caller says less."""
 
+_MAX_INDEX_BYTES: Final = 128 * 1024 * 1024
+"""Maximum size of all names in the index: a million files."""
+
 _MAX_LINK_BYTES: Final = 4 * 1024 * 1024
 """Maximum size of all links that are followed at a time; a path has at most 4,096 bytes."""
 
@@ -133,9 +136,9 @@ class Repository:
         )
         return answer.decode("ascii").strip() if code == 0 else None
 
-    def tracked(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the names in the index that are one of these paths or below one, relative to the top."""
-        _, answer = run(self.top, ("ls-files", "-z", "--cached", "--", *paths))
+    def tracked(self) -> frozenset[str]:
+        """Return the names in the index, relative to the top."""
+        _, answer = run(self.top, ("ls-files", "-z", "--cached"), max_output=_MAX_INDEX_BYTES)
         return frozenset(_text(item) for item in answer.split(b"\0") if item)
 
     def tree(self, revision: str = "HEAD") -> "CommitTree":
