@@ -403,6 +403,13 @@ def test_only_the_listed_modules_wait_without_an_event_loop(trees: Trees) -> Non
     assert waits == set(BLOCKING)
 
 
+def test_files_are_created_in_one_module_that_follows_no_link_of_another_user(trees: Trees) -> None:
+    creating = {
+        relative(path) for path, nodes in trees.items() if "os.O_CREAT" in map(dotted, nodes)
+    }
+    assert creating == {"reconciler/base/durable_files.py"}
+
+
 def test_every_module_that_listens_on_an_event_loop_closes_its_listeners_without_a_leak() -> None:
     """A socket that leaks fails the test in which Python removes it, long after the test that leaked it."""
     opening = re.compile(r"asyncio\.start_server\(|get_running_loop\(\)\.create_server\(")
