@@ -306,6 +306,15 @@ BLOCKING = {
 }
 """Calls that may wait, with the reason why no event loop waits."""
 
+CREATING = {
+    "reconciler/base/durable_files.py": "follows no link",
+    "reconciler/evidence/store/files/local_files.py": "new files only (O_EXCL)",
+}
+ONE_WAITER = {
+    ("reconciler/client/network/connection.py", "self._replies[correlation_id]"): "its request",
+}
+"""Futures and tasks that objects keep and that are awaited directly, with their only waiter."""
+
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
     "reconciler/cli/framework/logs.py": "a handler whose formatters escape",
@@ -403,11 +412,22 @@ def test_only_the_listed_modules_wait_without_an_event_loop(trees: Trees) -> Non
     assert waits == set(BLOCKING)
 
 
+def test_no_future_with_several_waiters_is_awaited(trees: Trees) -> None:
+    """The deadline of one waiter cancels what it awaits: await an event, ``asyncio.wait`` or ``shield`` instead."""
+    awaited = {
+        (relative(path), ast.unparse(node.value))
+        for path, nodes in trees.items()
+        for node in nodes
+        if isinstance(node, ast.Await) and isinstance(node.value, ast.Attribute | ast.Subscript)
+    }
+    assert awaited == set(ONE_WAITER)
+
+
 def test_files_are_created_in_one_module_that_follows_no_link_of_another_user(trees: Trees) -> None:
     creating = {
         relative(path) for path, nodes in trees.items() if "os.O_CREAT" in map(dotted, nodes)
     }
-    assert creating == {"reconciler/base/durable_files.py"}
+    assert creating == set(CREATING)
 
 
 def test_every_module_that_listens_on_an_event_loop_closes_its_listeners_without_a_leak() -> None:

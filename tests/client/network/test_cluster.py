@@ -6,19 +6,21 @@ import gc
 import random
 from typing import NamedTuple
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.client import ClientConfig, QuotaClient
 from reconciler.client.network.nodes import MAX_CONNECTING
-from reconciler.errors import ClientError
+from reconciler.errors import ClientError, RequestTimeout
 from reconciler.sandbox.faults import CutBefore, Fault
 from reconciler.sandbox.server import Sandbox
 from reconciler.sandbox.settings import SandboxSettings
-from reconciler.wire.apis import API_VERSIONS, METADATA
+from reconciler.wire.apis import API_VERSIONS, DESCRIBE_CLIENT_QUOTAS, METADATA
+from reconciler.wire.session import MAX_IN_FLIGHT
 from tests.client.support import Recorder, client, on_loop
 from tests.fakes.clock import FakeClock
-from tests.fakes.scripted_broker import ScriptedBroker, Turn
+from tests.fakes.scripted_broker import ScriptedBroker, Turn, after
 
 NODES = (1, 2, 3)
 MANY = 3 * MAX_CONNECTING
@@ -145,3 +147,19 @@ async def test_connections_to_many_brokers_are_set_up_a_few_at_a_time() -> None:
         visibility = await our.wait_visible([])
     assert len(visibility.visible) == MANY
     assert max(unfinished) <= MAX_CONNECTING
+
+
+@on_loop
+async def test_the_deadline_of_one_waiting_request_ends_no_other() -> None:
+    answering = asyncio.Event()
+    async with ScriptedBroker() as broker, client(broker) as our:
+        _ = await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, *[after(answering)] * MAX_IN_FLIGHT)
+        sent = [asyncio.create_task(our.describe()) for _ in range(MAX_IN_FLIGHT)]
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
+        hurried, patient = (asyncio.create_task(our.describe(timeout=at)) for at in (1.0, 50.0))
+        with pytest.raises(RequestTimeout):
+            await hurried
+        answering.set()
+        answers = await asyncio.gather(*sent, patient)
+    assert len(answers) == MAX_IN_FLIGHT + 1
