@@ -423,6 +423,20 @@ def test_no_future_with_several_waiters_is_awaited(trees: Trees) -> None:
     assert awaited == set(ONE_WAITER)
 
 
+def test_each_attempt_of_a_request_ends_at_the_deadline_of_all(trees: Trees) -> None:
+    """``with_retries`` tells each attempt how many seconds are left."""
+    ignoring = {
+        (relative(path), node.name)
+        for path, nodes in trees.items()
+        if any(dotted(node) == "with_retries" for node in nodes)
+        for node in nodes
+        if isinstance(node, ast.AsyncFunctionDef)
+        and node.name == "attempt"
+        and "seconds" not in {argument.arg for argument in node.args.args}
+    }
+    assert ignoring == set()
+
+
 def test_files_are_created_in_one_module_that_follows_no_link_of_another_user(trees: Trees) -> None:
     creating = {
         relative(path) for path, nodes in trees.items() if "os.O_CREAT" in map(dotted, nodes)
