@@ -101,9 +101,13 @@ def make_private_folder(folder: Path) -> None:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether this process may create or replace a file, with the folders that it needs. Nothing is written."""
-    folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
-    may_replace = not os.path.lexists(path) or (path.is_file() and os.access(path, os.W_OK))
+    """Whether this process may create or replace a file, with the folders that it needs. Nothing is written.
+
+    A link is followed, also one to a file that does not exist yet.
+    """
+    path = Path(os.path.realpath(path))
+    folder = next(parent for parent in path.parents if parent.exists())
+    may_replace = not path.exists() or (path.is_file() and os.access(path, os.W_OK))
     return may_replace and folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 

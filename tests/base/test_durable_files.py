@@ -9,6 +9,7 @@ import pytest
 from reconciler.base.durable_files import (
     BLOCK_BYTES,
     DISK,
+    is_writable,
     make_private_folder,
     remove_drafts,
     replace_file,
@@ -220,3 +221,12 @@ def test_only_temporary_files_of_the_same_file_are_removed(tmp_path: Path) -> No
     remove_drafts(path)
     assert not draft.exists()
     assert all(each.exists() for each in (path, *bystanders))
+
+
+def test_a_link_to_a_file_that_does_not_exist_yet_is_writable_if_its_folder_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "state" / "missing")
+    assert is_writable(tmp_path / "link")
+    (tmp_path / "state").write_text("no folder")
+    assert not is_writable(tmp_path / "link")
