@@ -152,14 +152,14 @@ class SecretScrubber:
         A secret shorter than four characters would blank out ordinary words, so the whole text is hidden if one
         occurs, and so it is if escapes are nested too deep to be decoded.
         """
-        shown = self._without_secrets(text)
-        plain = shown
+        message = self._without_secrets(text)
+        plain = message
         for _ in range(_MAX_NESTED):
             escaped, plain = plain, _ESCAPE.sub(_unescaped, plain)
             if plain == escaped:
-                return shown
+                return message
             if (without_secrets := self._without_secrets(plain)) != plain:
-                shown = plain = without_secrets
+                message = plain = without_secrets
         return SCRUBBED
 
     def _without_secrets(self, text: str) -> str:

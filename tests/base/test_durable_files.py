@@ -101,16 +101,16 @@ def test_what_another_user_put_at_the_name_of_a_file_is_not_opened(
 
 
 def test_a_file_or_a_link_of_another_user_is_not_written(tmp_path: Path):
-    file, other = tmp_path / "file", tmp_path / "other"
+    file, foreign_link = tmp_path / "file", tmp_path / "link"
     file.touch()
-    other.symlink_to(tmp_path / "new")
+    foreign_link.symlink_to(tmp_path / "new")
     if os.geteuid() == 0:  # only root can give a file away
         os.chown(file, 1, -1)
-        os.lchown(other, 1, -1)
+        os.lchown(foreign_link, 1, -1)
         with pytest.raises(InventoryError, match="a file of another user"):
             DISK.append(file, b"x")
         with pytest.raises(InventoryError, match="a link of another user"):
-            DISK.replace(other, b"x")
+            DISK.replace(foreign_link, b"x")
         assert not (tmp_path / "new").exists()
         assert file.read_bytes() == b""
 

@@ -180,8 +180,8 @@ def test_a_secret_with_any_of_its_characters_escaped_in_any_way_is_removed(
     secret: str, escapes: list[Callable[[str], str]], outer: Callable[[str], str]
 ) -> None:
     echoed = "".join(escapes[at % len(escapes)](character) for at, character in enumerate(secret))
-    shown = SecretScrubber([secret])(f"wrong: {outer(echoed)} !")
-    assert shown == f"wrong: {SCRUBBED} !"
+    message = SecretScrubber([secret])(f"wrong: {outer(echoed)} !")
+    assert message == f"wrong: {SCRUBBED} !"
 
 
 def test_text_whose_escapes_are_nested_too_deep_is_hidden() -> None:
