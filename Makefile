@@ -8,6 +8,8 @@ CERTIFICATES := $(VENV)/.keystores
 BROKER ?= sandbox
 TESTS = $(BIN)/python -m pytest -q -p no:randomly -n $(WORKERS) --dist loadscope
 WORKERS ?= 3
+# Packages by hash; those without a wheel (pyspark) are built by the build tools of .ci/locks/build.txt.
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation
 EXTRAS := http kerberos keystores operator proxy spark usage watch
 DIST   := build/dist-tools
 LOCK   := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -25,21 +27,21 @@ help:  ## what there is
 env: $(STAMP)  ## the virtual environment with everything but the benchmark peers
 
 # The base install alone: what a demo needs, without Spark and the tools of the tests.
-$(PLAIN): pyproject.toml constraints.txt
+$(PLAIN): pyproject.toml constraints.txt $(wildcard .ci/locks/*.txt)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@test -d $(VENV) || { echo "making $(VENV) with $$($(PYTHON) -V)"; $(PYTHON) -m venv $(VENV); }
-	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@$(INSTALL) --requirement .ci/locks/build.txt --requirement .ci/locks/base.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(STAMP): $(PLAIN)
 	@echo "installing the tools of the tests (Spark is half a gigabyte; once)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --editable .
+	@$(INSTALL) --requirement .ci/locks/dev.txt
 	@touch $@
 
 # A broker of the demo makes its certificates with cryptography; the other test tools and Spark are not needed.
 $(CERTIFICATES): $(PLAIN)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[keystores]'
+	@$(INSTALL) --requirement .ci/locks/keystores.txt
 	@touch $@
 
 demo: $(if $(filter kafka,$(BROKER)),$(CERTIFICATES),$(PLAIN))  ## the main job, seen: plan, apply, nothing to do, drift, resolve (BROKER=kafka for a real broker)
@@ -115,13 +117,14 @@ dist:  ## the wheel and the source distribution in dist/, for `pip install 'dist
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(DIST)/bin/python -I -m hatchling build --directory dist
 
 locks: env  ## the hashed locks of .ci/locks from constraints.txt and pyproject.toml (needs the package index)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --group lock
+	@$(INSTALL) --requirement .ci/locks/lock.txt
 	@for extra in $(EXTRAS); do $(LOCK) --constraint constraints.txt --extra $$extra --output-file .ci/locks/$$extra.txt pyproject.toml || exit 1; done
 	@$(LOCK) --constraint constraints.txt --output-file .ci/locks/base.txt pyproject.toml
 	@# botocore, which AWS's signer needs, refuses the python-dateutil that kubernetes needs.
 	@grep -v '^python-dateutil==' constraints.txt | $(LOCK) --constraint - --extra msk --output-file .ci/locks/msk.txt pyproject.toml
 	@$(LOCK) --constraint constraints.txt --extra spark --no-emit-package pyspark --no-emit-package py4j --output-file .ci/locks/spark-image.txt pyproject.toml
 	@$(LOCK) --group build --output-file .ci/locks/build.txt
+	@for group in dev bench lock; do $(LOCK) --constraint constraints.txt --group $$group --output-file .ci/locks/$$group.txt || exit 1; done
 
 coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure that names the lines
 	$(BIN)/python -m coverage erase
@@ -130,7 +133,7 @@ coverage: env  ## 100 % of quota/ and wire/ by lines and branches, or a failure 
 	$(BIN)/python -m coverage report --include='reconciler/quota/*,reconciler/wire/*' --fail-under=100
 
 bench: env  ## the table of docs/benchmarks.md, measured here and now
-	@$(BIN)/pip install --quiet --disable-pip-version-check --group bench
+	@$(INSTALL) --requirement .ci/locks/bench.txt
 	$(BIN)/python -m tests.bench
 
 soak: env  ## random operations and faults on real servers for ten minutes (SEED=…, MINUTES=…)

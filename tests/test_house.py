@@ -300,10 +300,19 @@ BLOCKING = {
     ("reconciler/evidence/spark/runtime/class_archive.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/spark/runtime/jvm.py", "subprocess.run"): "before Spark starts",
     ("reconciler/evidence/store/lake.py", "time.sleep"): "the lake is written in threads",
-    ("reconciler/git/command.py", "subprocess.run"): "loops call git in threads",
+    ("reconciler/git/command.py", "subprocess.Popen"): "loops call git in threads",
     ("reconciler/inventory/file_lock.py", "fcntl.flock"): "never waits (LOCK_NB)",
 }
 """Calls that may wait, with the reason why no event loop waits."""
+
+CREATING = {
+    "reconciler/base/durable_files.py": "follows no link",
+    "reconciler/evidence/store/files/local_files.py": "new files only (O_EXCL)",
+}
+ONE_WAITER = {
+    ("reconciler/client/network/connection.py", "self._replies[correlation_id]"): "its request",
+}
+"""Futures and tasks that objects keep and that are awaited directly, with their only waiter."""
 
 STREAMS = {
     "reconciler/cli/framework/console.py": "the exit of every command",
@@ -400,6 +409,38 @@ def test_only_the_listed_modules_wait_without_an_event_loop(trees: Trees) -> Non
         if (name := dotted(node)) in WAITS
     }
     assert waits == set(BLOCKING)
+
+
+def test_no_future_with_several_waiters_is_awaited(trees: Trees) -> None:
+    """The deadline of one waiter cancels what it awaits: await an event, ``asyncio.wait`` or ``shield`` instead."""
+    awaited = {
+        (relative(path), ast.unparse(node.value))
+        for path, nodes in trees.items()
+        for node in nodes
+        if isinstance(node, ast.Await) and isinstance(node.value, ast.Attribute | ast.Subscript)
+    }
+    assert awaited == set(ONE_WAITER)
+
+
+def test_each_attempt_of_a_request_ends_at_the_deadline_of_all(trees: Trees) -> None:
+    """``with_retries`` tells each attempt how many seconds are left."""
+    ignoring = {
+        (relative(path), node.name)
+        for path, nodes in trees.items()
+        if any(dotted(node) == "with_retries" for node in nodes)
+        for node in nodes
+        if isinstance(node, ast.AsyncFunctionDef)
+        and node.name == "attempt"
+        and "seconds" not in {argument.arg for argument in node.args.args}
+    }
+    assert ignoring == set()
+
+
+def test_files_are_created_in_one_module_that_follows_no_link_of_another_user(trees: Trees) -> None:
+    creating = {
+        relative(path) for path, nodes in trees.items() if "os.O_CREAT" in map(dotted, nodes)
+    }
+    assert creating == set(CREATING)
 
 
 def test_every_module_that_listens_on_an_event_loop_closes_its_listeners_without_a_leak() -> None:

@@ -1,6 +1,7 @@
 """Files that are replaced or extended durably: any crash leaves the old content or the new one, complete."""
 
 import contextlib
+import errno
 import os
 import re
 import tempfile
@@ -55,6 +56,46 @@ IGNORE: Final = """\
 """The ``.gitignore`` of a private folder."""
 
 
+def open_own(path: Path, flags: int) -> int:
+    """Open a regular file of this user for writing; a new one is private. Other users may write the folder.
+
+    Raises:
+        OSError: It cannot be opened, or is a link (ELOOP), something else than a file (EINVAL), or a file of another
+            user or with a second name (EPERM); ``strerror`` is a readable sentence.
+    """
+    flags |= os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        handle = os.open(path, flags, PRIVATE)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "it is a link, which is not followed", str(path)) from None
+        raise
+    try:
+        _check_own(path, os.fstat(handle))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_own(path: Path, status: os.stat_result) -> None:
+    check_regular(path, status.st_mode)
+    # A network disk can give all files one owner: that of the folder.
+    if status.st_uid not in {os.geteuid(), path.parent.stat().st_uid} or status.st_nlink > 1:
+        raise OSError(errno.EPERM, "it is a file of another user, or has a second name", str(path))
+
+
+def _target(path: Path) -> Path:
+    """Return where a link leads, if this user or root made it; a path that is no link stays.
+
+    Raises:
+        OSError: Another user made it (EPERM).
+    """
+    if path.is_symlink() and path.lstat().st_uid not in {0, os.geteuid()}:
+        raise OSError(errno.EPERM, "it is a link of another user", str(path))
+    return path.resolve()
+
+
 def make_private_folder(folder: Path) -> None:
     """Create a folder and its missing parents, which only their owner may enter and git ignores.
 
@@ -79,9 +120,13 @@ def _is_private(folder: Path) -> bool:
 
 
 def is_writable(path: Path) -> bool:
-    """Whether this process may create or replace a file, with the folders that it needs. Nothing is written."""
-    folder = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
-    may_replace = not os.path.lexists(path) or (path.is_file() and os.access(path, os.W_OK))
+    """Whether this process may create or replace a file, with the folders that it needs. Nothing is written.
+
+    A link is followed, also one to a file that does not exist yet.
+    """
+    path = Path(os.path.realpath(path))
+    folder = next(parent for parent in path.parents if parent.exists())
+    may_replace = not path.exists() or (path.is_file() and os.access(path, os.W_OK))
     return may_replace and folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
@@ -150,19 +195,19 @@ class DurableFiles:
             InventoryError: The folder is missing or not writable, or the disk is full.
         """
         try:
-            replace_file(path.resolve(), content)
+            replace_file(_target(path), content)
         except OSError as error:
             raise _cannot_write(path, error) from error
 
     def append(self, path: Path, content: bytes) -> None:
-        """Append ``content`` to a file and sync it; a new file is private.
+        """Append ``content`` to a file of this user and sync it; a new file is private. A link is not followed.
 
         Raises:
             InventoryError: The file cannot be written.
         """
         try:
             is_new = not path.exists()
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+            handle = open_own(path, os.O_WRONLY | os.O_APPEND)
             with os.fdopen(handle, "wb", buffering=0) as file:
                 written_bytes = 0
                 while written_bytes < len(content):
@@ -181,7 +226,7 @@ class DurableFiles:
 def _cannot_write(path: Path, error: OSError) -> InventoryError:
     return InventoryError(
         f"{path} cannot be written: {error.strerror or error}",
-        hint="check that its directory exists, is writable, and has room",
+        hint="check that its directory exists, is writable, and has room, and that no other user can write there",
     )
 
 

@@ -22,7 +22,7 @@ _SEPARATORS: Final = "=:"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
-_MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ def read_bytes(path: Path) -> bytes:
         ConfigError: The file cannot be read or is larger.
     """
     try:
-        return read_regular(path, max_bytes=_MAX_BYTES)
+        return read_regular(path, max_bytes=MAX_BYTES)
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.EFBIG:
             words = "is larger than 4 MiB, the limit for configuration files"

@@ -31,6 +31,40 @@ _HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quo
 """As ``html.escape`` writes; that module loads two thousand names of characters."""
 
 
+_MAX_NESTED: Final = 8
+"""Times that escapes are decoded; text with more is not quoted."""
+
+_ESCAPE: Final = re.compile(
+    r"(?:%[0-9A-Fa-f]{2})+|(?:\\x[0-9A-Fa-f]{2})+|(?:\\[0-3][0-7]{2})+|(?:\\u[0-9A-Fa-f]{4})+|\\U[0-9A-Fa-f]{8}"
+    r"|&#(?:[0-9]{1,9}|[xX][0-9A-Fa-f]{1,8});?"
+)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return the characters of a run of escapes of one kind; bytes are UTF-8, else Latin-1."""
+    text = escape[0]
+    match text[0], text[1]:
+        case "&", _:
+            digits = text[2:].rstrip(";")
+            code = int(digits[1:], 16) if digits[0] in "xX" else int(digits)
+        case "\\", "U":
+            code = int(text.replace("\\U", "0x"), 16)
+        case "\\", "u":
+            return bytes.fromhex(text.replace("\\u", "")).decode("utf-16-be", "replace")
+        case "\\", digit if digit != "x":
+            return _of_bytes(bytes(int(octal, 8) for octal in text[1:].split("\\")))
+        case _:
+            return _of_bytes(bytes.fromhex(text.replace("\\x", "").replace("%", "")))
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
+def _of_bytes(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
 def redact_url(text: str) -> str:
     """Hide the credentials in one value that may be a URL.
 
@@ -83,11 +117,12 @@ def _without_extras(text: str) -> str:
 
 
 class SecretScrubber:
-    """Hides secrets in the messages of a peer that received them.
+    r"""Hides secrets in the messages of a peer that received them.
 
     A secret is found as it is, percent-encoded, in JSON, in Python's and HTML's escapes, in hexadecimal, and in
     base64 at any alignment. Pieces of eight or more characters of the secret itself are found as well, because peers
-    cut their messages. Not found: a secret that the peer encrypts, reverses or encodes in another way.
+    cut their messages. Escapes of single characters (percent, ``\u``, ``\x``, octal, ``&#``) are decoded
+    first where that shows a secret. Not found: a secret that the peer encrypts, reverses or encodes in another way.
 
     Args:
         secrets: Texts to hide. Empty ones are ignored.
@@ -98,6 +133,8 @@ class SecretScrubber:
 
     def __init__(self, secrets: Iterable[str], *, complete: Iterable[str] = ()) -> None:
         texts = {text for text in secrets if text}
+        decoded = {_ESCAPE.sub(_unescaped, text) for text in texts}
+        texts |= {text for text in decoded if len(text) >= _SHORTEST}
         self._short = tuple(text for text in texts if len(text) < _SHORTEST)
         long = texts - set(self._short)
         forms = {form for text in (*long, *complete) for form in _forms(text)}
@@ -113,8 +150,19 @@ class SecretScrubber:
         """Return the text without secrets.
 
         A secret shorter than four characters would blank out ordinary words, so the whole text is hidden if one
-        occurs.
+        occurs, and so it is if escapes are nested too deep to be decoded.
         """
+        message = self._without_secrets(text)
+        plain = message
+        for _ in range(_MAX_NESTED):
+            escaped, plain = plain, _ESCAPE.sub(_unescaped, plain)
+            if plain == escaped:
+                return message
+            if (without_secrets := self._without_secrets(plain)) != plain:
+                message = plain = without_secrets
+        return SCRUBBED
+
+    def _without_secrets(self, text: str) -> str:
         if any(short in text for short in self._short):
             return SCRUBBED
         for form in self._forms:

@@ -1,7 +1,7 @@
 """Reads regular files: bounded by the bytes read, never a device, pipe or socket, never outside a folder.
 
 The author of a commit writes the files of a checkout: one can be a link to ``/dev/zero``, whose size by ``fstat``
-means nothing. So this module trusts no size, waits for no writer, and follows no link out of the caller's folder.
+means nothing. So this module trusts no size that is small, waits for no writer, and follows no link out of the caller's folder.
 """
 
 import errno
@@ -37,19 +37,25 @@ def read_regular(path: Path | str, *, max_bytes: int, boundary: Path | str | Non
     descriptor = str(path).startswith(_DESCRIPTORS)
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor else _open(str(path), boundary)
     try:
-        mode = os.fstat(handle).st_mode
+        status = os.fstat(handle)
         if not descriptor:
-            check_regular(path, mode)
+            check_regular(path, status.st_mode)
+        if status.st_size > max_bytes:
+            raise _too_large(path, max_bytes)
         parts: list[bytes] = []
         size = 0
         while part := os.read(handle, min(max_bytes + 1 - size, 1 << 20)):
             parts.append(part)
             size += len(part)
             if size > max_bytes:
-                raise OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes", str(path))
+                raise _too_large(path, max_bytes)
         return b"".join(parts)
     finally:
         os.close(handle)
+
+
+def _too_large(path: Path | str, max_bytes: int) -> OSError:
+    return OSError(errno.EFBIG, f"it is larger than {max_bytes} bytes", str(path))
 
 
 def check_regular(path: Path | str, mode: int) -> None:

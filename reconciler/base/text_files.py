@@ -1,4 +1,8 @@
-"""Files that commands write and read: replaced as a whole, or not at all."""
+"""Files that commands write and read: replaced as a whole, or not at all.
+
+The author of a commit can put a link into a checkout in place of a folder: no file is written through it to a place
+outside of the repository.
+"""
 
 import errno
 import os
@@ -6,23 +10,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.base.durable_files import PRIVATE, make_private_folder, replace_file
-from reconciler.base.regular_files import check_regular, read_regular
+from reconciler.base.regular_files import boundary_of, check_inside, check_regular, read_regular
 from reconciler.errors import UsageError
 
 MAX_BYTES = 256 * 1024 * 1024
 """Maximum bytes of a plan, outcome or snapshot that is read."""
 
 
-def write_text(path: Path, text: str, *, private: bool = False) -> None:
+def write_text(path: Path, text: str, *, private: bool = False, may_leave: bool = False) -> None:
     """Write a file atomically.
 
     Args:
         private: Whether only the owner may read it, for names of users and clients. Else the umask decides.
+        may_leave: Whether links may lead out of the repository, because the path was checked by ``own_path``.
 
     Raises:
         UsageError: It cannot be written.
     """
     try:
+        if not may_leave:
+            check_inside(path.parent, boundary_of(path, "/"))
         replace_file(path, text.encode(), mode=PRIVATE if private else 0o644 & ~_umask())
     except OSError as error:
         raise cannot_write(path, error) from error
@@ -70,9 +77,10 @@ def check_place(path: Path) -> None:
     """
     folder = path.parent
     try:
+        check_inside(folder, boundary_of(path, "/"))
         check_regular(path, path.stat().st_mode)
     except OSError as error:
-        if error.errno == errno.EINVAL:
+        if error.errno in {errno.EINVAL, errno.ELOOP}:
             raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     if not folder.is_dir():
         raise UsageError(f"{path} cannot be written: there is no folder {folder}")

@@ -193,8 +193,8 @@ class RestClient:
         name = f"{method} {urlsplit(address).path}"
         is_repeatable = method in _REPEATABLE
 
-        async def attempt(_: float) -> HttpResponse | Failure:
-            answer = await self._http.send(request)
+        async def attempt(seconds: float) -> HttpResponse | Failure:
+            answer = await self._http.send(request, seconds=seconds)
             if isinstance(answer, NoResponse):
                 error = self._no_answer(name, answer)
                 error.unsure = answer.may_be_sent and method == "POST"

@@ -11,16 +11,26 @@ The user's own configuration stays readable: git reads ``safe.directory`` only f
 """
 
 import os
+import selectors
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import IO, Final
 
 from reconciler.errors import GitError
 
 DEADLINE_SECONDS: Final = 60.0
 """Maximum seconds for one command; reading a tree of 100,000 files takes about one second."""
+
+MAX_OUTPUT_BYTES: Final = 32 * 1024 * 1024
+"""Maximum output of one command; the names of 250,000 files. The repository decides what git writes."""
+
+_PIPE_BYTES: Final = 4096
+"""A pipe that is ready takes this many bytes without waiting (PIPE_BUF on Linux)."""
+
+_READ_BYTES: Final = 1 << 18
 
 SWITCHES: Final = (
     "--no-pager",
@@ -102,6 +112,7 @@ def run(
     content: bytes = b"",
     answers: Sequence[int] = (0,),
     variables: Mapping[str, str] = MappingProxyType({}),
+    max_output: int = MAX_OUTPUT_BYTES,
 ) -> tuple[int, bytes]:
     """Return exit code and standard output of one git command in a directory.
 
@@ -109,21 +120,27 @@ def run(
         arguments: Sub-command and its arguments; never a shell line.
         answers: Expected exit codes; any other is an error.
         variables: Further environment variables, such as the author of a commit.
+        max_output: Maximum bytes of standard output; git is ended when it writes more.
 
     Raises:
-        GitError: Git is missing, took too long, or failed; with git's last lines.
+        GitError: Git is missing, took too long, wrote too much, or failed; with git's last lines.
     """
     command = ["git", *SWITCHES, *arguments]
     try:
-        process = subprocess.run(  # noqa: S603 - no shell, and a revision never starts with a dash
+        with subprocess.Popen(  # noqa: S603 - no shell, and a revision never starts with a dash
             command,
             cwd=directory,
             env={**environment(os.environ), **variables},
-            input=content,
-            capture_output=True,
-            check=False,
-            timeout=DEADLINE_SECONDS,
-        )
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        ) as process:
+            try:
+                output, messages = _exchange(process, arguments, content, max_output)
+            except BaseException:
+                process.kill()
+                raise
     except FileNotFoundError as error:
         if not directory.is_dir():
             raise GitError(f"the directory {directory} does not exist") from error
@@ -139,8 +156,58 @@ def run(
             hint="check the file system of the repository",
         ) from error
     if process.returncode not in answers:
-        raise _failure(directory, arguments[0], process.returncode, process.stderr)
-    return process.returncode, process.stdout
+        raise _failure(directory, arguments[0], process.returncode, messages)
+    return process.returncode, output
+
+
+def _exchange(
+    process: "subprocess.Popen[bytes]", arguments: Sequence[str], content: bytes, max_output: int
+) -> tuple[bytes, bytes]:
+    """Write standard input while both outputs are read, and wait for the end; of the messages the end is kept.
+
+    Raises:
+        GitError: The output is longer than ``max_output`` bytes.
+        subprocess.TimeoutExpired: The command did not end in time.
+    """
+    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - all are pipes
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    unsent, output, messages = memoryview(content), bytearray(), bytearray()
+    with selectors.DefaultSelector() as selector:
+        _ = selector.register(process.stdin, selectors.EVENT_WRITE)
+        _ = selector.register(process.stdout, selectors.EVENT_READ, output)
+        _ = selector.register(process.stderr, selectors.EVENT_READ, messages)
+        while selector.get_map():
+            ready = selector.select(deadline - time.monotonic())
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(arguments, DEADLINE_SECONDS)
+            for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    unsent = _feed(process.stdin, unsent)
+                    is_open = bool(unsent)
+                else:
+                    chunk = os.read(key.fd, _READ_BYTES)
+                    key.data.extend(chunk)
+                    is_open = bool(chunk)
+                if not is_open:
+                    _ = selector.unregister(key.fileobj)
+                    if key.fileobj is process.stdin:
+                        process.stdin.close()
+            del messages[:-_READ_BYTES]
+            if len(output) > max_output:
+                raise GitError(
+                    f"the output of git {' '.join(arguments)} is longer than {max_output} bytes",
+                    hint="the commit has too many files, or one that is too large",
+                )
+    _ = process.wait(max(0.0, deadline - time.monotonic()))
+    return bytes(output), bytes(messages)
+
+
+def _feed(pipe: IO[bytes], unsent: memoryview) -> memoryview:
+    """Write what fits; return the rest, nothing if git no longer reads."""
+    try:
+        return unsent[pipe.write(unsent[:_PIPE_BYTES]) :]
+    except BrokenPipeError:
+        return unsent[:0]
 
 
 def _failure(directory: Path, name: str, code: int, stderr: bytes) -> GitError:

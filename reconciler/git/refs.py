@@ -12,6 +12,9 @@ from reconciler.errors import GitError, InventoryLocked
 from reconciler.git.command import run
 
 _NOTHING: Final = "0" * 40
+_MAX_BYTES: Final = 64 * 1024 * 1024
+"""Maximum size of the file; records of 300,000 limits, and code hosts refuse files of 100 MB."""
+
 _AUTHOR: Final = {
     "GIT_AUTHOR_NAME": "kquota",
     "GIT_AUTHOR_EMAIL": "kquota@localhost",
@@ -38,7 +41,9 @@ class GitRefs:
         commit = self._fetch(ref) if self.remote else self._local(ref)
         if commit == _NOTHING:
             return None
-        _, content = run(self.top, ("cat-file", "blob", f"{commit}:{self.file}"))
+        _, content = run(
+            self.top, ("cat-file", "blob", f"{commit}:{self.file}"), max_output=_MAX_BYTES
+        )
         return commit, content
 
     def write(self, ref: str, content: bytes, *, expected: str | None, message: str) -> str:

@@ -1,10 +1,14 @@
 """Reads a git repository: its top, commits, ancestry, and files at a revision.
 
-``Repository`` reads commits, ``CommitTree`` the files of one commit. A tree is listed once and its blobs are read by
-one ``cat-file --batch``, so that 10,000 manifests cost two processes.
+``Repository`` reads commits, ``CommitTree`` the files of one commit. A tree is listed once, and its blobs are read by
+``cat-file --batch``, so that 10,000 manifests cost a few processes.
+
+The author of a commit decides how large it is, and a small repository can name one large file many times. So sizes
+are read first (``cat-file --batch-check``), each name counts, and contents are read only if the sum is accepted.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +17,17 @@ from typing import Final, Self
 from reconciler.errors import GitError
 from reconciler.git.command import run
 
-MAX_BLOB_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size of a file read at a revision; a manifest of this size is a mistake."""
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Maximum size of the files that are read at a revision at a time, unless the caller says less."""
+
+_MAX_INDEX_BYTES: Final = 128 * 1024 * 1024
+"""Maximum size of all names in the index: a million files."""
+
+_MAX_LINK_BYTES: Final = 4 * 1024 * 1024
+"""Maximum size of all links that are followed at a time; a path has at most 4,096 bytes."""
+
+_BATCH_BYTES: Final = 8 * 1024 * 1024
+"""Contents that one process is asked for, unless a file is larger: they are in memory twice while they are cut."""
 
 MAX_LINK_HOPS: Final = 40
 """Symbolic links followed for one file, as Linux does (ELOOP)."""
@@ -105,9 +118,9 @@ class Repository:
         )
         return answer.decode("ascii").strip() if code == 0 else None
 
-    def tracked(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the names in the index that are one of these paths or below one, relative to the top."""
-        _, answer = run(self.top, ("ls-files", "-z", "--cached", "--", *paths))
+    def tracked(self) -> frozenset[str]:
+        """Return the names in the index, relative to the top."""
+        _, answer = run(self.top, ("ls-files", "-z", "--cached"), max_output=_MAX_INDEX_BYTES)
         return frozenset(_text(item) for item in answer.split(b"\0") if item)
 
     def tree(self, revision: str = "HEAD") -> "CommitTree":
@@ -117,11 +130,10 @@ class Repository:
             self.top, ("ls-tree", "-r", "-z", "--full-tree", commit), variables=self.variables
         )
         entries: dict[str, tuple[str, str]] = {}
-        for line in answer.split(b"\0"):
-            if line:
-                facts, _, path = line.partition(b"\t")
-                mode, _, oid = facts.decode("ascii").split(" ")
-                entries[_text(path)] = (mode, oid)
+        for line in re.finditer(rb"[^\0]+", answer):
+            facts, _, path = line[0].partition(b"\t")
+            mode, _, oid = facts.decode("ascii").split(" ")
+            entries[_text(path)] = (sys.intern(mode), oid)
         return CommitTree(top=self.top, commit=commit, entries=entries, variables=self.variables)
 
 
@@ -155,58 +167,105 @@ class CommitTree:
             )
         )
 
-    def read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents of files, by the given path; links are followed inside the tree.
+    def sizes(self, paths: Iterable[str]) -> dict[str, int]:
+        """Return the sizes of files in bytes, by the given path; links are followed inside the tree.
 
         Raises:
-            GitError: A path is not a file of this commit, a link leaves the repository or is circular, a file is larger
-                than ``MAX_BLOB_BYTES``, or git failed.
+            GitError: As for ``read``; no size is too large.
         """
-        contents: dict[str, bytes] = {}
-        pending = {path: path for path in paths}
+        oids = {path: self.entries[target][1] for path, target in self._targets(paths).items()}
+        sizes = self._blob_sizes(oids)
+        return {path: sizes[oid] for path, oid in oids.items()}
+
+    def read(self, paths: Iterable[str], *, max_bytes: int = MAX_BYTES) -> dict[str, bytes]:
+        """Return the contents of files, by the given path; links are followed inside the tree.
+
+        Args:
+            max_bytes: Maximum size of all files together, in which a file counts once for each path.
+
+        Raises:
+            GitError: A path is not a file of this commit, a link leaves the repository or is circular, the files are
+                too large, or git failed.
+        """
+        return self._read_blobs(self._targets(paths), max_bytes)
+
+    def _targets(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the file that each path leads to."""
+        targets = {path: path for path in paths}
         for _ in range(MAX_LINK_HOPS):
-            blobs = self._blobs({target: self._oid(target) for target in pending.values()})
+            if missing := sorted(set(targets.values()) - self.entries.keys()):
+                raise GitError(f"{missing[0]} is not a file of commit {self.commit[:12]}")
             links = {
-                path: target for path, target in pending.items() if self.entries[target][0] == _LINK
+                path: target for path, target in targets.items() if self.entries[target][0] == _LINK
             }
-            contents |= {
-                path: blobs[target] for path, target in pending.items() if path not in links
-            }
-            pending = {path: _target(target, blobs[target]) for path, target in links.items()}
-            if not pending:
-                return contents
-        raise GitError(f"the links at {min(pending)} form a cycle")
+            if not links:
+                return targets
+            contents = self._read_blobs(links, _MAX_LINK_BYTES)
+            targets |= {path: _target(link, contents[path]) for path, link in links.items()}
+        raise GitError(f"the links at {min(targets)} form a cycle")
 
-    def _oid(self, path: str) -> str:
-        if path not in self.entries:
-            raise GitError(f"{path} is not a file of commit {self.commit[:12]}")
-        return self.entries[path][1]
+    def _read_blobs(self, targets: Mapping[str, str], max_bytes: int) -> dict[str, bytes]:
+        """Return the contents of entries, if they are small enough together."""
+        oids = {path: self.entries[target][1] for path, target in sorted(targets.items())}
+        sizes = self._blob_sizes(oids)
+        total = 0
+        for path, oid in oids.items():
+            total += sizes[oid]
+            if total > max_bytes:
+                raise GitError(
+                    f"{path} is too large at commit {self.commit[:12]}: at most {max_bytes} bytes are read at a time",
+                    hint="remove large files, or name fewer files",
+                )
+        contents: dict[str, bytes] = {}
+        batch: list[str] = []
+        batch_bytes = 0
+        for oid, size in sizes.items():
+            if batch and batch_bytes + size > _BATCH_BYTES:
+                contents |= self._batch(batch, sizes)
+                batch, batch_bytes = [], 0
+            batch.append(oid)
+            batch_bytes += size
+        contents |= self._batch(batch, sizes)
+        return {path: contents[oid] for path, oid in oids.items()}
 
-    def _blobs(self, oids: dict[str, str]) -> dict[str, bytes]:
-        """Run one ``cat-file --batch``: a header line, the bytes, a line feed per blob, in the requested order."""
-        order = sorted(oids)
-        if not order:
-            return {}
-        request = "".join(f"{oids[path]}\n" for path in order).encode("ascii")
-        _, answer = run(
-            self.top, ("cat-file", "--batch"), content=request, variables=self.variables
-        )
-        blobs: dict[str, bytes] = {}
-        at = 0
-        for path in order:
-            end = answer.find(b"\n", at)
-            header = answer[at:end].split(b" ") if end >= 0 else []
-            if len(header) != 3 or header[1] != b"blob":
+    def _blob_sizes(self, oids: Mapping[str, str]) -> dict[str, int]:
+        """Return the size of each blob; each is asked for once, in the order of the paths."""
+        paths = {oid: path for path, oid in oids.items()}
+        lines = self._ask("--batch-check", paths).splitlines()
+        sizes: dict[str, int] = {}
+        for (oid, path), line in zip(paths.items(), lines, strict=True):
+            words = line.split(b" ")
+            if len(words) != 3 or words[1] != b"blob":
                 raise GitError(
                     f"{path} cannot be read at commit {self.commit[:12]}",
                     hint="the clone lacks objects; list them with git fsck, download them with git fetch",
                 )
-            size = int(header[2])
-            if size > MAX_BLOB_BYTES:
-                raise GitError(f"{path} has {size} bytes; at most {MAX_BLOB_BYTES} are read")
-            blobs[path] = answer[end + 1 : end + 1 + size]
-            at = end + 1 + size + 1
-        return blobs
+            sizes[oid] = int(words[2])
+        return sizes
+
+    def _batch(self, oids: Sequence[str], sizes: Mapping[str, int]) -> dict[str, bytes]:
+        """Run one ``cat-file --batch``: a header line, the bytes, a line feed per blob, in the requested order."""
+        answer = self._ask("--batch", oids, sum(sizes[oid] for oid in oids))
+        contents: dict[str, bytes] = {}
+        at = 0
+        for oid in oids:
+            start = answer.index(b"\n", at) + 1
+            contents[oid] = answer[start : start + sizes[oid]]
+            at = start + sizes[oid] + 1
+        return contents
+
+    def _ask(self, mode: str, oids: Iterable[str], content_bytes: int = 0) -> bytes:
+        """Return the answer of ``cat-file`` about objects."""
+        request = "".join(f"{oid}\n" for oid in oids).encode("ascii")
+        if not request:
+            return b""
+        return run(
+            self.top,
+            ("cat-file", mode),
+            content=request,
+            variables=self.variables,
+            max_output=content_bytes + 2 * len(request),
+        )[1]
 
 
 def _prefixes(path: str) -> Iterable[str]:

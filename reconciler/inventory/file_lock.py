@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from reconciler.base import bounded_json
-from reconciler.base.durable_files import PRIVATE
+from reconciler.base.durable_files import open_own
 from reconciler.errors import InventoryError, InventoryLocked
 
 _MAX_TEXT: Final = 4096
@@ -89,11 +89,11 @@ class FileLock:
             InventoryError: The lock file cannot be created, or its file system has no locks.
         """
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+            handle = open_own(self._path, os.O_RDWR)
         except OSError as error:
             raise InventoryError(
                 f"the lock {self._path} cannot be made: {error.strerror}",
-                hint="check that its directory exists, and that both are writable",
+                hint="check that its directory exists, that both are writable, and that no other user can write there",
             ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

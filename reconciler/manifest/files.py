@@ -97,6 +97,7 @@ def read_paths(
 def read_blobs(
     paths: Sequence[str],
     names: Iterable[str],
+    sizes: Callable[[Sequence[str]], Mapping[str, int]],
     read: Callable[[Sequence[str]], Mapping[str, bytes]],
     *,
     exclude: Iterable[str] = (),
@@ -107,24 +108,26 @@ def read_blobs(
 
     Args:
         names: All files, relative to the same place as ``paths``.
+        sizes: Returns the sizes of some of these files; nothing is read before all sizes are accepted.
         read: Returns the contents of some of these files.
     """
     left_out = {_tidy(path) for path in exclude}
     picked = select(paths, (name for name in names if name not in left_out))
     if len(picked.names) > max_files:
         return FileTexts(files=(), problems=(_too_many("", len(picked.names), max_files),))
-    texts = (
-        (
-            name,
-            _too_large(name, max_file_bytes)
-            if len(content) > max_file_bytes
-            else _decode(name, content),
-        )
-        for name, content in sorted(read(picked.names).items())
-    )
-    return _within_limits(
-        texts, [unmatched_problem(path) for path in picked.unmatched], max_file_bytes
-    )
+    problems = [unmatched_problem(path) for path in picked.unmatched]
+    small_names: list[str] = []
+    remaining = max(MAX_BYTES, max_file_bytes)
+    for name, size in sorted(sizes(picked.names).items()):
+        if size > max_file_bytes:
+            problems.append(_too_large(name, max_file_bytes))
+            continue
+        small_names.append(name)
+        remaining -= size
+        if remaining < 0:
+            return FileTexts(files=(), problems=(*problems, _too_much(name)))
+    texts = ((name, _decode(name, content)) for name, content in read(small_names).items())
+    return _within_limits(texts, problems, max_file_bytes)
 
 
 def _within_limits(
@@ -139,10 +142,14 @@ def _within_limits(
             continue
         remaining -= len(text)
         if remaining < 0:
-            words = f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths"
-            return FileTexts(files=(), problems=(*problems, Problem(name, 0, 0, words)))
+            return FileTexts(files=(), problems=(*problems, _too_much(name)))
         files.append((name, text))
     return FileTexts(files=tuple(files), problems=tuple(problems))
+
+
+def _too_much(name: str) -> Problem:
+    words = f"with this file the manifests are larger than {MAX_BYTES} bytes together; split the project, or name fewer paths"
+    return Problem(name, 0, 0, words)
 
 
 def _too_many(location: str, count: int, maximum: int) -> Problem:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,14 @@ import pytest
 from reconciler.base.durable_files import (
     BLOCK_BYTES,
     DISK,
+    is_writable,
     make_private_folder,
     remove_drafts,
     replace_file,
 )
 from reconciler.errors import InventoryError
+from reconciler.inventory.file_lock import FileLock
+from tests.base.full_disk import full_disk
 
 
 def test_a_file_is_replaced_atomically_and_is_private(tmp_path: Path):
@@ -68,11 +72,58 @@ def test_appended_text_is_at_the_end_of_the_file(tmp_path: Path):
     assert path.read_bytes() == b"one\ntwo\n"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_reported_in_a_sentence():
-    with pytest.raises(InventoryError, match="No space left"):
-        DISK.append(Path("/dev/full"), b"x")
-    assert os.path.exists("/dev/full")  # noqa: PTH110 - it must not have been removed
+def test_a_full_disk_is_reported_in_a_sentence(tmp_path: Path):
+    with full_disk(), pytest.raises(InventoryError, match="cannot be written: File too large"):
+        DISK.append(tmp_path / "log", b"x")
+
+
+def link(path: Path, target: Path) -> None:
+    path.symlink_to(target)
+
+
+def dangling_link(path: Path, target: Path) -> None:
+    path.symlink_to(target.with_name("missing"))
+
+
+def second_name(path: Path, target: Path) -> None:
+    path.hardlink_to(target)
+
+
+def pipe(path: Path, target: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("plant", [link, dangling_link, second_name, pipe])
+def test_what_another_user_put_at_the_name_of_a_file_is_not_opened(
+    tmp_path: Path, plant: Callable[[Path, Path], None]
+):
+    path, precious = tmp_path / "shared" / "name", tmp_path / "precious"
+    precious.write_text("precious")
+    path.parent.mkdir()
+    plant(path, precious)
+    with pytest.raises(InventoryError, match=r"it is a (link|file of another)|No such device"):
+        DISK.append(path, b"x")
+    with pytest.raises(
+        InventoryError, match=r"cannot be made: it is a (link|pipe|file of another)"
+    ):
+        FileLock(path, command="kquota apply", now=0.0).acquire()
+    assert precious.read_text() == "precious"
+    assert set(tmp_path.iterdir()) == {path.parent, precious}
+
+
+def test_a_file_or_a_link_of_another_user_is_not_written(tmp_path: Path):
+    file, foreign_link = tmp_path / "file", tmp_path / "link"
+    file.touch()
+    foreign_link.symlink_to(tmp_path / "new")
+    if os.geteuid() == 0:  # only root can give a file away
+        os.chown(file, 1, -1)
+        os.lchown(foreign_link, 1, -1)
+        with pytest.raises(InventoryError, match="a file of another user"):
+            DISK.append(file, b"x")
+        with pytest.raises(InventoryError, match="a link of another user"):
+            DISK.replace(foreign_link, b"x")
+        assert not (tmp_path / "new").exists()
+        assert file.read_bytes() == b""
 
 
 def test_temporary_files_of_a_killed_replacement_are_removed_and_no_others(tmp_path: Path):
@@ -181,3 +232,12 @@ def test_only_temporary_files_of_the_same_file_are_removed(tmp_path: Path) -> No
     remove_drafts(path)
     assert not draft.exists()
     assert all(each.exists() for each in (path, *bystanders))
+
+
+def test_a_link_to_a_file_that_does_not_exist_yet_is_writable_if_its_folder_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "state" / "missing")
+    assert is_writable(tmp_path / "link")
+    (tmp_path / "state").write_text("no folder")
+    assert not is_writable(tmp_path / "link")

@@ -4,13 +4,14 @@ import base64
 import html
 import json
 import time
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.base.redaction import PIECE, SecretScrubber, redact_url, redact_urls
+from reconciler.base.redaction import PIECE, SCRUBBED, SecretScrubber, redact_url, redact_urls
 
 SECRET = st.text(
     st.characters(exclude_categories=("Cs", "Cc", "Z")), min_size=4, max_size=24
@@ -145,3 +146,47 @@ def test_long_text_is_redacted_in_linear_time(text: str) -> None:
     begin = time.process_time()
     _ = redact_urls(text)
     assert time.process_time() - begin < 2
+
+
+def percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+def python_bytes(text: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in text.encode())
+
+
+def octal(text: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in text.encode())
+
+
+def json_units(text: str) -> str:
+    return "".join(f"\\u{unit}" for unit in text.encode("utf-16-be").hex(" ", 2).split())
+
+
+def html_decimal(text: str) -> str:
+    return "".join(f"&#{ord(character)};" for character in text)
+
+
+def html_hex(text: str) -> str:
+    return "".join(f"&#x{ord(character):X};" for character in text)
+
+
+ESCAPES = [str, percent, python_bytes, octal, json_units, html_decimal, html_hex]
+
+
+@given(STRONG, st.lists(st.sampled_from(ESCAPES), min_size=8), st.sampled_from(ESCAPES))
+def test_a_secret_with_any_of_its_characters_escaped_in_any_way_is_removed(
+    secret: str, escapes: list[Callable[[str], str]], outer: Callable[[str], str]
+) -> None:
+    echoed = "".join(escapes[at % len(escapes)](character) for at, character in enumerate(secret))
+    message = SecretScrubber([secret])(f"wrong: {outer(echoed)} !")
+    assert message == f"wrong: {SCRUBBED} !"
+
+
+def test_text_whose_escapes_are_nested_too_deep_is_hidden() -> None:
+    nested = "ordinary"
+    for _ in range(9):
+        nested = nested.replace("%", "%25").replace("o", "%6F")
+    assert SecretScrubber(["a secret"])(nested) == SCRUBBED
+    assert SecretScrubber(["a secret"])("%6Frdinary, \\u0070lain") == "%6Frdinary, \\u0070lain"

@@ -154,10 +154,15 @@ def test_accounts_with_the_right_to_release_can_remove_the_finalizer(
     [
         ({"spec": {"limits": {"producerByteRate": "9Mi"}}}, "may not change the spec"),
         ({"spec": {"suspend": True}}, "may not change the spec"),
-        ({"metadata": {"labels": {"a": "b"}}}, "may change nothing but finalizers"),
-        ({"metadata": {"annotations": {"a": "b"}}}, "may change nothing but finalizers"),
+        ({"metadata": {"labels": {"a": "b"}}}, "may change nothing but its own finalizer"),
+        ({"metadata": {"annotations": {"a": "b"}}}, "may change nothing but its own finalizer"),
+        ({"metadata": {"finalizers": [FINALIZER]}}, "no finalizer but kafka-quotas.io/release"),
+        (
+            {"metadata": {"finalizers": ["example.org/other", "example.org/blocks"]}},
+            "no finalizer but kafka-quotas.io/release",
+        ),
     ],
-    ids=["limits", "suspend", "labels", "annotations"],
+    ids=["limits", "suspend", "labels", "annotations", "others-finalizer", "new-finalizer"],
 )
 def test_accounts_of_the_operator_change_nothing_but_the_finalizer(
     release: Placed, who: str, change: object, why: str
@@ -166,6 +171,27 @@ def test_accounts_of_the_operator_change_nothing_but_the_finalizer(
     answer = patched(release, user, "first", change)
     assert answer.returncode != 0
     assert why in answer.stderr
+
+
+def test_the_operator_creates_no_lease_but_its_own(release: Placed) -> None:
+    def created(name: str) -> Answer:
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name},
+        }
+        arguments = ("-n", release.home, f"--as={release.operator}", "create", "-f", "-")
+        return release.kube.kubectl(
+            *arguments, "--dry-run=server", input=json.dumps(lease), check=False
+        )
+
+    release.kube.wait_until(
+        lambda: f"may create no Lease but {FULLNAME}" in created("another").stderr,
+        "enforce the policy on leases",
+        seconds=240,
+    )
+    own = created(FULLNAME)
+    assert own.returncode == 0, own.stderr
 
 
 def test_only_the_operator_account_writes_the_status(release: Placed) -> None:
@@ -258,9 +284,7 @@ def test_metadata_is_bounded_and_stored_metadata_can_be_reduced(release: Placed,
     texts = finalizers(release, "large")
     for change in ([*texts[1:], FINALIZER], texts[1:], []):
         if len(change) <= max(32, len(texts)):
-            answer = patched(
-                release, release.operator, "large", {"metadata": {"finalizers": change}}
-            )
+            answer = patched(release, ADMIN, "large", {"metadata": {"finalizers": change}})
             assert answer.returncode == 0, answer.stderr
     assert tried(release, STRANGER, "delete", "clientquota", "large").returncode == 0
 

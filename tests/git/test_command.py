@@ -56,6 +56,15 @@ def test_a_failure_contains_the_last_message_of_git(tmp_path: Path):
         run(tmp_path, ("cat-file", "-t", "0" * 39 + "x"))
 
 
+def test_input_and_output_that_are_larger_than_a_pipe_are_passed_at_the_same_time(tmp_path: Path):
+    run(tmp_path, ("init", "--quiet"))
+    names = b"".join(b"%040x\n" % number for number in range(50_000))
+    _, answer = run(tmp_path, ("cat-file", "--batch-check"), content=names)
+    assert answer == names.replace(b"\n", b" missing\n")
+    with pytest.raises(GitError, match="cat-file --batch-check is longer than 1000 bytes"):
+        run(tmp_path, ("cat-file", "--batch-check"), content=names, max_output=1000)
+
+
 def test_a_committed_folder_that_looks_like_a_bare_repository_is_not_used_as_one(tmp_path: Path):
     """Its settings would determine how the records are fetched: `core.sshCommand` is any program."""
     clone, witness = repository(tmp_path / "clone"), tmp_path / "executed"

@@ -176,5 +176,5 @@ def test_a_hook_and_a_monitor_of_the_repository_are_never_run(clone: Path, tmp_p
     script.chmod(0o755)
     git(clone, "config", "core.fsmonitor", str(script))
     git(clone, "config", "core.hooksPath", str(tmp_path))
-    assert Repository.around(clone).tracked(["a"]) == {"a"}
+    assert Repository.around(clone).tracked() == {"a"}
     assert not marker.exists()

@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.errors import InventoryError, InventoryLocked
 from reconciler.inventory.file_lock import FileLock
+from tests.base.full_disk import full_disk
 
 HOLD = """
 import sys
@@ -93,7 +94,6 @@ def test_releasing_twice_does_nothing(tmp_path: Path):
 
 def test_a_full_disk_does_not_prevent_a_lock(tmp_path: Path) -> None:
     full = lock(tmp_path)
-    (tmp_path / "lock").symlink_to("/dev/full")
-    with full:
+    with full_disk(), full:
         assert full.is_held
     assert not full.is_held

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.client.network.nodes import MAX_BROKERS
 from reconciler.wire.apis import (
     API_VERSIONS,
     DESCRIBE_CLIENT_QUOTAS,
@@ -19,6 +20,7 @@ from reconciler.wire.apis import (
 )
 from reconciler.wire.frames import DEFAULT_LIMIT
 from reconciler.wire.messages import describe_client_quotas as quotas
+from reconciler.wire.messages import metadata
 from reconciler.wire.varints import encode_varint
 from tests.fakes import scripted_broker as acts
 from tests.fakes.scripted_broker import ScriptedBroker
@@ -64,11 +66,14 @@ def announced(size: int) -> acts.Act:
     return act
 
 
-def brokers_of(count: int) -> bytes:
-    """Metadata with a given number of brokers."""
-    broker = bytes(4) + b"\x01" + bytes(4) + b"\x00\x00"
-    remaining_content = b"\x00" + bytes(4) + b"\x01" + bytes(7)
-    return bytes(4) + encode_varint(count + 1) + broker * count + remaining_content
+def brokers_of(count: int, *, port: int = 0) -> bytes:
+    """Metadata with a given number of brokers, all at one port of this machine."""
+    brokers = tuple(
+        metadata.MetadataBroker(node_id=number, host="127.0.0.1", port=port)
+        for number in range(count)
+    )
+    answer = metadata.MetadataResponse(cluster_id="test-cluster", brokers=brokers)
+    return metadata.encode_response(METADATA.highest, answer)
 
 
 PROGRAM = """
@@ -79,11 +84,14 @@ async def read(address):
     async with QuotaClient(ClientConfig.from_mapping({"bootstrap.servers": address})) as client:
         state = await client.describe()
         print(len(state.limits) + len(state.foreign_entities))
+async def wait(address):
+    async with QuotaClient(ClientConfig.from_mapping({"bootstrap.servers": address})) as client:
+        print(len((await client.wait_visible([])).visible))
 def main(command, *arguments):
     if command == "kquota":
         sys.argv = [command, *arguments]
         sys.exit(run())
-    asyncio.run(read(*arguments))
+    asyncio.run(globals()[command](*arguments))
 """
 
 
@@ -98,8 +106,8 @@ async def kquota(program: Prepared, command: str, broker: ScriptedBroker, cwd: P
     return await asyncio.to_thread(program.run, *arguments, cwd=cwd)
 
 
-async def read(program: Prepared, broker: ScriptedBroker) -> Measured:
-    return await asyncio.to_thread(program.run, "read", broker.address)
+async def read(program: Prepared, broker: ScriptedBroker, command: str = "read") -> Measured:
+    return await asyncio.to_thread(program.run, command, broker.address)
 
 
 ATTACKS: dict[str, tuple[KafkaApi, acts.Act, str]] = {
@@ -116,6 +124,7 @@ ATTACKS: dict[str, tuple[KafkaApi, acts.Act, str]] = {
     "an endless stream in one frame": (DESCRIBE_CLIENT_QUOTAS, announced(2**31 - 1), "max.bytes"),
     "an endless greeting": (API_VERSIONS, announced(2**30), "bootstrap.servers"),
     "300,000 brokers": (METADATA, frame(lambda: brokers_of(300_000)), "bootstrap.servers"),
+    "15,000 brokers": (METADATA, frame(lambda: brokers_of(15_000)), "a cluster may have 500"),
     "50 MB about the cluster": (DESCRIBE_CLUSTER, announced(50_000_000), "bootstrap.servers"),
 }
 
@@ -132,6 +141,17 @@ async def test_a_response_that_is_too_large_is_refused_with_little_memory(
         run = await kquota(program, command, broker, tmp_path)
     assert_bounded(run, words="" if command == "doctor" else words)
     assert words in run.stderr + run.stdout
+
+
+@on_loop
+async def test_as_many_brokers_as_are_accepted_fit_the_memory_of_the_pod(program: Prepared) -> None:
+    async with ScriptedBroker() as broker:
+        answer = frame(lambda: brokers_of(MAX_BROKERS, port=broker.port))
+        broker.on(METADATA, *[answer] * 2 * MAX_BROKERS)
+        run = await read(program, broker, "wait")
+        assert broker.connections <= MAX_BROKERS + 1
+    assert_bounded(run, exit_code=0)
+    assert int(run.stdout) == MAX_BROKERS
 
 
 def single(entity_type: bytes, key: bytes, count: int = MAX_ENTITIES) -> bytes:

@@ -97,7 +97,12 @@ def test_a_pattern_selects_the_same_files_on_disk(
 
 @pytest.mark.parametrize(("pattern", "picked"), PICKS.items())
 def test_a_pattern_selects_the_same_files_of_a_revision(pattern: str, picked: list[str]) -> None:
-    texts = read_blobs([pattern], NAMES, lambda names: {name: name.encode() for name in names})
+    texts = read_blobs(
+        [pattern],
+        NAMES,
+        lambda names: {name: len(name) for name in names},
+        lambda names: {name: name.encode() for name in names},
+    )
     assert texts.files == tuple((name, name) for name in picked)
 
 
@@ -136,15 +141,25 @@ def test_invalid_utf8_is_reported_with_its_place(tree: Path) -> None:
 def test_a_large_file_is_not_read(tree: Path) -> None:
     texts = read_paths(["quotas/a.yaml"], tree, max_file_bytes=5)
     assert "larger than the 5 bytes" in texts.problems[0].message
-    blobs = read_blobs(["a"], ["a"], lambda names: {"a": b"123456"}, max_file_bytes=5)
+    read: list[str] = []
+    blobs = read_blobs(
+        ["a", "b"],
+        ["a", "b"],
+        lambda names: {"a": 6, "b": 5},
+        lambda names: {name: name.encode() for name in names if not read.append(name)},
+        max_file_bytes=5,
+    )
     assert "larger than the 5 bytes" in blobs.problems[0].message
+    assert read == ["b"]
 
 
 def test_too_many_files_are_refused_before_they_are_read(tree: Path) -> None:
     assert "more than the 2" in read_paths(["quotas"], tree, max_files=2).problems[0].message
     assert (
         "more than the 2"
-        in read_blobs(["quotas"], NAMES, lambda names: {}, max_files=2).problems[0].message
+        in read_blobs(["quotas"], NAMES, dict.fromkeys, dict.fromkeys, max_files=2)
+        .problems[0]
+        .message
     )
 
 

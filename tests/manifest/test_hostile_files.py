@@ -94,7 +94,8 @@ def test_the_total_size_of_files_is_limited(tree: Path, monkeypatch):
         read_blobs(
             ["q"],
             ["q/a.yaml", "q/b.yaml"],
-            lambda names: dict.fromkeys(names, b"1234567"),
+            lambda names: dict.fromkeys(names, 7),
+            lambda names: pytest.fail("read before the sizes were accepted"),
             max_file_bytes=10,
         ),
     ):

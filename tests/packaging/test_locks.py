@@ -11,8 +11,8 @@ LOCKS = ROOT / ".ci" / "locks"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 FILES = sorted(LOCKS.glob("*.txt"))
-OTHER_VERSION = {("msk.txt", "python-dateutil")}
-"""botocore, which AWS's signer needs, excludes the version that kubernetes needs."""
+OTHER_VERSION = {("msk.txt", "python-dateutil"), ("dev.txt", "colorama")}
+"""botocore, which AWS's signer needs, excludes the version that kubernetes needs; colorama is for Windows alone."""
 
 
 def normal(name: str) -> str:
@@ -30,7 +30,10 @@ TESTED = pins(ROOT / "constraints.txt")
 
 
 def test_every_extra_has_a_lock_and_every_lock_an_extra() -> None:
-    assert {path.stem for path in FILES} == {*EXTRAS, "base", "build", "spark-image"}
+    assert {path.stem for path in FILES} == {
+        *(*EXTRAS, "base", "spark-image"),
+        *("build", "dev", "bench", "lock"),
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
@@ -55,7 +58,9 @@ def test_a_lock_contains_the_requirements_of_its_extra(extra: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in FILES if path.stem != "build"], ids=lambda path: path.name
+    "path",
+    [path for path in FILES if path.stem not in {"build", "bench", "lock"}],
+    ids=lambda path: path.name,
 )
 def test_a_locked_version_is_the_tested_one(path: Path) -> None:
     different = {
@@ -64,6 +69,17 @@ def test_a_locked_version_is_the_tested_one(path: Path) -> None:
         if TESTED.get(name) != version and (path.name, name) not in OTHER_VERSION
     }
     assert different == {}
+
+
+def test_what_make_installs_is_compared_with_hashes() -> None:
+    lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
+    unlocked = [
+        line
+        for line in lines
+        if "pip install" in line and not re.search(r"--require-hashes|--no-index|##", line)
+    ]
+    (newest,) = unlocked
+    assert newest.endswith("--upgrade kopf")  # the target tests the newest release
 
 
 def test_the_build_backend_and_the_build_tools_are_the_locked_ones() -> None:

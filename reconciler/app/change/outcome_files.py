@@ -48,7 +48,7 @@ def save_outcome(
         return None
     created = _created_file(target, outcome)
     try:
-        write_text(created, writer.text(outcome), private=True)
+        write_text(created, writer.text(outcome), private=True, may_leave=True)
     except UsageError:
         created.unlink(missing_ok=True)
         raise

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.manifest.files import FileTexts, read_blobs
+from reconciler.manifest.files import MAX_BYTES, FileTexts, read_blobs
 from reconciler.manifest.project.file import FILE_NAME, ReadLimits
 
 if TYPE_CHECKING:
@@ -66,8 +66,14 @@ def read_tree(
         patterns,
         [name.removeprefix(base) for name in tree.under((base,)) if name.startswith(base)],
         lambda names: {
+            name.removeprefix(base): size
+            for name, size in tree.sizes(base + name for name in names).items()
+        },
+        lambda names: {
             name.removeprefix(base): content
-            for name, content in tree.read([base + name for name in names]).items()
+            for name, content in tree.read(
+                (base + name for name in names), max_bytes=max(MAX_BYTES, limits.max_file_bytes)
+            ).items()
         },
         exclude=(project_file,),
         max_files=limits.max_files,

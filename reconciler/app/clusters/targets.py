@@ -289,7 +289,7 @@ def read_project(cluster_options: TargetRequest) -> tuple[Project, Path, "Truste
             f"there is no {name} at {cluster_options.config_from}, so there is no configuration to trust",
             hint="merge the project file first, or name a revision that has it",
         )
-    text = tree.read([name])[name].decode("utf-8", "replace")
+    text = tree.read([name], max_bytes=MAX_FILE_SIZE)[name].decode("utf-8", "replace")
     files = TrustedFiles(tree=tree, revision=cluster_options.config_from)
     return parse(text, f"{path} at {cluster_options.config_from}"), path.parent, files
 

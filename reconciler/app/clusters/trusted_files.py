@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.base import properties
+from reconciler.base import bounded_json, properties
 from reconciler.base.regular_files import is_inside
 from reconciler.errors import ConfigError, GitError
 
@@ -55,7 +55,7 @@ class TrustedFiles:
         name = self.name_of(path)
         if name is None:
             return properties.read_bytes(Path(os.path.normpath(path.absolute())))
-        content = self.content(name)
+        content = self.content(name, max_bytes=properties.MAX_BYTES)
         if content is None:
             raise ConfigError(
                 f"is not in the repository at {self.revision}; the file of the checkout is not trusted",
@@ -75,7 +75,7 @@ class TrustedFiles:
             self.tree.top / entry for entry in names if "/" not in entry.removeprefix(below)
         ] or None
 
-    def content(self, name: str) -> bytes | None:
+    def content(self, name: str, *, max_bytes: int = bounded_json.DOCUMENT) -> bytes | None:
         """Return the bytes of a file of the tree; ``None`` if it has no such file.
 
         Raises:
@@ -84,7 +84,7 @@ class TrustedFiles:
         if name not in self.tree.entries:
             return None
         try:
-            return self.tree.read([name])[name]
+            return self.tree.read([name], max_bytes=max_bytes)[name]
         except GitError as error:
             raise ConfigError(error.message, location=name, hint=error.hint) from error
 

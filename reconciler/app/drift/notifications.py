@@ -95,7 +95,9 @@ class DriftNotifications:
             make_private_folder(self._file.parent)
         except OSError as error:
             raise ConfigError(f"{self._file.parent} cannot be created: {error.strerror}") from error
-        write_text(self._file, notification_state_text(self._notifier.state), private=True)
+        write_text(
+            self._file, notification_state_text(self._notifier.state), private=True, may_leave=True
+        )
 
 
 def _post(notices: TextReceiver, spec: str, clock: "Clock") -> "HttpReceiver":

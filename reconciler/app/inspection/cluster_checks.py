@@ -328,6 +328,9 @@ def _state_folder(target: ClusterTarget) -> Check:
     if locked:
         advice = "only apply, override and rollback need it: let this user write there"
         return _warning("state folder", f"{locked[0].parent} is not writable", advice)
+    links = [path for path in paths[1:] if path.is_symlink()]
+    if links:
+        return _warning("state folder", f"{links[0]} is a link, which is not followed", "remove it")
     folders = [path.parent for path in paths if path.parent.is_dir()]
     exposed = [folder for folder in folders if folder.stat().st_mode & stat.S_IWOTH]
     if exposed:

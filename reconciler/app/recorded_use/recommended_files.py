@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.app.clusters.targets import ClusterTarget
+from reconciler.base.regular_files import boundary_of, check_inside
 from reconciler.base.text_files import write_text
 from reconciler.errors import UsageError
 from reconciler.manifest.files import select
@@ -38,6 +39,7 @@ def places(
         UsageError: The folder cannot be written, a file there is not ours, or a plan would read it as a manifest.
     """
     try:
+        check_inside(folder, boundary_of(folder, "/"))
         above = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error

@@ -152,7 +152,7 @@ def _project(tree: CommitTree, places: RevisionPaths) -> Project:
             f"there is no {name} at {tree.commit[:12]}",
             hint="name the project file with --path and --project, or one on this machine with --config-from",
         )
-    content = tree.read([name])[name]
+    content = tree.read([name], max_bytes=MAX_FILE_SIZE)[name]
     try:
         return parse(content.decode("utf-8"), name)
     except UnicodeDecodeError:
@@ -248,7 +248,7 @@ def _file_properties(
         pairs = properties.read(Path(name))
     else:
         path_in_commit = places.within(name)
-        content = tree.read([path_in_commit])[path_in_commit]
+        content = tree.read([path_in_commit], max_bytes=properties.MAX_BYTES)[path_in_commit]
         pairs = properties.parse(
             properties.decoded(content), location=f"{path_in_commit} at {tree.commit[:12]}"
         )

@@ -75,9 +75,10 @@ class HttpClient:
         """Send a request once.
 
         Args:
-            seconds: Time limit of this attempt, if it differs from the client's.
+            seconds: Seconds until the deadline of all attempts, if they are fewer than the client's limit.
         """
-        limit = self._seconds if seconds is None else max(seconds, 0.001)
+        limits = [limit for limit in (self._seconds, seconds) if limit is not None]
+        limit = max(min(limits), 0.001) if limits else None
         try:
             async with asyncio.timeout(limit):
                 return await self._exchange(request, self._route if route is None else route)

@@ -1,4 +1,6 @@
-"""Retries with back-off and time limits. There is one loop; peers differ by :data:`POLICIES`.
+"""Retries with back-off and one deadline for all attempts. There is one loop; peers differ by :data:`POLICIES`.
+
+A server that sends a byte now and then keeps an attempt waiting until its limit, so each attempt also ends at the deadline.
 
 A pause is the longer of the policy's own back-off and the server's ``Retry-After``.
 """
@@ -23,7 +25,7 @@ class RetryPolicy:
 
     backoff: Backoff
     tries: float = math.inf
-    total_seconds: float = math.inf  # maximum seconds from the first attempt to the end of a pause
+    total_seconds: float  # maximum seconds from the first attempt to the end of the last one
 
 
 class Peer(Enum):
@@ -37,9 +39,17 @@ class Peer(Enum):
 
 
 POLICIES: Final[Mapping[Peer, RetryPolicy]] = {
-    Peer.CODE_HOST: RetryPolicy(backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4),
-    Peer.KUBERNETES: RetryPolicy(backoff=Backoff(first=0.25, cap=2.0, spread=EXACT), tries=4),
-    Peer.PROMETHEUS: RetryPolicy(backoff=Backoff(first=1.0, cap=16.0, spread=EXACT), tries=6),
+    # Half of it for waits that the host requires.
+    Peer.CODE_HOST: RetryPolicy(
+        backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4, total_seconds=360.0
+    ),
+    Peer.KUBERNETES: RetryPolicy(
+        backoff=Backoff(first=0.25, cap=2.0, spread=EXACT), tries=4, total_seconds=60.0
+    ),
+    # Three attempts until their limit: then the answer is asked for in parts.
+    Peer.PROMETHEUS: RetryPolicy(
+        backoff=Backoff(first=1.0, cap=16.0, spread=EXACT), tries=6, total_seconds=600.0
+    ),
     # Many senders may wait for one receiver: half of each pause is random.
     Peer.RECEIVER: RetryPolicy(
         backoff=Backoff(first=1.0, cap=16.0, spread=(0.5, 1.0)), tries=5, total_seconds=45.0
@@ -82,7 +92,7 @@ async def with_retries(
     """Return the result of the first successful attempt.
 
     Args:
-        attempt: One attempt; its argument is the remaining seconds of the policy's total.
+        attempt: One attempt; it ends within its argument, the seconds until the deadline.
         uniform: Returns a random number in [0, 1).
         before_retry: Called before each pause, for example to count it.
         final_error: Returns the error to raise; by default the last failure's own.

@@ -122,7 +122,6 @@ def _print_error(console: Console, error: BaseException) -> ExitCode:
             console.hint(_usage_hint(error))
         case KeyboardInterrupt() | click.Abort():
             console.error("interrupted")
-            console.hint("run kquota plan to see the current state")
             code = ExitCode.INTERRUPTED
         case BaseExceptionGroup():
             code = worst(_print_error(console, inner) for inner in error.exceptions)

@@ -119,6 +119,7 @@ class OidcTokens:
         )
 
     async def _ask(self, _: float) -> BearerToken | Failure:
+        # An attempt may take the read timeout, also where the time for retries, a setting of its own, is shorter.
         settings, now = self._settings, self._clock.now()
         request = HttpRequest(
             method="POST",

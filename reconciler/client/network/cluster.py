@@ -9,6 +9,7 @@ import asyncio
 import math
 import random
 import ssl
+from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeVar
 
 from reconciler.base.backoff import Deadline
@@ -19,9 +20,15 @@ from reconciler.client.network.connection import Connection
 from reconciler.client.network.connector import connect
 from reconciler.client.network.first_flight import FirstFlight, RequestSeconds
 from reconciler.client.network.login import Login
-from reconciler.client.network.nodes import METADATA_REQUEST, ClusterMetadata, DialChoice, Nodes
+from reconciler.client.network.nodes import (
+    MAX_CONNECTING,
+    METADATA_REQUEST,
+    ClusterMetadata,
+    DialChoice,
+    Nodes,
+)
 from reconciler.client.network.requests import ClientRequest, RequestFailed
-from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text, with_causes
+from reconciler.client.network.retries import ConnectAttempts, can_retry, listed_text, turn
 from reconciler.errors import (
     AuthenticationError,
     BrokerError,
@@ -67,6 +74,7 @@ class ClusterConnections:
         self._connections: dict[int | None, Connection] = {}  # None: the connection to any broker
         # One lock per broker: connecting to one broker does not block calls to the others.
         self._dialing: dict[int | None, asyncio.Lock] = {}
+        self._setting_up = asyncio.Semaphore(MAX_CONNECTING)
         self.login_error: AuthenticationError | None = None
         self.other_cluster: WrongCluster | None = None
         self._cluster_id = ""
@@ -208,18 +216,14 @@ class ClusterConnections:
         if connection is not None:
             return connection
         deadline = deadline.to_connect
-        lock = self._dialing.setdefault(node, asyncio.Lock())
-        try:
-            async with asyncio.timeout(deadline.seconds_remaining(self._clock.monotonic())):
-                _ = await lock.acquire()
-        except TimeoutError:
-            message = "the deadline passed while another call was connecting"
-            causes = self._nodes.causes(node)
-            raise RequestTimeout(with_causes(message, causes), phase="connect") from None
-        try:
+        async with self._turn(self._dialing.setdefault(node, asyncio.Lock()), node, deadline):
             return await self._usable(node) or await self._new(node, deadline)
-        finally:
-            lock.release()
+
+    def _turn(
+        self, lock: asyncio.Lock | asyncio.Semaphore, node: int | None, deadline: Deadline
+    ) -> AbstractAsyncContextManager[None]:
+        seconds = deadline.seconds_remaining(self._clock.monotonic())
+        return turn(lock, seconds, lambda: self._nodes.causes(node))
 
     async def _new(self, node: int | None, deadline: Deadline) -> Connection:
         """Return a new connection and store it for the next call."""
@@ -268,13 +272,9 @@ class ClusterConnections:
             if choice.wait:
                 await self._clock.sleep(choice.wait)
             attempts.tries += 1
-            seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
-            attempt_event = Connecting(
-                node=listed_text(choice.addresses), attempt=attempts.tries, seconds=seconds
-            )
-            emit(self._events.connecting, attempt_event)
             try:
-                return await self._set_up(choice.addresses, seconds)
+                async with self._turn(self._setting_up, node, deadline):
+                    return await self._attempt(choice, attempts.tries, deadline)
             except ClientError as error:
                 event = Retried(
                     api="", node=error.node, attempt=attempts.tries, pause=0.0, reason=error.message
@@ -282,6 +282,12 @@ class ClusterConnections:
                 emit(self._events.retry, event)
                 attempts.note(error, choice.addresses)
                 self._judge(error, attempts, node)
+
+    async def _attempt(self, choice: DialChoice, number: int, deadline: Deadline) -> Connection:
+        seconds = deadline.within(self._clock.monotonic(), choice.setup_seconds)
+        event = Connecting(node=listed_text(choice.addresses), attempt=number, seconds=seconds)
+        emit(self._events.connecting, event)
+        return await self._set_up(choice.addresses, seconds)
 
     def _judge(self, error: ClientError, attempts: ConnectAttempts, node: int | None) -> None:
         """Decide whether connecting may be retried.

@@ -69,7 +69,7 @@ class Connection:
         )
         self._replies: dict[int, asyncio.Future[ReplyReceived]] = {}
         self._sent_at: dict[int, float] = {}
-        self._changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changed = asyncio.Event()  # replaced with each change
         self._error: ClientError | None = None
         self._used = clock.monotonic()
         self._login_task: asyncio.Task[None] | None = None
@@ -159,7 +159,7 @@ class Connection:
     async def _until(self, *states: SessionState) -> None:
         while self._session.state not in states:
             self._check()
-            await self._changed
+            await self._changed.wait()
         self._check()
 
     # ---- a turn, a request, an answer -------------------------------------------------------
@@ -181,7 +181,7 @@ class Connection:
                     raise RequestFailed(self._throttle_error(wait), is_written=False)
                 await self._clock.sleep(wait)
             else:
-                await self._changed
+                await self._changed.wait()
 
     async def _authenticate_again(self) -> None:
         """Re-authenticate on this connection; one task does it for all waiting requests."""
@@ -380,9 +380,8 @@ class Connection:
 
     def _wake(self) -> None:
         """Wake all tasks that wait for a change."""
-        changed, self._changed = self._changed, asyncio.get_running_loop().create_future()
-        if not changed.done():
-            changed.set_result(None)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
 
 def _fraction() -> float:

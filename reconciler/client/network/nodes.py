@@ -13,10 +13,16 @@ from typing import Final, NamedTuple
 
 from reconciler.client.client_config import Address, ClientConfig
 from reconciler.client.network.requests import ClientRequest, ResponseStatus
-from reconciler.errors import DecodeError
+from reconciler.errors import DecodeError, TooManyItems
 from reconciler.quota.state import Node
 from reconciler.wire.apis import METADATA
 from reconciler.wire.messages import metadata
+
+MAX_BROKERS: Final = 500
+"""Maximum brokers of a cluster. One broker names the others, and each is connected to: it could name any address."""
+
+MAX_CONNECTING: Final = 16
+"""Connections that a client sets up at the same time; those to the other brokers wait."""
 
 
 @dataclass(slots=True)
@@ -159,6 +165,11 @@ def _decode(version: int, body: bytes) -> ClusterMetadata:
     answer = metadata.decode_response(version, body)
     if answer.error_code == 0 and not (answer.cluster_id and answer.brokers):
         raise DecodeError("Metadata names no cluster id or no broker", api=METADATA.name)
+    if len(answer.brokers) > MAX_BROKERS:
+        raise TooManyItems(
+            f"Metadata names {len(answer.brokers)} brokers; a cluster may have {MAX_BROKERS}",
+            hint="check bootstrap.servers",
+        )
     nodes = (
         Node(id=broker.node_id, host=broker.host, port=broker.port) for broker in answer.brokers
     )

@@ -1,6 +1,8 @@
 """Which errors of a request may be retried, and the attempts to set up one connection."""
 
-from collections.abc import Iterable
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -93,6 +95,30 @@ class ConnectAttempts:
             message = f"{self.last.message} ({tries} in {spent})"
         self.last.reword(with_causes(message, causes))
         return self.last
+
+
+@contextlib.asynccontextmanager
+async def turn(
+    lock: asyncio.Lock | asyncio.Semaphore, seconds: float, causes: Callable[[], Iterable[str]]
+) -> AsyncIterator[None]:
+    """Hold a lock while connecting; other calls connect first.
+
+    Args:
+        causes: Returns why earlier attempts failed.
+
+    Raises:
+        RequestTimeout: The others did not end in time.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            _ = await lock.acquire()
+    except TimeoutError:
+        message = "the deadline passed while another call was connecting"
+        raise RequestTimeout(with_causes(message, causes()), phase="connect") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def with_causes(message: str, causes: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from reconciler.base.http.retry import POLICIES, Exhausted, Failure, Peer, Retry
 from reconciler.errors import KquotaError
 from tests.fakes.clock import FakeClock
 
-PLAIN = RetryPolicy(backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4)
+PLAIN = RetryPolicy(backoff=Backoff(first=1.0, cap=4.0, spread=EXACT), tries=4, total_seconds=900.0)
 
 
 class Tries:
@@ -92,6 +92,22 @@ def test_each_retry_is_reported_before_its_pause() -> None:
         )
     )
     assert len(reported) == 1
+
+
+@pytest.mark.parametrize("peer", Peer)
+@given(durations=st.lists(st.floats(0, 1000), min_size=20, max_size=20))
+def test_attempts_of_a_slow_server_end_at_the_deadline(peer: Peer, durations: list[float]) -> None:
+    """Each attempt ends within its seconds, as every client's attempt does (tests/test_house.py)."""
+    clock, policy = FakeClock(), POLICIES[peer]
+    began = clock.monotonic()
+
+    async def attempt(seconds: float) -> Failure:
+        clock.advance(min(seconds, durations.pop()))
+        return failed()
+
+    with pytest.raises(KquotaError):
+        asyncio.run(with_retries(attempt, policy, clock=clock))
+    assert clock.monotonic() - began <= policy.total_seconds + 1e-6
 
 
 @pytest.mark.parametrize("peer", Peer)

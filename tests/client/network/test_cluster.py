@@ -6,18 +6,24 @@ import gc
 import random
 from typing import NamedTuple
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.client import ClientConfig, QuotaClient
-from reconciler.errors import ClientError
+from reconciler.client.network.nodes import MAX_CONNECTING
+from reconciler.errors import ClientError, RequestTimeout
 from reconciler.sandbox.faults import CutBefore, Fault
 from reconciler.sandbox.server import Sandbox
 from reconciler.sandbox.settings import SandboxSettings
-from tests.client.support import Recorder
+from reconciler.wire.apis import API_VERSIONS, DESCRIBE_CLIENT_QUOTAS, METADATA
+from reconciler.wire.session import MAX_IN_FLIGHT
+from tests.client.support import Recorder, client, on_loop
 from tests.fakes.clock import FakeClock
+from tests.fakes.scripted_broker import ScriptedBroker, Turn, after
 
 NODES = (1, 2, 3)
+MANY = 3 * MAX_CONNECTING
 IDLE_SECONDS = 60.0
 
 
@@ -117,3 +123,43 @@ def test_every_connection_that_was_opened_is_closed(steps: list[Step]) -> None:
     assert opened == closed
     # A socket or transport that was never closed warns here, and a warning is an error.
     gc.collect()
+
+
+@on_loop
+async def test_connections_to_many_brokers_are_set_up_a_few_at_a_time() -> None:
+    """A broker names the others; each would cost a connection and a login at the same time."""
+    started = asyncio.Event()
+    unfinished: list[int] = []
+
+    async def greet(turn: Turn) -> None:
+        unfinished.append(broker.count(API_VERSIONS) - broker.count(METADATA))
+        if broker.count(API_VERSIONS) > MAX_CONNECTING:
+            started.set()
+        await started.wait()
+        turn.send(turn.ordinary())
+
+    async with ScriptedBroker() as broker, client(broker) as our:
+        _ = await our.describe()
+        broker.other_brokers = [
+            ScriptedBroker(node_id=number, port=broker.port) for number in range(2, MANY + 1)
+        ]
+        broker.on(API_VERSIONS, *[greet] * MANY)
+        visibility = await our.wait_visible([])
+    assert len(visibility.visible) == MANY
+    assert max(unfinished) <= MAX_CONNECTING
+
+
+@on_loop
+async def test_the_deadline_of_one_waiting_request_ends_no_other() -> None:
+    answering = asyncio.Event()
+    async with ScriptedBroker() as broker, client(broker) as our:
+        _ = await our.describe()
+        broker.on(DESCRIBE_CLIENT_QUOTAS, *[after(answering)] * MAX_IN_FLIGHT)
+        sent = [asyncio.create_task(our.describe()) for _ in range(MAX_IN_FLIGHT)]
+        await broker.until(DESCRIBE_CLIENT_QUOTAS, 2)
+        hurried, patient = (asyncio.create_task(our.describe(timeout=at)) for at in (1.0, 50.0))
+        with pytest.raises(RequestTimeout):
+            await hurried
+        answering.set()
+        answers = await asyncio.gather(*sent, patient)
+    assert len(answers) == MAX_IN_FLIGHT + 1

@@ -62,6 +62,7 @@ class PrometheusLimits:
 
     connect_seconds: float = 10.0
     total_seconds: float = 180.0  # timeout of one attempt, including the response
+    query_seconds: float = POLICIES[Peer.PROMETHEUS].total_seconds  # of all attempts of one query
     wait_seconds: float = 120.0  # longest wait that a server may request (Retry-After)
     answer_bytes: int = bounded_json.DOCUMENT  # largest response; larger ones are split
     # Maximum number of arrays, objects and values in it (three per sample); larger ones are split.
@@ -183,8 +184,8 @@ class PrometheusClient:
         ]
         request = self._request(path, pairs, method)
 
-        async def attempt(_: float) -> dict[str, Any] | Failure:
-            response = await self._http.send(request)
+        async def attempt(seconds: float) -> dict[str, Any] | Failure:
+            response = await self._http.send(request, seconds=seconds)
             if isinstance(response, NoResponse):
                 return self._failure(self._unsent(path, response))
             if response.is_success:
@@ -198,7 +199,7 @@ class PrometheusClient:
 
         return await with_retries(
             attempt,
-            POLICIES[Peer.PROMETHEUS],
+            replace(POLICIES[Peer.PROMETHEUS], total_seconds=self._bounds.query_seconds),
             clock=self._clock,
             before_retry=lambda _: self.counts.add(DropReason.RETRIES),
         )
