@@ -13,7 +13,7 @@ from reconciler.kube.api.custom_resources import FINALIZER
 from reconciler.kube.api.resource_paths import CONFIG_MAPS, QUOTA_CLUSTERS
 from reconciler.kube.records import record_store
 from reconciler.kube.records.stored_records import StoredRecords
-from reconciler.quota.entity import entity
+from reconciler.quota.entity import DEFAULT, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.ownership import Override, OverrideSet
 from tests.kube.worlds import FENCE_SECONDS, World, resource
@@ -235,6 +235,28 @@ def test_an_invalid_document_keeps_its_limits_and_does_not_block_others():
     assert world.reason("alice") == "Invalid"
     assert world.reason("bob") == "Synced"
     assert world.live() == {ALICE: limits(2048.0), BOB: limits(4096.0)}
+
+
+def test_a_default_that_a_guard_refuses_stops_no_limit_of_another_namespace():
+    """Such a document may exist for years."""
+    world = World()
+    world.put(resource("mine", ALICE, {RATE: 5000}))
+    world.turn()
+    world.put(resource("everybody", entity(user=DEFAULT), {RATE: 4096}, namespace="platform"))
+    world.put(resource("new", BOB, {RATE: 4096}, namespace="shop"))
+    world.change("mine", limits={"producerByteRate": 6000})
+    world.turn(resync=True)
+    assert world.live() == {ALICE: limits(6000.0), BOB: limits(4096.0)}
+    assert world.reason("mine") == "Synced"
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+    assert ready["reason"] == "ChangesUnsent"
+    assert (status["counts"]["withheld"], status["counts"]["held"]) == (1, 0)
+    synced = status["lastSuccessfulSyncTime"]
+    world.kafka.clock.advance(600)
+    world.turn(resync=True)
+    status = world.api.find(QUOTA_CLUSTERS, None, "prod")["status"]
+    assert status["lastSuccessfulSyncTime"] > synced
 
 
 def test_removals_are_counted_over_the_window_across_restarts():
