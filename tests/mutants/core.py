@@ -10,6 +10,7 @@ PLAN = ("tests/quota/planner/test_comparison.py",)
 TABLE = ("tests/quota/planner/test_three_way_table.py",)
 POLICY = ("tests/quota/test_policy.py",)
 SETTLEMENT = ("tests/quota/planner/test_intent_settlement.py",)
+JUDGEMENT = ("tests/reconcile/test_one_judgement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
 ENDS = ("tests/quota/planner/test_ended_overrides.py",)
@@ -134,6 +135,21 @@ FAULTS: tuple[Fault, ...] = (
             "> MAX_OPERATIONS:",
             "> MAX_OPERATIONS + 1:",
             ORDER,
+        ),
+    ),
+    *in_file(
+        "results/report",
+        (
+            "a document that a guard refuses ages the last success",
+            "            bool(refused or self.withheld)\n",
+            "            bool(refused)\n",
+            ("tests/quota/results/test_report.py",),
+        ),
+        (
+            "a missing permission counts as a success",
+            "isinstance(p.result, Rejected) and p.result.lacks_permission for p in refused",
+            "False for p in refused",
+            ("tests/quota/results/test_report.py",),
         ),
     ),
     *in_file(
@@ -340,10 +356,16 @@ FAULTS: tuple[Fault, ...] = (
             PLAN,
         ),
         (
-            "unmanaged pairs outside the scope are removed",
-            "        is_out_of_scope = cause is Cause.UNMANAGED and not self.rules.in_scope(view.entity)",
-            "        is_out_of_scope = False",
-            CASES,
+            "pairs outside the scope are written",
+            "        if action is not Action.WRITE or self.rules.in_scope(view.entity):\n",
+            "        if action is not Action.WRITE or view.pair:\n",
+            JUDGEMENT,
+        ),
+        (
+            "an owned limit outside the scope is not released",
+            "        return Action.ORPHAN if is_released else Action.REPORT\n",
+            "        return Action.REPORT\n",
+            JUDGEMENT,
         ),
         (
             "ignored differences are written",
