@@ -72,8 +72,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "unsettled changes of an earlier batch are forgotten",
-            "                    if (alteration.entity, Key(operation[0])) not in self._settled:\n",
-            "                    if (alteration.entity, Key(operation[0])) in self._settled:\n",
+            "                    if (alteration.entity, operation[0]) not in self._settled:\n",
+            "                    if (alteration.entity, operation[0]) in self._settled:\n",
             ORDER,
         ),
         (
@@ -84,7 +84,7 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the end of an override that failed holds no other end",
-            "        holds_ends = (subject, Key(key)) in self._ends\n",
+            "        holds_ends = (subject, key) in self._ends\n",
             "        holds_ends = False\n",
             ORDER,
         ),
@@ -96,8 +96,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "the end of an override does not wait for a write of unknown outcome",
-            "BEFORE_ALL, holds_ends=True)",
-            "BEFORE_ALL)",
+            "position=BEFORE_ALL, holds_ends=True)",
+            "position=BEFORE_ALL)",
             ORDER,
         ),
         (

@@ -130,8 +130,9 @@ class SendSchedule:
         changes = tuple(changes)
         self.batches = batches(changes)
         self._live = live
-        self._set: set[Pair] = set()
-        self._removed: set[Pair] = set()
+        # Operations by entity and name of the key.
+        self._set: set[tuple[Entity, str]] = set()
+        self._removed: set[tuple[Entity, str]] = set()
         ends = [change for change in changes if change.cause is Cause.OVERRIDE_EXPIRED]
         self._ends = frozenset(change.pair for change in ends)
         # These removals do not wait for what a guard or a broker refuses, so these limits hide nothing.
@@ -139,7 +140,7 @@ class SendSchedule:
         self._undone, self._acknowledged = _Obstacles(), _Obstacles()
         self._awaiting: list[Alteration] = []
         self._entities_unknown: set[Entity] = set()
-        self._settled: set[Pair] = set()
+        self._settled: set[tuple[Entity, str]] = set()
         self._batches_begun = 0
 
     def find_held(self, batch: SendBatch) -> Mapping[Pair, tuple[Entity, ...]]:
@@ -150,6 +151,8 @@ class SendSchedule:
         """
         self._fail_unsettled_before(batch)
         waits_by_pair: dict[Pair, tuple[Entity, ...]] = {}
+        if not (self._undone or self._entities_unknown or (batch.removes and self._acknowledged)):
+            return waits_by_pair
         for alteration in batch.alterations:
             subject = alteration.entity
             for key, _ in alteration.operations:
@@ -172,7 +175,7 @@ class SendSchedule:
         for earlier_batch in self.batches[self._batches_begun : position]:
             for alteration in earlier_batch.alterations:
                 for operation in alteration.operations:
-                    if (alteration.entity, Key(operation[0])) not in self._settled:
+                    if (alteration.entity, operation[0]) not in self._settled:
                         self._fail(alteration.entity, *operation)
         self._batches_begun = max(self._batches_begun, position)
 
@@ -229,7 +232,7 @@ class SendSchedule:
 
     def withhold(self, change: QuotaChange) -> None:
         """Let later operations wait for one that a guard withholds. In its place the plan may end an override."""
-        self._undone.add(_obstacle(change.entity, change.key, change.after))
+        self._undone.add(Alteration(change.entity, ((str(change.key), change.after),)))
 
     def settle(self, alteration: Alteration, result: Result) -> None:
         """Record the result of operations of a batch, or of a write of an earlier run.
@@ -237,27 +240,28 @@ class SendSchedule:
         Every result except ``Applied`` lets later operations wait. After a write of unknown outcome all that concern its clients wait.
         """
         subject = alteration.entity
+        if isinstance(result, Applied):
+            self._acknowledged.add(alteration)
+            self._awaiting.append(alteration)
+            for key, value in alteration.operations:
+                self._settled.add((subject, key))
+                (self._removed if value is None else self._set).add((subject, key))
+            return
         for key, value in alteration.operations:
-            pair = subject, Key(key)
-            self._settled.add(pair)
-            if value is None and isinstance(result, Applied | Unknown):
-                self._removed.add(pair)
-            if isinstance(result, Applied):
-                self._acknowledged.add(_obstacle(*pair, value))
-                if value is not None:
-                    self._set.add(pair)
-            elif isinstance(result, Unknown):
+            self._settled.add((subject, key))
+            if isinstance(result, Unknown):
                 self._entities_unknown.add(subject)
-                self._undone.add(_Obstacle(subject, pair[1], BEFORE_ALL, holds_ends=True))
+                operation = Alteration(subject, ((key, value),))
+                self._undone.add(operation, position=BEFORE_ALL, holds_ends=True)
+                if value is None:
+                    self._removed.add((subject, key))
             else:
                 self._fail(subject, key, value)
-        if isinstance(result, Applied):
-            self._awaiting.append(alteration)
 
     def _fail(self, subject: Entity, key: str, value: float | None) -> None:
         """Let later operations wait for one that certainly did not happen."""
-        holds_ends = (subject, Key(key)) in self._ends
-        self._undone.add(_obstacle(subject, Key(key), value, holds_ends=holds_ends))
+        holds_ends = (subject, key) in self._ends
+        self._undone.add(Alteration(subject, ((key, value),)), holds_ends=holds_ends)
 
 
 class _Obstacle(NamedTuple):
@@ -269,13 +273,6 @@ class _Obstacle(NamedTuple):
     holds_ends: bool = False  # whether the ends of overrides wait for it, too
 
 
-def _obstacle(
-    subject: Entity, key: Key, value: float | None, *, holds_ends: bool = False
-) -> _Obstacle:
-    """Return an obstacle at the place that the operation has in the order."""
-    return _Obstacle(subject, key, position_of(subject, value), holds_ends)
-
-
 class _Obstacles:
     """Obstacles; finds those that match a client of an entity in constant time.
 
@@ -284,11 +281,17 @@ class _Obstacles:
     """
 
     def __init__(self) -> None:
-        self._not_indexed: list[_Obstacle] = []
+        self._not_indexed: list[tuple[Alteration, Position | None, bool]] = []
         self._index: dict[tuple[str, str, object, object], list[_Obstacle]] = {}
 
-    def add(self, obstacle: _Obstacle) -> None:
-        self._not_indexed.append(obstacle)
+    def __bool__(self) -> bool:
+        return bool(self._not_indexed or self._index)
+
+    def add(
+        self, alteration: Alteration, *, position: Position | None = None, holds_ends: bool = False
+    ) -> None:
+        """Add operations at a place; ``None`` = that of each in the order."""
+        self._not_indexed.append((alteration, position, holds_ends))
 
     def matching(self, subject: Entity, key: Key) -> Iterator[_Obstacle]:
         """Yield the obstacles of a key that can match a client of the entity."""
@@ -298,15 +301,19 @@ class _Obstacles:
                 yield from self._index.get((key, *address), ())
 
     def _update_index(self) -> None:
-        for obstacle in self._not_indexed:
-            first_name, second_name = _names(obstacle.entity)
-            for slots, first, second in (
-                ("both", first_name, second_name),
-                ("first", first_name, None),
-                ("second", None, second_name),
-                ("any", None, None),
-            ):
-                self._index.setdefault((obstacle.key, slots, first, second), []).append(obstacle)
+        for alteration, position, holds_ends in self._not_indexed:
+            subject = alteration.entity
+            first_name, second_name = _names(subject)
+            for name, value in alteration.operations:
+                place = position or position_of(subject, value)
+                obstacle = _Obstacle(subject, Key(name), place, holds_ends)
+                for slots, first, second in (
+                    ("both", first_name, second_name),
+                    ("first", first_name, None),
+                    ("second", None, second_name),
+                    ("any", None, None),
+                ):
+                    self._index.setdefault((name, slots, first, second), []).append(obstacle)
         self._not_indexed = []
 
 
