@@ -67,8 +67,8 @@ def test_the_demo_on_a_real_broker_installs_neither_spark_nor_the_test_tools():
         text=True,
         check=True,
     )
-    assert "--group" not in done.stdout
-    assert "[keystores]" in done.stdout
+    assert ".ci/locks/dev.txt" not in done.stdout
+    assert ".ci/locks/keystores.txt" in done.stdout
     assert "--broker kafka" in done.stdout
 
 

@@ -15,7 +15,6 @@ from tests.servers.processes import HANG_SECONDS
 pytestmark = pytest.mark.integration
 
 MIB = 1048576.0
-PREVIOUS = Path(__file__).parents[1] / "crds" / "previous"
 ALONE = "--no-leader-elect"
 
 
@@ -84,9 +83,14 @@ def test_a_namespace_blocked_by_a_stopped_operator_is_deleted_after_a_release(wo
     eventually(lambda: orphans(world) == {"user=bob producer_byte_rate"})
 
 
-def test_new_crds_during_operation_lose_and_rewrite_nothing(world: World) -> None:
+def test_new_crds_during_operation_lose_and_rewrite_nothing(world: World, tmp_path: Path) -> None:
     kube = world.kube
-    kube.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(PREVIOUS))
+    for path in CRDS.glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        (tmp_path / path.name).write_text(
+            text.replace("description: '", "description: 'Earlier. ", 1)
+        )
+    kube.install_crds(tmp_path)
     try:
         with watched_kafka(world) as proxy:
             world.cluster(bootstrapServers=through(proxy))
