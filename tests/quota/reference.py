@@ -47,7 +47,8 @@ def target(world: World, subject: Entity, key: Key) -> float | None:
         return sides.live
     if sides.want is None:
         return sides.live if not may_remove(world, policy, subject, sides) else None
-    return sides.want if may_set(world, policy, sides) else sides.live
+    in_scope = not world.rules.scope or any(p.matches(subject) for p in world.rules.scope)
+    return sides.want if in_scope and may_set(world, policy, sides) else sides.live
 
 
 def sides_of(world: World, subject: Entity, key: Key) -> Sides:
