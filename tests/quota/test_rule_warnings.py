@@ -7,7 +7,12 @@ import pytest
 from reconciler.quota.entity import DEFAULT, Entity, entity
 from reconciler.quota.keys import Key
 from reconciler.quota.planner.desired_state import Declaration, merge
-from reconciler.quota.rule_warnings import AcceptedWarning, WarningKind, warnings
+from reconciler.quota.rule_warnings import (
+    AcceptedWarning,
+    WarningKind,
+    unmatched_names,
+    warnings,
+)
 from reconciler.quota.state import QuotaState, limits_of
 
 RATE, SHARE = Key.PRODUCER_BYTE_RATE, Key.REQUEST_PERCENTAGE
@@ -174,3 +179,12 @@ def test_a_consumer_limit_below_the_rate_of_one_default_fetch_causes_a_warning(
 def test_producer_limits_and_larger_consumer_limits_cause_no_warning() -> None:
     fine = document(entity(user="a"), consumer_byte_rate=174_763.0, producer_byte_rate=1.0)
     assert warnings_of(fine) == []
+
+
+def test_the_names_of_a_document_that_match_no_client_are_sentences_unless_it_accepts_them() -> (
+    None
+):
+    (sentence,) = unmatched_names(WILDCARD)
+    assert "*" in sentence
+    assert unmatched_names(replace(WILDCARD, accepted=(("wildcard", "INC-7"),))) == ()
+    assert unmatched_names(None) == ()

@@ -245,7 +245,7 @@ class _Comparison:
                 is_undeclared = cause in {Cause.PRUNE, Cause.GONE}
                 words = self._undeclared_note(view) if is_undeclared else note
                 self._report(view, cause, action, words)
-            case Action.NOTHING:
+            case _:
                 pass
 
     def _action(self, view: PairView, cause: Cause) -> Action:

@@ -128,6 +128,19 @@ def test_a_suspended_document_claims_nothing_and_freezes_all_its_pairs():
     assert desired.frozen == desired.documents == {"t/one"}
 
 
+def test_documents_decide_what_they_declare_unless_a_frozen_one_owns_it():
+    desired = merge(
+        [
+            document("t/one", producer_byte_rate=1.0),
+            document("t/two", line=20, suspended=True, request_percentage=5.0),
+        ]
+    )
+    assert (desired.value(ALICE, RATE), desired.value(ALICE, SHARE)) == (1.0, None)
+    assert desired.decides(ALICE, RATE, "t/one")
+    assert not desired.decides(ALICE, RATE, "t/two")
+    assert not desired.decides(ALICE, SHARE, "t/one")
+
+
 def test_a_desired_state_with_a_limit_without_a_claim_is_rejected():
     with pytest.raises(ValueError, match="every desired entity needs a claim"):
         DesiredState(limits={ALICE: limits_of({RATE: 1.0})})

@@ -429,5 +429,6 @@ def test_the_effect_on_clients_of_a_foreign_limit_is_unknown():
         False,
         BucketSharing.SAME,
     )
+    assert not etl.is_shared_anew
     assert (web.direction, web.factor) == (Direction.TIGHTENED, 0.8)
     assert impact.count(Direction.UNKNOWN) == 1
