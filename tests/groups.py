@@ -53,7 +53,7 @@ GROUPS = (
     _group("broker contract", r"tests/contract/[^\[]*\[.*?kafka-([\d.]+)", shared=True),
     _group("broker contract", r"tests/contract/"),
     _group("recorded use", r"tests/(recording|evidence|usage)"),
-    _group("commands on brokers", r"tests/(e2e|cli|client|quota|docs|bench)/"),
+    _group("commands on brokers", r"tests/(e2e|cli|client|quota|docs|bench|sequences)/"),
     _group("code hosts", r"tests/forge/"),
     _group(
         "chart and image",
@@ -98,6 +98,7 @@ THOROUGH = {
     r"tests/evidence/store/test_killed\.py": "kill -9 at each step of a commit",
     r"tests/evidence/ingest/test_file_import\.py::test_an_ingest_that_is_killed": "kill -9 at each step of an ingest",
     r"tests/kube/leadership/test_lease_thread\.py": "leases of real seconds",
+    r"tests/sequences/.*ten_thousand": "the first three hundred sequences run always",
     r"tests/small_worlds/": "every history of a small world",
     r"tests/contract/.*(ten_thousand_records|rejected_entities_do_not_count|removal_counts|many_entities_are).*\[sandbox": "the largest request, against each version of the rules",
     r"tests/simulation/.*(same_trace|is_minimised|finds_sets|counted_as_missed|unknown_fault)": "the search for broken laws, which is a tool",

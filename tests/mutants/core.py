@@ -14,6 +14,7 @@ JUDGEMENT = ("tests/reconcile/test_one_judgement.py",)
 REMOVALS = ("tests/reconcile/test_removal_law.py",)
 GUARDS = ("tests/quota/planner/test_guards.py",)
 ENDS = ("tests/quota/planner/test_ended_overrides.py",)
+SEQUENCES = ("tests/sequences/test_sequences.py::test_what_random_sequences_found_stays_corrected",)
 IMPACT = ("tests/quota/planner/test_impact.py",)
 
 
@@ -203,6 +204,12 @@ FAULTS: tuple[Fault, ...] = (
             CASES,
         ),
         (
+            "an orphan is removed when a later document has the name of its own",
+            "    if owner.document in documents and not is_orphaned:",
+            "    if owner.document in documents:",
+            SEQUENCES,
+        ),
+        (
             "files without a project remove what they leave out",
             "    if not rules.configured and not is_orphaned:",
             "    if is_orphaned is None:",
@@ -333,14 +340,14 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "frozen pairs are written",
-            "        is_frozen = self._is_frozen(view, cause)\n",
+            "        is_frozen = self._is_frozen(view)\n",
             "        is_frozen = view is None\n",
             POLICY,
         ),
         (
             "pairs of suspended documents have no owner",
-            "        return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted",
-            "        return False",
+            "or (undeclared and view.pair in self.desired.halted)",
+            "or (undeclared and view is None)",
             POLICY,
         ),
         (
@@ -350,6 +357,12 @@ FAULTS: tuple[Fault, ...] = (
             CASES,
         ),
         (
+            "an owned limit outside the scope is not released",
+            "        return end if is_kept else DeclarationEnd.EXPLICIT_RETAIN",
+            "        return end",
+            SEQUENCES,
+        ),
+        (
             "a plan is not sorted",
             "        for subject in sorted(self._find_out_of_sync(), key=sort_key):",
             "        for subject in list(self._find_out_of_sync()):",
@@ -357,14 +370,8 @@ FAULTS: tuple[Fault, ...] = (
         ),
         (
             "pairs outside the scope are written",
-            "        if action is not Action.WRITE or self.rules.in_scope(view.entity):\n",
-            "        if action is not Action.WRITE or view.pair:\n",
-            JUDGEMENT,
-        ),
-        (
-            "an owned limit outside the scope is not released",
-            "        return Action.ORPHAN if is_released else Action.REPORT\n",
-            "        return Action.REPORT\n",
+            "        return action if is_permitted else Action.REPORT",
+            "        return action",
             JUDGEMENT,
         ),
         (

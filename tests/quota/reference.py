@@ -47,8 +47,7 @@ def target(world: World, subject: Entity, key: Key) -> float | None:
         return sides.live
     if sides.want is None:
         return sides.live if not may_remove(world, policy, subject, sides) else None
-    in_scope = not world.rules.scope or any(p.matches(subject) for p in world.rules.scope)
-    return sides.want if in_scope and may_set(world, policy, sides) else sides.live
+    return sides.want if may_set(world, policy, sides) else sides.live
 
 
 def sides_of(world: World, subject: Entity, key: Key) -> Sides:
@@ -84,23 +83,19 @@ def may_set(world: World, policy: Policy, sides: Sides) -> bool:
 
 def may_remove(world: World, policy: Policy, subject: Entity, sides: Sides) -> bool:
     rules = world.rules
-    if sides.live is None or not rules.complete:
+    if sides.live is None or not rules.complete or (subject, sides.key) in world.desired.halted:
         return False
     if sides.last is None:
         in_scope = any(pattern.matches(subject) for pattern in rules.scope)
-        if (subject, sides.key) in world.desired.halted:
-            return False
         return policy is Policy.SYNC and rules.exclusive and in_scope
     if policy is Policy.CREATE_ONLY or not (rules.force or sides.same(sides.last, sides.live)):
         return False
     assert sides.owner is not None
     deletion_policy = sides.owner.deletion_policy
     key_left = sides.owner.document in world.desired.documents
-    return (
-        key_left
-        or deletion_policy is DeletionPolicy.DELETE
-        or (deletion_policy is None and policy is Policy.SYNC)
-    )
+    is_asked = key_left or deletion_policy is DeletionPolicy.DELETE
+    is_orphan = (subject, sides.key) in world.owned.orphaned
+    return (is_asked and not is_orphan) or (deletion_policy is None and policy is Policy.SYNC)
 
 
 def may_match_same(first: Entity, second: Entity) -> bool:

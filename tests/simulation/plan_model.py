@@ -216,7 +216,11 @@ class PairDecision:
                 self._override(override)
                 return
         is_owner_frozen = self.owner is not None and self.owner.document in self.documents.suspended
-        is_frozen = is_owner_frozen or (self.is_halted and self.cause in {"", "Unmanaged"})
+        is_of_override = (
+            self.applied is not None and self.owner is not None and not self.owner.document
+        )
+        is_undeclared = self.declared is None and not is_of_override
+        is_frozen = is_owner_frozen or (self.is_halted and is_undeclared)
         if is_frozen and override is not None and self._is_left_behind(override):
             action = self._action("OverrideExpired")
             after = override.before if action == "write" else None
@@ -273,7 +277,7 @@ class PairDecision:
         rank, owner = self.inputs.rank, self.owner
         if owner is None or not owner.document:
             return "orphan"
-        if self._is_present(owner.document):
+        if self._is_present(owner.document) and not self.is_orphan:
             return "write" if rank >= 2 else "report"
         if self._is_unread():
             return "report"

@@ -203,7 +203,7 @@ class _Comparison:
             live=view.live,
             is_pending=view.unsettled,
         )
-        is_frozen = self._is_frozen(view, cause)
+        is_frozen = self._is_frozen(view)
         if is_frozen and not is_left_behind(override, view.live, view.applied):
             self._report(view, Cause.FROZEN, Action.REPORT, _frozen_note(view))
         elif cause is not None and not is_frozen and view.pair in self.contested:
@@ -213,11 +213,11 @@ class _Comparison:
         elif cause is not None:
             self._decide(view, cause, view.declared)
 
-    def _is_frozen(self, view: PairView, cause: Cause | None) -> bool:
+    def _is_frozen(self, view: PairView) -> bool:
         """Whether a frozen document is the recorded owner, or the only document that declares the pair."""
-        if view.owner is not None and view.owner.document in self.desired.frozen:
-            return True
-        return cause in {None, Cause.UNMANAGED} and view.pair in self.desired.halted
+        document = "" if view.owner is None else view.owner.document
+        undeclared = view.declared is None and (view.applied is None or document != "")
+        return document in self.desired.frozen or (undeclared and view.pair in self.desired.halted)
 
     def _decide(self, view: PairView, cause: Cause, after: float | None, note: str = "") -> None:
         """Turn a cause into a change, a finding or a record change, as the rules permit."""
@@ -249,17 +249,18 @@ class _Comparison:
                 pass
 
     def _action(self, view: PairView, cause: Cause) -> Action:
-        """Return the action that the rules permit; outside the scope nothing is written, and an owned limit is released."""
+        """Return the action that the rules permit; outside the scope nothing is written."""
         is_orphaned = view.pair in self.owned.orphaned
         action = self.rules.permits(cause, self._declaration_end(view), is_orphaned=is_orphaned)
-        if action is not Action.WRITE or self.rules.in_scope(view.entity):
-            return action
-        is_released = cause in {Cause.PRUNE, Cause.CHANGED_BY_ANOTHER}
-        return Action.ORPHAN if is_released else Action.REPORT
+        is_permitted = action is not Action.WRITE or self.rules.in_scope(view.entity)
+        return action if is_permitted else Action.REPORT
 
     def _declaration_end(self, view: PairView) -> DeclarationEnd | None:
+        """Return how a pair stopped being declared; outside the scope it is released, which is a retention."""
         is_orphaned = view.pair in self.owned.orphaned
-        return declaration_end(view, self.desired, self.rules, is_orphaned=is_orphaned)
+        end = declaration_end(view, self.desired, self.rules, is_orphaned=is_orphaned)
+        is_kept = end in {None, DeclarationEnd.NOT_READ} or self.rules.in_scope(view.entity)
+        return end if is_kept else DeclarationEnd.EXPLICIT_RETAIN
 
     def _undeclared_note(self, view: PairView) -> str:
         """Return why an undeclared pair and its record stay; "" if the policy is the reason."""

@@ -148,7 +148,8 @@ def declaration_end(
         if rules.configured
         else {claim.document for claim in desired.claims.get(view.entity, ())}
     )
-    if owner.document in documents:
+    # An orphan belongs to no document any more: this one has only its name.
+    if owner.document in documents and not is_orphaned:
         return DeclarationEnd.KEY_LEFT
     if not owner.document or (is_orphaned and owner.deletion_policy is DeletionPolicy.DELETE):
         # A pair that only an override set was not owned before. If orphaning replaced a removal, a later run does not

@@ -1,0 +1,363 @@
+"""What docs/semantics.md says of sequences of commands: the state of each limit, and one function for each command.
+
+It shares nothing with the planner. One quota key, four entities, documents of one limit each. A document outside the scope is
+refused by the loader, so a scope is narrowed together with the documents outside it. Guards permit everything. Temporary
+limits have two layers, as they will have: the base under them stays, and their end compares declared, base and live value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+WIDER = {
+    "alice/shop": ("alice", "anyone"),
+    "alice": ("anyone",),
+    "bob": ("anyone",),
+    "anyone": (),
+}
+"""Entity -> the wider entities that its clients fall back to."""
+NARROW = frozenset({"alice", "alice/shop"})
+RANKS = {"Observe": 0, "CreateOnly": 1, "Upsert": 2, "Unconfirmed": 2, "Sync": 3}
+"""Policy -> how much it may do; Sync without a confirmation is Upsert."""
+
+TABLE = {
+    # (applied, live); d = as declared, a = as applied, - = none, x = another value: name, and from which rank it is
+    # recorded or set
+    ("-", "-"): ("Create", 1),
+    ("-", "d"): ("Adopt", 1),
+    ("-", "x"): ("Takeover", 2),
+    ("d", "d"): ("InSync", 1),
+    ("a", "d"): ("Converged", 1),
+    ("d", "-"): ("Drift", 2),
+    ("d", "x"): ("Drift", 2),
+    ("a", "a"): ("Spec", 2),
+    ("a", "-"): ("SpecOverDrift", 2),
+    ("a", "x"): ("SpecOverDrift", 2),
+}
+"""A declared limit: afterwards it is live and recorded as the document's, if the rank suffices; drift only if corrected."""
+
+UNDECLARED = {
+    # why it is not declared any more: what happens at the ranks 1, 2 and 3
+    "left its document": ("stays", "removed", "removed"),
+    "deleted, Delete": ("stays", "removed", "removed"),
+    "deleted, Retain": ("orphaned", "orphaned", "orphaned"),
+    "deleted, unset": ("orphaned", "orphaned", "removed"),
+    "released": ("orphaned", "orphaned", "orphaned"),
+}
+"""An owned limit that is live as applied and that no document declares."""
+
+
+class Document(NamedTuple):
+    """A document in force or suspended: one limit of one entity."""
+
+    subject: str
+    value: float
+    deletion: str = "unset"
+    is_suspended: bool = False
+
+
+class Record(NamedTuple):
+    """The ownership record of a limit."""
+
+    applied: float
+    document: str
+    deletion: str
+    is_orphan: bool = False
+
+
+class Temporary(NamedTuple):
+    """A temporary limit above its base: the value that returns, and its record."""
+
+    value: float | None
+    base: "Pair"
+    is_rollback: bool = False
+    declared: float | None = (
+        None  # the declared value at the beginning; another one ends a rollback
+    )
+
+
+class Pair(NamedTuple):
+    """A limit: its live value, its record, and a temporary limit."""
+
+    live: float | None = None
+    record: Record | None = None
+    temporary: Temporary | None = None
+
+
+class Approved(NamedTuple):
+    """A saved plan: what it does to each limit, seen from which state; and what clients of removed limits fall back to."""
+
+    changes: frozenset[tuple[str, float | None, float | None, str, float | None]]
+    fallbacks: frozenset[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything that a command reads and writes."""
+
+    pairs: Mapping[str, Pair] = field(default_factory=lambda: dict.fromkeys(WIDER, Pair()))
+    documents: Mapping[str, Document] = field(default_factory=dict[str, Document])
+    policy: str = "Upsert"
+    scope: frozenset[str] = frozenset(WIDER)
+    saved: Approved | None = None
+    before: Mapping[str, Pair] = field(default_factory=dict[str, Pair])
+    """The pairs that the last apply changed, as they were before."""
+
+    @property
+    def rank(self) -> int:
+        """How much the policy in force may do."""
+        return RANKS[self.policy]
+
+    @property
+    def is_contested(self) -> bool:
+        """Whether two documents in force declare one limit."""
+        active = [item.subject for item in self.documents.values() if not item.is_suspended]
+        return len(active) > len(set(active))
+
+    def declared(self, subject: str) -> tuple[str, Document] | None:
+        """The document in force that declares a limit; none where a suspended one owns it, or alone declares it."""
+        record = self.pairs[subject].record
+        owner = None if record is None else self.documents.get(record.document)
+        if owner is not None and owner.is_suspended:
+            return None
+        claims = (item for item in self.documents.items() if item[1].subject == subject)
+        return next((item for item in claims if not item[1].is_suspended), None)
+
+    def is_frozen(self, subject: str) -> bool:
+        """Whether a suspended document owns or alone declares a limit."""
+        if self.declared(subject) is not None:
+            return False
+        record = self.pairs[subject].record
+        owner = None if record is None else self.documents.get(record.document)
+        return (owner is not None and owner.is_suspended) or any(
+            document.subject == subject for document in self.documents.values()
+        )
+
+    def with_pairs(self, pairs: Mapping[str, Pair]) -> "State":
+        """Return the state with other pairs."""
+        return replace(self, pairs={**self.pairs, **pairs})
+
+
+# ---- what people and other writers do ---------------------------------------------------------
+
+
+def declare(state: State, name: str, subject: str, value: float, deletion: str) -> State:
+    """A document is written or rewritten; outside the scope it would be refused."""
+    if subject not in state.scope:
+        return state
+    return replace(state, documents={**state.documents, name: Document(subject, value, deletion)})
+
+
+def suspend(state: State, name: str, is_suspended: bool) -> State:
+    """A document is suspended or resumed."""
+    if name not in state.documents:
+        return state
+    changed = state.documents[name]._replace(is_suspended=is_suspended)
+    return replace(state, documents={**state.documents, name: changed})
+
+
+def rename(state: State, name: str, new: str) -> State:
+    """A document gets another name."""
+    if name not in state.documents or new in state.documents:
+        return state
+    return replace(
+        state,
+        documents={new if key == name else key: item for key, item in state.documents.items()},
+    )
+
+
+def delete(state: State, name: str) -> State:
+    """A document is deleted."""
+    return replace(
+        state, documents={key: item for key, item in state.documents.items() if key != name}
+    )
+
+
+def set_policy(state: State, policy: str) -> State:
+    """The project gets another policy."""
+    return replace(state, policy=policy)
+
+
+def set_scope(state: State, *, is_narrow: bool) -> State:
+    """The project gets another scope; the documents outside it are deleted with the same commit."""
+    scope = NARROW if is_narrow else frozenset(WIDER)
+    inside = {key: item for key, item in state.documents.items() if item.subject in scope}
+    return replace(state, scope=scope, documents=inside)
+
+
+def write(state: State, subject: str, value: float | None) -> State:
+    """Another writer sets or removes a limit."""
+    return state.with_pairs({subject: state.pairs[subject]._replace(live=value)})
+
+
+# ---- what kquota does -------------------------------------------------------------------------
+
+
+def apply(state: State, *, corrects: bool = False) -> State:
+    """`kquota apply`, with `--correct-drift` or without."""
+    if state.is_contested:
+        return state
+    after = {subject: applied_pair(state, subject, corrects=corrects) for subject in WIDER}
+    changed = {
+        subject: state.pairs[subject]
+        for subject, pair in after.items()
+        if pair.live != state.pairs[subject].live
+    }
+    return replace(state.with_pairs(after), before=changed or state.before)
+
+
+def applied_pair(state: State, subject: str, *, corrects: bool = False) -> Pair:
+    """What an apply makes of a limit."""
+    pair, claim = state.pairs[subject], state.declared(subject)
+    if state.rank == 0:
+        return pair
+    if pair.temporary is not None:
+        value = None if claim is None else claim[1].value
+        is_over = pair.temporary.is_rollback and value != pair.temporary.declared
+        if is_over:
+            return ended_pair(state, subject)
+        return corrected_pair(pair, claim) if corrects and state.rank >= 2 else pair
+    if state.is_frozen(subject):
+        return pair
+    if claim is None:
+        return undeclared_pair(state, subject)
+    cause, rank = TABLE[row_of(pair, claim[1].value)]
+    is_made = state.rank >= rank and (corrects or cause != "Drift")
+    return declared_pair(claim) if is_made else pair
+
+
+def row_of(pair: Pair, declared: float) -> tuple[str, str]:
+    """The row of the table of a declared limit."""
+    applied = None if pair.record is None else pair.record.applied
+    names = {None: "-", declared: "d"}
+    row = names.get(applied, "a")
+    return row, "a" if row == "a" and pair.live == applied else names.get(pair.live, "x")
+
+
+def declared_pair(claim: tuple[str, Document]) -> Pair:
+    """A limit that is as its document declares."""
+    name, document = claim
+    return Pair(document.value, Record(document.value, name, document.deletion))
+
+
+def undeclared_pair(state: State, subject: str) -> Pair:
+    """What an apply makes of a limit that no document declares."""
+    pair = state.pairs[subject]
+    if pair.record is None:
+        return pair
+    if pair.live is None:
+        return Pair()
+    if pair.live != pair.record.applied:
+        return pair
+    fate = UNDECLARED[ending_of(state, subject, pair.record)][state.rank - 1]
+    orphan = pair._replace(record=pair.record._replace(is_orphan=True))
+    return {"stays": pair, "removed": Pair(), "orphaned": orphan}[fate]
+
+
+def ending_of(state: State, subject: str, record: Record) -> str:
+    """Why an owned limit is not declared any more."""
+    if subject not in state.scope:
+        return "released"
+    if record.document in state.documents and not record.is_orphan:
+        return "left its document"
+    if record.is_orphan and record.deletion == "Delete":
+        return "deleted, Retain"  # What replaced its removal once is not undone without a request.
+    return f"deleted, {record.deletion}"
+
+
+def correct(state: State) -> State:
+    """One observation of `kquota drift --watch --correct-drift`: drift from what was applied and is still declared."""
+    if state.rank < 2 or state.is_contested:
+        return state
+    return state.with_pairs(
+        {
+            subject: corrected_pair(pair, state.declared(subject))
+            for subject, pair in state.pairs.items()
+        }
+    )
+
+
+def corrected_pair(pair: Pair, claim: tuple[str, Document] | None) -> Pair:
+    """What a correction makes of a limit."""
+    if pair.temporary is not None:
+        return pair._replace(live=pair.temporary.value)
+    if claim is None or TABLE[row_of(pair, claim[1].value)][0] != "Drift":
+        return pair
+    return declared_pair(claim)
+
+
+def save_plan(state: State) -> State:
+    """`kquota plan --out`, reviewed and approved."""
+    return replace(state, saved=None if state.is_contested else approved_of(state))
+
+
+def apply_saved(state: State) -> State:
+    """`kquota apply plan.json`: as an apply, if it still does what was approved."""
+    if state.saved is None or state.is_contested or state.saved != approved_of(state):
+        return state
+    return apply(state)
+
+
+def approved_of(state: State) -> Approved:
+    """What a plan does now."""
+    changes: set[tuple[str, float | None, float | None, str, float | None]] = set()
+    fallbacks: set[tuple[str, float]] = set()
+    for subject, pair in state.pairs.items():
+        after = applied_pair(state, subject)
+        if after.live == pair.live:
+            continue
+        applied, owner = (None, "") if pair.record is None else pair.record[:2]
+        changes.add((subject, pair.live, applied, owner, after.live))
+        if after.live is None:
+            wider = ((name, state.pairs[name].live) for name in WIDER[subject])
+            fallbacks.update((name, value) for name, value in wider if value is not None)
+    return Approved(frozenset(changes), frozenset(fallbacks))
+
+
+# ---- temporary limits -------------------------------------------------------------------------
+
+
+def override(state: State, subject: str, value: float | None) -> State:
+    """`kquota override`: what begins is written, where policy and scope permit it."""
+    if not may_begin(state, subject, value):
+        return state
+    pair = state.pairs[subject]
+    base = pair if pair.temporary is None else pair.temporary.base
+    return state.with_pairs({subject: Pair(value, pair.record, Temporary(value, base))})
+
+
+def end(state: State, subject: str) -> State:
+    """`kquota override end`."""
+    if state.pairs[subject].temporary is None or state.rank == 0:
+        return state
+    return state.with_pairs({subject: ended_pair(state, subject)})
+
+
+def roll_back(state: State) -> State:
+    """`kquota rollback` of the last apply: each limit has the value and the owner from before it."""
+    if not all(may_begin(state, subject, pair.live) for subject, pair in state.before.items()):
+        return state
+    rolled: dict[str, Pair] = {}
+    for subject, base in state.before.items():
+        claim, record = state.declared(subject), state.pairs[subject].record
+        value = None if claim is None else claim[1].value
+        temporary = Temporary(base.live, base._replace(temporary=None), True, value)
+        rolled[subject] = Pair(base.live, record, temporary)
+    return state.with_pairs(rolled)
+
+
+def may_begin(state: State, subject: str, value: float | None) -> bool:
+    """Whether a temporary limit may begin: CreateOnly creates and changes nothing."""
+    is_created = state.pairs[subject].live is None and value is not None
+    return subject in state.scope and (state.rank >= 2 or (state.rank == 1 and is_created))
+
+
+def ended_pair(state: State, subject: str) -> Pair:
+    """A limit after the end of its temporary limit; documents that cannot be used declare nothing."""
+    pair = state.pairs[subject]
+    claim = None if state.is_contested else state.declared(subject)
+    assert pair.temporary is not None
+    if claim is not None:
+        return declared_pair(claim)
+    base = pair.temporary.base
+    return base if pair.live == pair.temporary.value else Pair(pair.live, base.record)
