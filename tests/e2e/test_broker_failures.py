@@ -83,7 +83,7 @@ def test_twelve_thousand_changed_keys_are_applied_by_one_apply(empty_kafka) -> N
             )
             assert outcome.complete
             assert outcome.count("APPLIED") == 12_000
-            assert ("apply", 4000, 4000) in steps
+            assert ("apply", 12_000, 12_000) in steps
             assert dict(await settled(client)) == dict(desired.limits)
 
     asyncio.run(story())
