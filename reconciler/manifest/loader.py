@@ -15,7 +15,7 @@ from reconciler.manifest.files import FileTexts, read_paths
 from reconciler.manifest.schema_names import API_VERSION, CLUSTER, GROUP, PROJECT, QUOTA
 from reconciler.manifest.syntax import yaml_parser
 from reconciler.manifest.syntax.nodes import MappingNode, Node, SequenceNode, key_place
-from reconciler.manifest.syntax.yaml_parser import DocumentText
+from reconciler.manifest.syntax.yaml_parser import MANY_PROBLEMS, MAX_PROBLEMS, DocumentText
 from reconciler.quota.planner.desired_state import Declaration
 
 LISTS: Final = {("v1", "List"), (API_VERSION, "ClientQuotaList")}
@@ -69,6 +69,16 @@ class _LoadRun:
     warnings: list[Problem] = field(default_factory=list)
     documents: int = 0
     budget: yaml_parser.NodeBudget
+
+    @property
+    def has_many_problems(self) -> bool:
+        """Whether problems are left that will not be listed."""
+        return len(self.problems) > MAX_PROBLEMS
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing more is read in this run."""
+        return self.has_many_problems or self.budget.is_spent
 
     def add(self, quota: ClientQuota) -> None:
         if not isinstance(quota.clusters, SelectedClusters):
@@ -139,7 +149,7 @@ def load_files(
     for path, text in files:
         count += 1
         _load_file(run, path, text)
-        if run.budget.is_spent:  # the file that spent it is among the problems
+        if run.is_stopped:  # the file that spent the budget is among the problems
             break
     return LoadedManifests(
         by_cluster={name: tuple(declarations) for name, declarations in run.by_cluster.items()},
@@ -157,9 +167,12 @@ def _load_file(run: _LoadRun, path: str, text: str) -> None:
     before = (run.documents, len(run.problems))
     run.budget.begin_file()
     for piece in yaml_parser.pieces(text):
-        if run.budget.left_in_file <= 0 or run.budget.is_spent:
+        if run.budget.left_in_file <= 0 or run.is_stopped:
             break
         _load_piece(run, path, piece)
+        if run.has_many_problems:
+            del run.problems[MAX_PROBLEMS:]
+            run.problems.append(Problem(path, 0, 0, MANY_PROBLEMS))
         run.progress(run.documents)
     if before == (run.documents, len(run.problems)):
         run.warnings.append(Problem(path, 1, 1, "the file holds no document"))
@@ -169,6 +182,8 @@ def _load_piece(run: _LoadRun, path: str, piece: DocumentText) -> None:
     for root in yaml_parser.read(piece, path, run.problems, run.budget):
         for node in _documents(run, path, root):
             run.documents += 1
+            if run.has_many_problems:
+                return
             try:
                 quota = from_node(node, path)
             except DocumentDeclined:

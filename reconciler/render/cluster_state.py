@@ -20,7 +20,7 @@ from reconciler.quota.results.report import ExpiredOverride
 from reconciler.quota.state import QuotaState, set_values
 from reconciler.render.impact_rows import effective_text
 from reconciler.render.json_values import Json, value_json
-from reconciler.render.table import Cell, Style, fold, table
+from reconciler.render.table import Cell, Style, fits, fold, fold_lines, row_lines, table
 from reconciler.render.units import PER_BROKER, UNSET, age, count, limit, number, quantity
 
 PLAIN = Style()
@@ -58,7 +58,16 @@ def state_text(state: QuotaState, *, style: Style = PLAIN) -> str:
     ]
     if not rows and not foreign:
         return "No quotas.\n"
-    lines = table([*rows, *foreign], heads=("ENTITY", "KEY", "VALUE", ""), style=style)
+    rows += foreign
+    lines = table(rows, heads=("ENTITY", "KEY", "VALUE", ""))
+    if fits(lines, style):
+        lines = table(rows, heads=("ENTITY", "KEY", "VALUE", ""), style=style)
+    else:
+        groups = row_lines([row[1:] for row in rows], style=style, indent="  ")
+        lines = []
+        for row, group in zip(rows, groups, strict=True):
+            lines += fold_lines([str(row[0])] if row[0] else [], style)
+            lines += group
     return "\n".join([*lines, "", style.paint(PER_BROKER, "dim")]) + "\n"
 
 
@@ -96,7 +105,17 @@ def resolutions_text(resolutions: Sequence[Resolution], *, style: Style = PLAIN)
         ]
         heads = ("KEY", "LIMIT", "LEVEL", "FROM", "SHARED BY", "OVERRIDES")
         lines += [style.paint(principal_text(resolution.principal), "bold")]
-        lines += [*table(rows, heads=heads, style=style, indent="  "), ""]
+        if fits(table(rows, heads=heads, indent="  "), style):
+            lines += [*table(rows, heads=heads, style=style, indent="  "), ""]
+            continue
+        groups = row_lines([row[:2] for row in rows], style=style, indent="  ")
+        for row, group in zip(rows, groups, strict=True):
+            details = zip(heads[3:], map(str, row[3:]), strict=True)
+            lines += group + fold_lines(
+                (f"    {head.lower()} {text}" for head, text in details if text not in {"", UNSET}),
+                style,
+            )
+        lines.append("")
     return "\n".join([*lines, style.paint(PER_BROKER, "dim")]) + "\n"
 
 
@@ -104,7 +123,7 @@ def _effective_cells(effective: EffectiveLimit) -> list[Cell | str]:
     return [
         str(effective.key),
         Cell(text=effective_text(effective), right=True),
-        f"{effective.level}: {LEVEL_NAMES[effective.level]}" if effective.level else UNSET,
+        LEVEL_NAMES[effective.level] if effective.level else UNSET,
         UNSET
         if effective.source is None
         else " or ".join(

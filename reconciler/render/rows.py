@@ -315,6 +315,9 @@ def by_how_much(direction: Direction, factor: float | None) -> str:
     if factor >= 2:
         factor_text = f"{factor:.3g}" if factor < 100 else f"{factor:,.0f}"
         return f"{direction} x{factor_text}"
+    if factor < 0.005:
+        share = f"{factor * 100:.2g}" if factor >= 0.0001 else "less than 0.01"
+        return f"{direction} to {share if factor else 0} %"
     return f"{direction} {(factor - 1) * 100:+.3g} %"
 
 

@@ -30,6 +30,9 @@ _LEAST_WIDTH: Final = 40
 """Minimum width: on a narrower terminal lines are folded to this width."""
 
 _PARTS: Final = re.compile(r"\x1b\[[0-9;]*m|[ ]+|[^ \x1b]+")
+_PROGRAMS: Final = frozenset({"kquota", "kubectl", "helm"})
+"""Words of a message that begin a command, which ends with its clause."""
+
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -147,27 +150,35 @@ def _line(row: Sequence[Cell], widths: Sequence[int], rights: Sequence[bool], st
     return "  ".join(texts)
 
 
-def fold_lines(lines: Iterable[str], style: Style) -> list[str]:
+def fits(lines: Iterable[str], style: Style) -> bool:
+    """Whether lines without colours fit on the terminal."""
+    return not style.width or all(columns_of(line) <= style.width for line in lines)
+
+
+def fold_lines(lines: Iterable[str], style: Style, *, is_message: bool = False) -> list[str]:
     """Return lines of sentences, folded to the width of the style; continued lines are indented by two more columns."""
     return [
         part
         for line in lines
-        for part in fold(line, style.width, hang=len(line) - len(line.lstrip(" ")) + 2)
+        for part in fold(
+            line, style.width, hang=len(line) - len(line.lstrip(" ")) + 2, is_message=is_message
+        )
     ]
 
 
-def fold(line: str, width: int, *, hang: int) -> list[str]:
+def fold(line: str, width: int, *, hang: int, is_message: bool = False) -> list[str]:
     """Fold a line to at most ``width`` columns: at spaces, and inside a word only if necessary.
 
     Args:
         line: May contain colour codes, which take no columns.
         width: Columns of the terminal, 0 = never fold.
+        is_message: Whether words and commands stay on one line even if they are wider.
     """
     width = max(width, _LEAST_WIDTH) if width else 0
     if not width or columns_of(_COLOUR.sub("", line)) <= width:
         return [line]
     lines, current, used = list[str](), "", 0
-    for part in _PARTS.findall(line):
+    for part in _message_parts(line) if is_message else _PARTS.findall(line):
         if part.startswith("\x1b"):
             current += part
             continue
@@ -179,9 +190,24 @@ def fold(line: str, width: int, *, hang: int) -> list[str]:
             current, used = " " * hang, hang
         if part.startswith(" "):
             continue
-        for character in part:
-            if used + columns_of(character) > width:
+        for character in [part] if is_message else part:
+            if used + columns_of(character) > width and used > hang:
                 lines.append(current)
                 current, used = " " * hang, hang
             current, used = current + character, used + columns_of(character)
     return [*lines, current.rstrip(" ")] if current.strip(" ") else lines
+
+
+def _message_parts(line: str) -> list[str]:
+    """Return the parts of a message; a command is one part, so that it can be copied."""
+    parts = [""]
+    is_quoted = is_command = False
+    for part in _PARTS.findall(line):
+        is_command = is_command and not part.startswith("\x1b")
+        if is_quoted or is_command:
+            parts[-1] += part
+        else:
+            parts.append(part)
+        is_quoted ^= part.count("`") % 2 == 1
+        is_command = part in _PROGRAMS or (is_command and not part.endswith((";", ",")))
+    return parts

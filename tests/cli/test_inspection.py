@@ -84,9 +84,9 @@ def test_resolve_prints_value_level_source_and_the_limits_without_effect(kquota,
     )
     output = kquota("resolve", *at, "--user", "a", "--client-id", "b").out
     assert "1048576 (1 MiB/s)" in output
-    assert "1: user + client-id  user=a,client-id=b" in output
+    assert "user + client-id  user=a,client-id=b" in output
     assert "user=<default> 2 " in output
-    assert "6: default user      user=<default>" in output
+    assert "default user      user=<default>" in output
     assert "unlimited" in output
 
 
@@ -102,7 +102,7 @@ def test_a_client_id_without_a_user_is_resolved_as_the_anonymous_user(kquota, ki
         "resolve", *at, "--from", "-", "--key", "request_percentage", stdin="client_id\nb\n"
     )
     assert typed.out.startswith("user=ANONYMOUS,client-id=b\n")
-    assert "6: default user" in typed.out
+    assert "default user" in typed.out
     assert "call a client ANONYMOUS if it does not authenticate" in typed.err
     assert (of_file.out, of_file.err) == (typed.out, typed.err)
     assert (

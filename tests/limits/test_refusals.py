@@ -21,6 +21,11 @@ from reconciler.evidence.ingest.readers.prometheus import PrometheusClient
 from reconciler.forge.rest_client import RestClient
 from reconciler.inventory.file import RecordsFile
 from reconciler.manifest.files import read_paths
+from reconciler.manifest.loader import load_files
+
+def manifest_texts(place):
+    problems = load_files(read_paths([place], Path.cwd()).files).problems
+    sys.exit("\\n".join(map(str, problems[:1])) + f" ({len(problems)})")
 
 def manifests(place):
     for problem in read_paths([place], Path.cwd()).problems:
@@ -39,6 +44,7 @@ READERS = {
     "plan": lambda place: read_text(Path(place)),
     "properties": lambda place: properties.read(Path(place)),
     "manifests": manifests,
+    "manifest texts": manifest_texts,
     "prometheus": lambda place: asyncio.run(prometheus(place)),
     "code host": lambda place: asyncio.run(code_host(place)),
 }
@@ -67,6 +73,28 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(
     run = program.run(kind, str(file))
     assert_bounded(run, words="larger than")
     assert run.cpu_seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("unit", "words"),
+    [
+        (
+            "--- {}\n",
+            "reading stopped after 1000 problems; there may be more. Correct these first (1001)",
+        ),
+        (
+            "a: 1\n",
+            "reading stopped after 1000 problems; there may be more. Correct these first (1001)",
+        ),
+        ("- {a: a}\n", "the document holds more than 800000 keys and values"),
+    ],
+)
+def test_a_file_of_20_mib_with_nothing_but_problems_is_refused_in_a_pod(
+    unit: str, words: str, program: Prepared, tmp_path: Path
+) -> None:
+    file = tmp_path / "file.yaml"
+    file.write_text(unit * (20 * 2**20 // len(unit)))
+    assert_bounded(program.run("manifest texts", str(file)), words=words)
 
 
 async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

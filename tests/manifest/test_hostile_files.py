@@ -13,6 +13,7 @@ from reconciler.manifest.syntax.nodes import Node
 from reconciler.manifest.syntax.yaml_parser import (
     MAX_FILE_NODES,
     MAX_NODES,
+    MAX_TREE_NODES,
     DocumentText,
     NodeBudget,
 )
@@ -146,7 +147,7 @@ def test_a_flow_list_of_twenty_megabytes_is_refused_before_its_end():
     ]
 
 
-def test_a_list_of_a_hundred_thousand_documents_is_within_the_limit():
+def test_a_hundred_thousand_documents_and_a_list_of_20_000_are_within_the_limits():
     item = "apiVersion: v1\nkind: List\nitems:\n" + quota(
         "a", more="  deletionPolicy: Delete\n  drift: Warn\n"
     ).replace("---\n", "- ").replace("\n", "\n  ")
@@ -155,4 +156,5 @@ def test_a_list_of_a_hundred_thousand_documents_is_within_the_limit():
     assert problems == []
     assert nodes
     assert (MAX_FILE_NODES - budget.left_in_file) * 100_000 < MAX_FILE_NODES
+    assert (MAX_FILE_NODES - budget.left_in_file) * 20_000 < MAX_TREE_NODES
     assert MAX_FILE_NODES * 2 <= MAX_NODES

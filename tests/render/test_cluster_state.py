@@ -27,6 +27,7 @@ from reconciler.render.cluster_state import (
     state_text,
 )
 from reconciler.render.json_values import dump
+from reconciler.render.table import Style
 from tests.render.previews import CONSUME, NOW, RATE, golden
 
 EVIL = entity(user="a\n\x1b[31m|")
@@ -81,6 +82,26 @@ def test_effective_limits_are_written_as_text_and_as_json():
     ]
     golden("resolve.txt", resolutions_text(resolutions))
     golden("resolve.json", dump(resolutions_document(resolutions, cluster_id="lkc")))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_a_row_that_does_not_fit_is_folded_by_its_parts(width):
+    user, style = "payments-" * 4, Style(width=width)
+    state = QuotaState(
+        limits={
+            entity(user=user): limits_of({RATE: 5.0}),
+            entity(client_id="shop"): limits_of({RATE: 7.0}),
+        },
+        foreign_values={entity(user=user): (("a_new_rate_" * 4, 4.0),)},
+    )
+    resolved = resolutions_text(
+        [resolve(state, Principal(user=user, client_id="shop"))], style=style
+    )
+    assert f"\n    from user={user}\n    shared by all client-ids of {user}\n" in resolved
+    assert "\n    overrides client-id=shop 7 B/s\n" in resolved
+    described = state_text(state, style=Style(width=80))
+    assert f"user={user}\n  producer_byte_rate " in described
+    assert all(len(line) <= 80 for line in described.splitlines())
 
 
 def test_a_principal_shows_only_its_given_names():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.quota.planner.impact import Direction
 from reconciler.quota.policy import Cause
 from reconciler.quota.results.report import ValidationResult
 from reconciler.render import cause_text, rows
@@ -52,3 +53,16 @@ def test_there_is_one_row_per_change_and_per_finding():
 def test_a_pair_changed_by_another_writer_shows_the_value():
     (row,) = [row for row in rows.outcome_rows(result(), max_rows=6)[0] if "another" in row.meaning]
     assert row.meaning == "changed by another meanwhile: 33 B/s"
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"),
+    [
+        (0.0001, "tightened to 0.01 %"),
+        (1e-9, "tightened to less than 0.01 %"),
+        (0.0, "tightened to 0 %"),
+        (0.5, "tightened -50 %"),
+    ],
+)
+def test_a_limit_that_is_left_is_not_said_to_be_gone(factor, text):
+    assert rows.by_how_much(Direction.TIGHTENED, factor) == text

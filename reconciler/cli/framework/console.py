@@ -6,7 +6,6 @@ closed pipe does not interrupt an apply.
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,6 +82,7 @@ class Console:
     asks: bool  # whether a question can be asked on a terminal
     # Columns of the terminal; 0 = standard output is not a terminal, and lines are neither folded nor cut.
     width: int
+    err_width: int = 0  # the same for messages on standard error
 
     @property
     def style(self) -> "Style":
@@ -113,12 +113,13 @@ class Console:
             err_colour=has_colour(color, environment, terminal=err_terminal),
             err_terminal=err_terminal and environment.get("TERM") != "dumb",
             asks=sys.stdin is not None and sys.stdin.isatty() and err_terminal,
-            width=shutil.get_terminal_size((100, 24)).columns if out_terminal else 0,
+            width=_columns(sys.stdout, environment) if out_terminal else 0,
+            err_width=_columns(sys.stderr, environment) if err_terminal else 0,
         )
 
     def for_messages(self) -> "Console":
         """Return a console whose results are messages: they go to standard error."""
-        return replace(self, stdout=self.stderr, colour=self.err_colour)
+        return replace(self, stdout=self.stderr, colour=self.err_colour, width=self.err_width)
 
     def fact(self, text: str) -> None:
         """Print a result to standard output.
@@ -154,7 +155,12 @@ class Console:
         self._write(_line(text))
 
     def note(self, text: str) -> None:
-        """Print a message to standard error."""
+        """Print a message to standard error, folded to the terminal; commands and words stay whole."""
+        if self.err_width:
+            from reconciler.render.table import Style, fold_lines
+
+            lines = fold_lines(text.split("\n"), Style(width=self.err_width), is_message=True)
+            text = "\n".join(lines)
         with contextlib.suppress(OSError, ValueError):
             self.stderr.write(_leaving(_line(text) or "\n", colours=self.err_colour))
             self.stderr.flush()
@@ -220,6 +226,16 @@ class Console:
 
     def _paint(self, style: str, text: str) -> str:
         return f"{_STYLES[style]}{text}{_STYLES['off']}" if self.err_colour else text
+
+
+def _columns(stream: TextIO, environment: Mapping[str, str]) -> int:
+    """Return the columns of a terminal: ``COLUMNS``, else those of the device, else 100."""
+    stated = environment.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated):
+        return int(stated)
+    with contextlib.suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns or 100
+    return 100
 
 
 @contextlib.contextmanager

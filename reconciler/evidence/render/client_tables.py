@@ -94,7 +94,7 @@ def _times(row: ThrottledRow) -> str:
 
 
 def _level(level: int | None) -> str:
-    return f"{level}: {LEVEL_NAMES[level]}" if level else UNSET
+    return LEVEL_NAMES[level] if level else UNSET
 
 
 def _limit(row: ThrottledRow | ClientLimitRow) -> str:

@@ -122,7 +122,7 @@ def documents(path: str, text: str) -> list[DocumentTree]:
     trees = [
         DocumentTree(path=path, node=node)
         for piece in yaml_parser.pieces(text)
-        if not budget.is_spent
+        if not budget.is_spent and len(problems) <= yaml_parser.MAX_PROBLEMS
         for node in yaml_parser.read(piece, path, problems, budget)
     ]
     if problems:

@@ -32,10 +32,20 @@ MAX_ALIASED_NODES: Final = 10_000
 """Maximum number of nodes that the aliases of one document may repeat."""
 
 MAX_FILE_NODES: Final = 4_000_000
-"""Keys, values, lists and mappings of one file; a list of 100,000 documents has about 2.7 million."""
+"""Keys, values, lists and mappings of one file; 100,000 documents have about 2.7 million."""
+
+MAX_TREE_NODES: Final = 800_000
+"""The same for one document or list of documents, which is in memory as a whole; a list of 20,000 has at most so many."""
 
 MAX_NODES: Final = 8_000_000
 """The same for all files of a run. Reading a node takes some microseconds, so this also limits the time."""
+
+MAX_PROBLEMS: Final = 1_000
+"""Reading stops after this number of problems in a run: who reads them corrects these first."""
+
+MANY_PROBLEMS: Final = (
+    f"reading stopped after {MAX_PROBLEMS} problems; there may be more. Correct these first"
+)
 
 _MARKER: Final = re.compile(r"\n---(?=[ \t\r\n]|\Z)")
 _DIRECTIVES_AND_ENDS: Final = ("%", "...")
@@ -53,7 +63,7 @@ _Mark: TypeAlias = Any
 
 
 class TooManyNodes(yaml.MarkedYAMLError):
-    """A file, or all files of a run, have too many nodes."""
+    """A document, a file, or all files of a run, have too many nodes, or the run has too many problems."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,11 +94,11 @@ class NodeBudget:
 
     def excess(self, mark: _Mark) -> TooManyNodes:
         """Return the error at the first node above the limit."""
-        excess_text = (
-            f"the files together hold more than {self.total}"
-            if self.remaining <= self.left_in_file
-            else f"the file holds more than {self.file}"
-        )
+        excess_text = min(
+            (self.remaining, f"the files together hold more than {self.total}"),
+            (self.left_in_file, f"the file holds more than {self.file}"),
+            (MAX_TREE_NODES, f"the document holds more than {MAX_TREE_NODES}"),
+        )[1]
         return TooManyNodes(
             problem=f"{excess_text} keys and values; split it, or name fewer paths",
             problem_mark=mark,
@@ -128,17 +138,15 @@ class DocumentText(NamedTuple):
 
 
 def pieces(text: str) -> Iterator[DocumentText]:
-    """Split a file at its document markers; one piece if it has directives or ``...``."""
+    """Split a file at its document markers; one piece if it has no marker, directives or ``...``."""
     text = text.removeprefix("\ufeff")
-    starts = [match.start() + 1 for match in _MARKER.finditer(text)]
-    if not starts or any(
-        text.startswith(marker) or f"\n{marker}" in text for marker in _DIRECTIVES_AND_ENDS
-    ):
+    if any(text.startswith(marker) or f"\n{marker}" in text for marker in _DIRECTIVES_AND_ENDS):
         yield DocumentText(text, 1)
         return
     line = 1
     begin = 0
-    for start in starts:
+    for match in _MARKER.finditer(text):
+        start = match.start() + 1
         yield DocumentText(text[begin:start], line)
         line += text.count("\n", begin, start)
         begin = start
@@ -234,7 +242,7 @@ class _NodeBuilder:
         self._aliased = 0
         self.count = 0
         self._budget = budget
-        self._most = min(budget.remaining, budget.left_in_file)
+        self._most = min(budget.remaining, budget.left_in_file, MAX_TREE_NODES)
 
     def documents(self) -> list[Node]:
         documents: list[Node] = []
@@ -253,6 +261,8 @@ class _NodeBuilder:
                     documents.append(root)
 
     def _refuse(self, mark: _Mark, message: str) -> None:
+        if len(self._problems) >= MAX_PROBLEMS:
+            raise TooManyNodes(problem=MANY_PROBLEMS, problem_mark=mark)
         self._problems.append(
             Problem(self._path, self._offset + mark.line, mark.column + 1, message)
         )

@@ -122,6 +122,23 @@ def test_results_go_to_stdout_and_diagnostics_to_stderr():
     assert screen.words == "warning: careful\nerror: bad\nhint: do this\n"
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_messages_fold_at_the_terminal_and_commands_stay_whole(width):
+    screen = Screen(err_width=width)
+    command = f"kquota resolve --cluster {'long-name-' * 9} --user alice"
+    words = "one of many words " * 9
+    screen.console.error(words + "end")
+    screen.console.hint(f"{words}{command}; or `git config {'x' * width} a b`, {words}")
+    lines = screen.words.splitlines()
+    assert (
+        screen.words.split()
+        == f"error: {words} end hint: {words}{command}; or `git config {'x' * width} a b`, {words}".split()
+    )
+    assert all(len(line) <= width for line in lines if "kquota" not in line and "git" not in line)
+    assert any(command in line for line in lines)
+    assert any("a b`" in line and "`git" in line for line in lines)
+
+
 def test_a_closed_standard_error_does_not_stop_the_command():
     screen = Screen()
     screen.err.close()

@@ -64,7 +64,7 @@ def test_a_row_has_the_reason_and_what_would_have_avoided_it() -> None:
         "produce",
         "20 MiB/s",
         "user=etl,client-id=loader",
-        "1: user + client-id",
+        "user + client-id",
         "all connections with this user and client id",
         "1 s",
         "30 MiB/s",
