@@ -29,7 +29,7 @@ STATEMENTS = {
     "evidence": 8063,
     "forge": 936,
     "git": 467,
-    "inventory": 657,
+    "inventory": 587,
     "kafka.py": 18,
     "kube": 6000,
     "manifest": 2862,

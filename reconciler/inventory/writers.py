@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.errors import PlanRefused
-from reconciler.inventory.address_prefixes import prefixes_meet
 from reconciler.quota.patterns import EntityForm, EntityPattern, NamePattern
 
 FORGOTTEN_AFTER_SECONDS: Final = 30 * 86_400.0
@@ -124,8 +123,6 @@ def _names_overlap(first: NamePattern, second: NamePattern, *, is_address: bool)
         if name is not None:
             return pattern.matches_address(name) if is_address else pattern.matches(name)
     first_prefix, second_prefix = first.prefix or "", second.prefix or ""
-    if is_address:
-        return prefixes_meet(first_prefix, second_prefix)
     return first_prefix.startswith(second_prefix) or second_prefix.startswith(first_prefix)
 
 
