@@ -101,10 +101,10 @@ _COLOURS: Final = {"!": "red", "?": "yellow"}
 
 
 def left_out_sentences(recorded: RecordedUse, indent: str) -> list[str]:
-    """Return the number of rows that are only counted, if any."""
+    """Return the number of rows that are not listed, if any."""
     if not recorded.left_out:
         return []
-    return [f"{indent}and {count(recorded.left_out, 'row')} of brokers, only counted"]
+    return [f"{indent}{count(recorded.left_out, 'row')} of other brokers not listed"]
 
 
 def recorded_facts(recorded: RecordedUse, lookup: PageLookup) -> dict[str, Json]:

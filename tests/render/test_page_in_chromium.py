@@ -38,6 +38,9 @@ const input = document.querySelector(selector);
 input.value = text;
 input.dispatchEvent(new Event(input.tagName === 'SELECT' ? 'change' : 'input', {bubbles: true}));
 """
+HEAD_WIDTHS = """
+return [...document.querySelectorAll('#recorded thead th')].map((one) => one.getBoundingClientRect().width)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,22 @@ def test_a_change_shows_both_values_its_effect_its_cause_and_its_place(browser, 
         assert word in row
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["recorded", "hostile"])
+def test_no_page_is_wider_than_the_screen_whatever_the_names(browser, pages, tmp_path, name, width):
+    recorded_use = replace(look("prod-" + "x" * 120), recorded=recorded("n" * 200, "bob"))
+    (tmp_path / "recorded.html").write_text(page(recorded_use))
+    opened(browser, pages.get(name, tmp_path / "recorded.html"))
+    metrics = {"width": width, "height": 840, "deviceScaleFactor": 1, "mobile": False}
+    browser.command("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        assert browser.run("return document.documentElement.scrollWidth") == width
+        (who, *_) = browser.run(HEAD_WIDTHS) if name == "recorded" else (0,)
+    finally:
+        browser.command("Emulation.clearDeviceMetricsOverride", {})
+    assert who < 390
+
+
 def test_recorded_use_is_in_its_own_section_and_its_refusals_among_the_obstacles(browser, tmp_path):
     (tmp_path / "page.html").write_text(page(replace(look(), recorded=recorded("alice", "bob"))))
     opened(browser, tmp_path / "page.html")
@@ -134,7 +153,7 @@ def test_recorded_use_is_in_its_own_section_and_its_refusals_among_the_obstacles
         "throttled 10 min a day (bob)",
         "not known",
         "a note on alice",
-        "3 rows of brokers, only counted",
+        "3 rows of other brokers not listed",
     ):
         assert words in section
     trouble = browser.run("return document.querySelector('#trouble').innerText")

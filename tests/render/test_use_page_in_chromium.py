@@ -110,6 +110,21 @@ def test_every_text_of_a_chart_can_be_read(browser, pages, name, on_phone):
         assert crossing == []
 
 
+@pytest.mark.parametrize("name", ["whole", "client"])
+def test_every_column_is_visible_on_a_laptop(browser, pages, name):
+    browser.emulate()
+    metrics = {"width": 1280, "height": 840, "deviceScaleFactor": 1, "mobile": False}
+    browser.command("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        browser.open(pages[name])
+        hidden = browser.run(
+            "return [...document.querySelectorAll('.window')].filter((one) => one.scrollWidth > one.clientWidth).length"
+        )
+    finally:
+        browser.command("Emulation.clearDeviceMetricsOverride", {})
+    assert hidden == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_curves_and_limits_differ_from_the_ground_and_from_each_other(browser, pages, scheme):
     browser.emulate(scheme=scheme)
