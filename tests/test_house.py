@@ -36,7 +36,7 @@ STATEMENTS = {
     "metrics": 328,
     "notify": 292,
     "ports.py": 24,
-    "quota": 2727,
+    "quota": 2726,
     "reconcile": 1048,
     "render": 1582,
     "sandbox": 1206,

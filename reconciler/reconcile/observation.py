@@ -127,7 +127,7 @@ def rules_for(options: ReconcileOptions, observation: Observation) -> Rules:
         rules,
         sync_confirmed=rules.sync_confirmed or is_confirmed_now,
         configured=rules.configured or (is_confirmed_now and rules.policy is Policy.SYNC),
-        removals_known=rules.removals_known and observation.owned.is_known,
+        removals_known=rules.removals_known and observation.settlement.owned.is_known,
     )
 
 

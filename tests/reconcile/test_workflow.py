@@ -543,6 +543,16 @@ def test_progress_is_reported_from_zero_to_the_total():
     assert ("apply", 3, 3) in world.progress
 
 
+def test_a_first_apply_that_one_broker_does_not_show_makes_the_records_known():
+    world = World()
+    world.cluster.faults.lag[3] = float("inf")
+    assert not world.apply(TWO).complete
+    world.cluster.faults.lag.clear()
+    prepared = world.plan(TWO)
+    assert prepared.plan.removals_known
+    assert prepared.preview.warnings == ()
+
+
 def test_an_adopted_pair_is_only_recorded():
     world = World({BOB: {RATE: 4096.0}})
     outcome = world.apply(documents({BOB: {RATE: 4096.0}}))

@@ -151,7 +151,7 @@ class ObservedDrift:
     @property
     def is_known(self) -> bool:
         """Whether there are records to compare with; without them no drift means nothing."""
-        return self.prepared.observation.owned.is_known
+        return self.prepared.observation.settlement.owned.is_known
 
     @property
     def cluster_drift(self) -> ClusterDrift | None:
@@ -207,6 +207,6 @@ async def observe_drift(
         broker = broker_text(target, runtime)
         for alias in prepared.plan.ip_aliases:
             notices.warning(alias.shadow_message.replace(ADDRESS, broker))
-    if not observation.owned.is_known:
+    if not observation.settlement.owned.is_known:
         notices.warning(_unknown_drift(target.display_name))
     return ObservedDrift(target=target, prepared=prepared)

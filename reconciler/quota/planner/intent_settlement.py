@@ -57,8 +57,7 @@ def settle_intents(owned: OwnershipRecords, live: QuotaState, *, now: float) -> 
         for pair in sorted(owned.intents, key=lambda pair: (sort_key(pair[0]), COLUMN_OF[pair[1]]))
         for change in _changes(owned, pair, live.value(*pair), now)
     )
-    settled = replace(owned.with_changes(changes), is_known=owned.is_known)
-    return Settlement(owned=settled, changes=changes)
+    return Settlement(owned=owned.with_changes(changes), changes=changes)
 
 
 def has_landed(pair: Pair, intent: Intent, live: QuotaState) -> bool:
