@@ -53,6 +53,11 @@ def letters(text: str) -> str:
     return "".join(text.split())
 
 
+def contents(text: str) -> set[str]:
+    """Return the words of a table without its heads, names of levels and empty cells."""
+    return {word for word in text.split() if word not in {"-", "user"} and not word.isupper()}
+
+
 @pytest.fixture(scope="module")
 def folder(kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose cluster has drifted once."""
@@ -80,8 +85,10 @@ def test_no_line_is_wider_than_the_terminal_or_truncated(folder, command, column
     assert not any(
         line.startswith(("error:", "Traceback")) for line in displayed_screenshot.lines
     ), displayed_screenshot.text
-    if command[0] in {"plan", "describe", "resolve"}:
+    if command[0] == "plan":
         assert letters(piped(folder, *command)) in letters(displayed_screenshot.text)
+    if command[0] in {"describe", "resolve"}:  # A narrow terminal shows entities without a head.
+        assert contents(piped(folder, *command)) <= contents(displayed_screenshot.text)
 
 
 def test_a_pipe_gets_one_line_per_row_and_no_colour(folder):
