@@ -43,7 +43,8 @@ def target(world: World, subject: Entity, key: Key) -> float | None:
     )
     ignored = any(rule.covers(subject, key, NOW) for rule in world.rules.ignore)
     policy = policy_of(world.rules)
-    if frozen or disputed or ignored or policy is Policy.OBSERVE:
+    in_scope = not world.rules.scope or any(p.matches(subject) for p in world.rules.scope)
+    if frozen or disputed or ignored or not in_scope or policy is Policy.OBSERVE:
         return sides.live
     if sides.want is None:
         return sides.live if not may_remove(world, policy, subject, sides) else None

@@ -41,7 +41,10 @@ def test_a_changed_spec_has_another_generation(tmp_path):
         (PROD.replace("QuotaCluster", "ClientQuota"), "1:1: this file may contain only Quota"),
         (PROD.replace("bootstrapServers", "bootstrap"), "4:8: spec.bootstrap: unknown field"),
         (PROD.replace("secretRef", "suspend: yes, secretRef"), "spec.suspend: must be true or"),
-        (PROD.replace("secretRef", "interval: 12:30, secretRef"), "spec.interval: plain '12:30'"),
+        (
+            PROD.replace("secretRef", "interval: 12:30, secretRef"),
+            "spec.interval: '12:30' has no unit",
+        ),
         ("[", "clusters.yaml:2:1: not YAML"),
     ],
 )

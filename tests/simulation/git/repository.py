@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,8 +57,11 @@ class MemoryTree(CommitTree):
             top=Path("/mirror.git"), commit=commit.id, entries=entries, contents=commit.files
         )
 
-    def _blobs(self, oids: dict[str, str]) -> dict[str, bytes]:
-        return {path: self.contents[oid] for path, oid in oids.items()}
+    def _blob_sizes(self, oids: Mapping[str, str]) -> dict[str, int]:
+        return {oid: len(self.contents[oid]) for oid in oids.values()}
+
+    def _batch(self, oids: Sequence[str], sizes: Mapping[str, int]) -> dict[str, bytes]:
+        return {oid: self.contents[oid] for oid in oids}
 
 
 class MemoryRepository:

@@ -178,7 +178,7 @@ def test_a_server_that_never_answers_is_abandoned_at_the_timeout() -> None:
 def test_a_query_ends_at_one_deadline_whatever_an_attempt_may_take() -> None:
     server = filled()
     server.faults = [Fault(hang=True)] * 6
-    with pytest.raises(TelemetryUnavailable, match="no answer within 1 s"):
+    with pytest.raises(TelemetryUnavailable, match="no answer within"):
         raw(server, bounds=PrometheusLimits(total_seconds=9.0, query_seconds=1.0))
 
 
