@@ -1,4 +1,4 @@
-"""Reads the ConfigMaps of one cluster id strictly, damage is an error, never empty."""
+"""Reads the ConfigMaps of one cluster id strictly; damage is an error, never empty."""
 
 import base64
 import binascii

@@ -336,7 +336,7 @@ class _Comparison:
                 since=since,
                 note=note,
                 ignored=ignored,
-                is_new=action is Action.ORPHAN and view.pair not in self.owned.orphaned,
+                is_new=note == NOTE_ORPHAN and view.pair not in self.owned.orphaned,
             )
         )
 

@@ -84,9 +84,8 @@ class Finding:
     since: float | None = None  # for drift: when it was first seen, in seconds since the epoch
     note: str = ""  # additional text for display, or ""
     ignored: bool = False  # whether an ignore rule covers it; `note` has its reason
-    is_new: bool = (
-        False  # for an orphan: whether no earlier run recorded that its document is deleted
-    )
+    # For an orphan: whether its document is deleted, and no earlier run recorded that.
+    is_new: bool = False
 
     @property
     def pair(self) -> Pair:
