@@ -286,6 +286,16 @@ def test_a_retained_pair_is_orphaned_once_and_listed_in_every_plan():
     assert (only_finding(first).is_new, only_finding(second).is_new) == (True, False)
 
 
+def test_a_limit_that_left_the_scope_is_released_and_not_called_one_of_a_deleted_document():
+    """Its document may exist, and the scope would refuse it again."""
+    scope = (EntityPattern(user=NamePattern(exact="bob")),)
+    released = plan(live=5.0, owned=owns(applied(5.0)), rules=replace(SYNC, scope=scope))
+    assert released.bookkeeping == (Orphaned(entity=ALICE, key=KEY),)
+    finding = only_finding(released)
+    assert (finding.action, finding.is_new) == (Action.ORPHAN, False)
+    assert "scope" in finding.note
+
+
 def test_an_intent_left_by_a_crash_is_recorded_and_orphaned():
     owned = owns(intended(5.0, GONE))
     first = plan(live=5.0, owned=owned)
