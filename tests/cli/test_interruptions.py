@@ -464,5 +464,5 @@ def test_a_broker_that_stops_before_the_first_request_leaves_the_count_and_the_n
     terminal.type("y\n")
     assert terminal.end() == 1
     assert "0 applied, 1 change not sent: no connection: " in terminal.seen
-    assert "next: `kquota apply`" in terminal.seen.splitlines()[-1]
+    assert "next: `kquota apply`" in " ".join(terminal.seen.split())  # the line may wrap
     assert not list((folder / ".kquota").glob("outcomes/*"))
